@@ -1,12 +1,16 @@
-"""What the tests of configuration share: a file written and loaded in one go."""
+"""Configuration files of tests, written and loaded in one call."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from lockstep_config import Configuration, ConfigurationError, load
+from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_rules.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
+from lockstep_state.names import Flow
+from tests.support.strimzi_resources import Resources
+
+A_TO_B = Flow("A", "B")
 
 TWO_CLUSTERS = """\
 clusters = A, B
@@ -49,6 +53,17 @@ def mistakes_of(load_text: LoadText) -> MistakesOf:
         return [f"{problem.line} {problem.key}: {problem.message}" for problem in raised.value.problems]
 
     return mistakes
+
+
+@pytest.fixture
+def resources(tmp_path: Path) -> Resources:
+    """A folder with one resource of Strimzi's and the secrets that it names."""
+    return Resources(tmp_path)
+
+
+def ab(load_text: LoadText, lines: str = "") -> FlowSettings:
+    """Return the settings of the flow A->B in a file with these lines."""
+    return load_text(lines).flow(A_TO_B)
 
 
 def patterns(names: Names) -> NameFilter:

@@ -101,14 +101,14 @@ def mutated(seed: Seed, words: tuple[str, ...], dice: random.Random) -> dict[str
 def _bytes_changed(data: bytes, words: tuple[str, ...], dice: random.Random) -> bytes:
     changed = bytearray(data)
     for _ in range(dice.randint(1, 6)):
-        at = dice.randrange(len(changed) + 1)
+        index = dice.randrange(len(changed) + 1)
         match dice.randrange(3):
             case 0:
-                changed[at:at] = dice.randbytes(dice.randint(1, 4))
+                changed[index:index] = dice.randbytes(dice.randint(1, 4))
             case 1:
-                del changed[at : at + dice.randint(1, 8)]
+                del changed[index : index + dice.randint(1, 8)]
             case _:
-                changed[at : at + 1] = dice.randbytes(1)
+                changed[index : index + 1] = dice.randbytes(1)
     return bytes(changed)
 
 
@@ -119,16 +119,16 @@ def _cut(data: bytes, words: tuple[str, ...], dice: random.Random) -> bytes:
 def _lines_moved(data: bytes, words: tuple[str, ...], dice: random.Random) -> bytes:
     lines = data.split(b"\n")
     for _ in range(dice.randint(1, 3)):
-        at, other = dice.randrange(len(lines)), dice.randrange(len(lines))
+        index, other = dice.randrange(len(lines)), dice.randrange(len(lines))
         match dice.randrange(4):
             case 0:
-                lines[at], lines[other] = lines[other], lines[at]
+                lines[index], lines[other] = lines[other], lines[index]
             case 1:
-                lines.insert(other, lines[at])
+                lines.insert(other, lines[index])
             case 2:
-                lines[at] = b"  " * dice.randint(1, 40) + lines[at]
+                lines[index] = b"  " * dice.randint(1, 40) + lines[index]
             case _:
-                del lines[at]
+                del lines[index]
                 lines = lines or [b""]
     return b"\n".join(lines)
 
@@ -136,25 +136,25 @@ def _lines_moved(data: bytes, words: tuple[str, ...], dice: random.Random) -> by
 def _value_replaced(data: bytes, words: tuple[str, ...], dice: random.Random) -> bytes:
     """The value of one line, behind its first = or :."""
     lines = data.split(b"\n")
-    stated = [at for at, line in enumerate(lines) if re.search(rb"[=:]", line)]
+    stated = [index for index, line in enumerate(lines) if re.search(rb"[=:]", line)]
     if not stated:
         return data + dice.choice(EXTREMES)
-    at = dice.choice(stated)
-    mark = re.search(rb"[=:]", lines[at])
+    index = dice.choice(stated)
+    mark = re.search(rb"[=:]", lines[index])
     assert mark is not None
     value = dice.choice((dice.choice(EXTREMES), dice.choice(words).encode() if words else b"x"))
-    lines[at] = lines[at][: mark.end()] + b" " + value
+    lines[index] = lines[index][: mark.end()] + b" " + value
     return b"\n".join(lines)
 
 
 def _key_mangled(data: bytes, words: tuple[str, ...], dice: random.Random) -> bytes:
-    """A part of the first word of a line dropped, doubled, misspelt or exchanged for another known one."""
+    """A part of the first word of a line dropped, doubled, misspelt or exchanged for another known place."""
     lines = data.split(b"\n")
-    at = dice.randrange(len(lines))
-    key, blank, rest = lines[at].partition(b" ")
+    index = dice.randrange(len(lines))
+    key, blank, rest = lines[index].partition(b" ")
     parts = SEPARATORS.split(key)
-    one = dice.randrange(len(parts))
-    part = parts[one]
+    place = dice.randrange(len(parts))
+    part = parts[place]
     match dice.randrange(4):
         case 0:
             new = part + b"." + part
@@ -164,7 +164,7 @@ def _key_mangled(data: bytes, words: tuple[str, ...], dice: random.Random) -> by
             new = part[:1] + part[2:3] + part[1:2] + part[3:]
         case _:
             new = dice.choice(words).encode() if words else b"x"
-    lines[at] = key.replace(part, new, 1) + blank + rest
+    lines[index] = key.replace(part, new, 1) + blank + rest
     return b"\n".join(lines)
 
 
@@ -185,8 +185,8 @@ def _repeated(data: bytes, words: tuple[str, ...], dice: random.Random) -> bytes
 
 
 def _references_everywhere(data: bytes, words: tuple[str, ...], dice: random.Random) -> bytes:
-    at = dice.randrange(len(data) + 1)
-    return data[:at] + dice.choice([one for one in EXTREMES if one.startswith(b"${")]) + data[at:]
+    index = dice.randrange(len(data) + 1)
+    return data[:index] + dice.choice([value for value in EXTREMES if value.startswith(b"${")]) + data[index:]
 
 
 MUTATIONS = (

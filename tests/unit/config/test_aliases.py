@@ -13,7 +13,7 @@ from lockstep_config.resolve.cells import read_cells
 from lockstep_config.resolve.precedence import aliases, layered
 from lockstep_config.text.properties import read_properties
 from lockstep_state.names import Flow
-from tests.unit.config.conftest import LoadText, MistakesOf
+from tests.unit.config.conftest import TWO_CLUSTERS, LoadText, MistakesOf
 from tests.unit.config.test_connect import config
 
 AB, BA = Flow("A", "B"), Flow("B", "A")
@@ -52,15 +52,11 @@ def test_aliases_name_topics_and_progress_but_not_control_topics(load_text: Load
     assert {"dc1.", "dc1.checkpoints.internal", "mm2-offset-syncs.dc2.internal"} <= named
 
 
-def test_blanks_around_an_alias_do_not_count_as_in_kafka(load_text: LoadText) -> None:
+def test_aliases_are_read_as_kafka_trims_them_without_a_note(load_text: LoadText) -> None:
     lines = "A->B.source.cluster.alias = eu \nB.alias = us\\u0020\n"
     assert load_text(lines).flow(AB).aliases == Flow("eu", "us")
-
-
-def test_aliases_are_used_without_a_note(load_text: LoadText) -> None:
-    loaded = load_text("source.cluster.alias = dc1\n")
-    assert loaded.unused == ()
-    assert loaded.notes == ()
+    configuration = load_text("source.cluster.alias = dc1\n")
+    assert (configuration.unused, configuration.notes) == ((), ())
 
 
 def test_the_old_way_to_keep_names(load_text: LoadText) -> None:
@@ -83,26 +79,29 @@ def test_aliases_that_make_a_cycle_are_noted(load_text: LoadText, names: str) ->
     assert not any("without end" in note.message for note in load_text(names).notes)
 
 
+OWN_ALIASES = "source.cluster.alias and target.cluster.alias of its own, each cluster the same in all flows"
+OWN_SEPARATOR = "give A1->B2 and B2->A1 a replication.policy.separator that is not empty"
+JOINED_NAMES = (
+    "clusters = A1, B2\nA1.bootstrap.servers = a:1\nB2.bootstrap.servers = b:1\n"
+    "A1->B2.enabled = true\nB2->A1.enabled = true\nreplication.policy.separator =\n"
+)
+
+
 @pytest.mark.parametrize(
-    "lines",
+    ("whole", "remedy"),
     [
-        "source.cluster.alias = dc1\nB->A.enabled = true\n",
-        "A->B.source.cluster.alias = dc1\nB->A.source.cluster.alias = dc2\nB->A.enabled = true\n",
-        "replication.policy.separator =\nclusters = A1, B2\n",
+        (TWO_CLUSTERS + "source.cluster.alias = dc1\nB->A.enabled = true\n", OWN_ALIASES),
+        (
+            TWO_CLUSTERS + "A->B.source.cluster.alias = dc1\nB->A.source.cluster.alias = dc2\nB->A.enabled = true\n",
+            OWN_ALIASES,
+        ),
+        (JOINED_NAMES, OWN_SEPARATOR),
     ],
 )
-def test_names_that_no_end_is_seen_of_are_refused(mistakes_of: MistakesOf, lines: str) -> None:
-    if "A1" in lines:
-        whole = "A1.bootstrap.servers = a:1\nB2.bootstrap.servers = b:1\nA1->B2.enabled = true\nB2->A1.enabled = true\n"
-        messages = mistakes_of(whole=whole + lines)
-        assert "give A1->B2 and B2->A1 a replication.policy.separator that is not empty" in messages[0]
-    else:
-        messages = mistakes_of(lines)
-        assert (
-            "source.cluster.alias and target.cluster.alias of its own, each cluster the same in all flows"
-            in messages[0]
-        )
-    assert "leads round: " in messages[0]
+def test_aliases_by_which_names_grow_without_end_are_refused(mistakes_of: MistakesOf, whole: str, remedy: str) -> None:
+    mistake = mistakes_of(whole=whole)[0]
+    assert remedy in mistake
+    assert "leads round: " in mistake
 
 
 def test_the_same_aliases_in_both_directions_are_no_round(load_text: LoadText) -> None:
@@ -125,8 +124,8 @@ def test_the_same_aliases_in_both_directions_are_no_round(load_text: LoadText) -
     ],
 )
 def test_alias_that_is_no_legal_topic_name_is_refused(mistakes_of: MistakesOf, line: str, said: str) -> None:
-    (messages,) = mistakes_of(line + "\n")
-    assert said in messages
+    (mistake,) = mistakes_of(line + "\n")
+    assert said in mistake
 
 
 def test_alias_common_to_two_flows_must_not_share_offset_syncs(mistakes_of: MistakesOf, load_text: LoadText) -> None:
@@ -143,7 +142,8 @@ def test_alias_common_to_two_flows_must_not_share_offset_syncs(mistakes_of: Mist
 def test_alias_common_to_two_sources_must_not_share_checkpoints(mistakes_of: MistakesOf) -> None:
     messages = mistakes_of(whole=C + "A->C.enabled = true\nB->C.enabled = true\nsource.cluster.alias = dc\n")
     assert any(
-        "lets A->C and B->C both write their checkpoints to dc.checkpoints.internal on C" in one for one in messages
+        "lets A->C and B->C both write their checkpoints to dc.checkpoints.internal on C" in message
+        for message in messages
     )
 
 
@@ -220,22 +220,21 @@ def resource(folder: Path, version: str, clusters: str, of_connector: str = EMPT
 
 def test_alias_of_the_connector_counts_in_a_v1_resource(tmp_path: Path) -> None:
     (settings,) = load(resource(tmp_path, "v1", BY_TARGET), {}).flows
-    assert (str(settings.flow), str(settings.aliases)) == ("A->B", "->")
-    assert settings.remote_topic("orders") == "orders"
+    assert (str(settings.flow), str(settings.aliases), settings.remote_topic("orders")) == ("A->B", "->", "orders")
     assert settings.control.progress_connector == "A->B.MirrorSourceConnector"
 
 
 def test_alias_of_the_cluster_counts_in_a_v1alpha1_resource(tmp_path: Path) -> None:
-    found = load(resource(tmp_path, "v1alpha1", BY_ALIAS), {})
-    (settings,) = found.flows
+    configuration = load(resource(tmp_path, "v1alpha1", BY_ALIAS), {})
+    (settings,) = configuration.flows
     assert (str(settings.aliases), settings.remote_topic("orders")) == ("A->B", "Aorders")
-    assert any("the cluster's alias 'A' counts, as in Strimzi" in one.message for one in found.unused)
+    assert any("the cluster's alias 'A' counts, as in Strimzi" in remark.message for remark in configuration.unused)
 
 
 def test_alias_in_a_v1beta2_resource_must_be_the_same_in_both_places(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         load(resource(tmp_path, "v1beta2", BY_ALIAS), {})
-    assert [one.key.rpartition("config.")[2] for one in raised.value.problems] == [
+    assert [problem.key.rpartition("config.")[2] for problem in raised.value.problems] == [
         "source.cluster.alias",
         "target.cluster.alias",
     ] * 2
@@ -251,6 +250,6 @@ def test_alias_of_one_connector_of_a_resource_counts_for_both(tmp_path: Path) ->
     )
     loaded = load(file, {})
     assert loaded.flow(AB).aliases.source == "x"
-    (note,) = [one for one in loaded.notes if "counts for both here" in one.message]
+    (note,) = [note for note in loaded.notes if "counts for both here" in note.message]
     assert "is not set, so it would be 'A', but" in note.message
     assert "In MirrorMaker checkpoints then name A.orders, but the copy of orders on B is x.orders" in note.message

@@ -19,13 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from lockstep_config.clients.azure import (
-    CONDUKTORS_HANDLER,
-    EXAMPLES,
-    SPRINGS_HANDLERS,
-    AzureCredential,
-    AzureSettings,
-)
+from lockstep_config.clients.azure import CONDUKTORS_HANDLER, EXAMPLES, SPRINGS_HANDLERS, AzureCredential, AzureSettings
 from lockstep_config.clients.azure_tokens import azure_token, make_credential
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE
 from lockstep_config.clients.sasl import read_login
@@ -149,10 +143,8 @@ def test_event_hubs_of_each_cloud_are_known(servers: str) -> None:
 
 
 def test_secrets_of_azure_are_in_no_representation() -> None:
-    found = settings(
-        options='azure.profile.tenant-id="t" azure.credential.client-id="c" azure.credential.client-secret="hush"'
-    )
-    assert "hush" not in repr(found)
+    options = 'azure.profile.tenant-id="t" azure.credential.client-id="c" azure.credential.client-secret="hush"'
+    assert "hush" not in repr(settings(options=options))
 
 
 @pytest.fixture
@@ -233,10 +225,10 @@ def test_each_credential_is_that_of_the_library(tmp_path: Path, monkeypatch: pyt
     }
     assert kinds.keys() == set(AzureCredential)
     for credential, kind in kinds.items():
-        found = AzureSettings(
+        azure = AzureSettings(
             scope=SCOPE, credential=credential, tenant_id="t", client_id="c", client_secret="s", certificate=str(pem)
         )
-        assert type(make_credential(found)) is kind
+        assert type(make_credential(azure)) is kind
 
 
 def test_azure_file_is_checked_and_names_the_extra(
@@ -245,8 +237,8 @@ def test_azure_file_is_checked_and_names_the_extra(
     lines = "A.security.protocol = SASL_SSL\n" + "".join(f"A.{key} = {text}\n" for key, text in properties().items())
     assert load_text(lines).flow(Flow("A", "B")) is not None
     monkeypatch.setattr("lockstep_config.clients.cloud_login.find_spec", lambda _: None)
-    (found,) = mistakes_of(lines)
-    assert "package azure-identity is missing: install lockstep-kafka[azure]" in found
+    (mistake,) = mistakes_of(lines)
+    assert "package azure-identity is missing: install lockstep-kafka[azure]" in mistake
     tokens = read_login(properties()).tokens
     assert tokens is not None
     with pytest.raises(TokenUnavailable, match=r"lockstep-kafka\[azure\]"):

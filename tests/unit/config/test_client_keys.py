@@ -1,4 +1,4 @@
-"""Each client key has its row in `docs/reference/client-keys.md`, and what the row says is so."""
+"""Client keys: the rows of `docs/reference/client-keys.md`, held against the clients."""
 
 import re
 from collections.abc import Mapping
@@ -23,11 +23,10 @@ from lockstep_config.keys.client_keys import (
 )
 from lockstep_config.keys.key_types import Status
 from lockstep_kafka.wire import cluster
-from lockstep_state.names import Flow
 from tests.support.certificates import Authority
 from tools.docs.client_keys import how
 
-from .conftest import LoadText, MistakesOf
+from .conftest import A_TO_B, LoadText, MistakesOf
 
 KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p";'
@@ -77,7 +76,7 @@ def test_client_key_changes_record_clients_where_the_table_states_it(
 
 def of_records(loaded: Configuration) -> tuple[object, ...]:
     """All that the data plane takes from a file for its own connections, and for what goes over them."""
-    settings = loaded.flow(Flow("A", "B"))
+    settings = loaded.flow(A_TO_B)
     ends = (("A", settings.clients.source_consumer), ("B", settings.clients.data_producer))
     clusters = [cluster.connect_cluster(alias, has, client_id(settings, "replication", has)) for alias, has in ends]
     return settings.data_plane, *clusters
@@ -86,7 +85,7 @@ def of_records(loaded: Configuration) -> tuple[object, ...]:
 def unusual(key: ClientKey) -> str:
     """A value that is not the default."""
     if key.choices:
-        return [one for one in key.choices if one != NO_RESET][-1]
+        return [choice for choice in key.choices if choice != NO_RESET][-1]
     if key.maximum is not None:
         return str(key.maximum // 2)
     return "false" if key.name == "check.crcs" else "other"
@@ -131,8 +130,8 @@ def settings_of(properties: Mapping[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize("name", sorted(CONNECTION_REFUSED))
 def test_a_refused_connection_key_stops_the_start(name: str, mistakes_of: MistakesOf) -> None:
     lines = [f"A.{key} = {value}" for key, value in SECURE.items()]
-    found = mistakes_of("\n".join([*lines, f"A.{name} = anything"]) + "\n")
-    assert [line for line in found if f" A.{name}: " in line]
+    mistakes = mistakes_of("\n".join([*lines, f"A.{name} = anything"]) + "\n")
+    assert [line for line in mistakes if f" A.{name}: " in line]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,18 +145,18 @@ def test_a_key_without_effect_is_named_with_the_reason_of_the_table(kind: Client
 
 def test_the_levels_of_compression_reach_the_data_plane(load_text: LoadText) -> None:
     lines = "".join(f"B.producer.compression.{codec}.level = {level}\n" for codec, level in LEVELS.items())
-    how = load_text(lines).flow(Flow("A", "B")).data_plane.compression
+    how = load_text(lines).flow(A_TO_B).data_plane.compression
     assert {"gzip": how.gzip_level, "lz4": how.lz4_level, "zstd": how.zstd_level} == LEVELS
 
 
 def test_fetch_settings_come_from_the_consumer(load_text: LoadText) -> None:
-    fetch = load_text("").flow(Flow("A", "B")).data_plane.fetch
+    fetch = load_text("").flow(A_TO_B).data_plane.fetch
     assert (fetch.rack, fetch.replica_lease_s, fetch.grows) == ("", 300.0, True)
     lines = "".join(
         f"A.consumer.{line}\n"
         for line in ("client.rack = rack-2", "metadata.max.age.ms = 1500", "max.partition.fetch.bytes = 2000000")
     )
-    fetch = load_text(lines).flow(Flow("A", "B")).data_plane.fetch
+    fetch = load_text(lines).flow(A_TO_B).data_plane.fetch
     assert (fetch.rack, fetch.replica_lease_s, fetch.grows) == ("rack-2", 1.5, False)
     assert fetch.max_partition_bytes == 2_000_000
 
@@ -173,22 +172,16 @@ def test_a_level_that_java_refuses_is_refused(codec: str, level: str, mistakes_o
     assert mistake.startswith(f"5 B.producer.compression.{codec}.level: is ")
 
 
-class TestRecompress:
-    def test_recompress_is_automatic_by_default(self, load_text: LoadText) -> None:
-        assert load_text("").flow(Flow("A", "B")).data_plane.compression.recompress == "auto"
+@pytest.mark.parametrize("word", ["auto", "never", "true", "false"])
+def test_recompress_has_words_and_the_former_booleans(word: str, load_text: LoadText) -> None:
+    loaded = load_text(f"A->B.lockstep.recompress = {word.title()}\nB.producer.compression.type = zstd\n")
+    assert loaded.flow(A_TO_B).data_plane.compression.recompress == word
+    assert loaded.notes == ()
 
-    @pytest.mark.parametrize("word", ["auto", "never", "true", "false"])
-    def test_recompress_has_words_and_the_former_booleans(self, word: str, load_text: LoadText) -> None:
-        loaded = load_text(f"A->B.lockstep.recompress = {word.title()}\nB.producer.compression.type = zstd\n")
-        assert loaded.flow(Flow("A", "B")).data_plane.compression.recompress == word
 
-    def test_recompress_applies_with_an_explicit_codec(self, load_text: LoadText) -> None:
-        loaded = load_text("A->B.lockstep.recompress = true\nB.producer.compression.type = zstd\n")
-        assert loaded.flow(Flow("A", "B")).data_plane.compression.recompress == "true"
-        assert loaded.notes == ()
-
-    def test_recompress_without_compression_type_is_noted(self, load_text: LoadText) -> None:
-        (note,) = load_text("A->B.lockstep.recompress = true\n").notes
-        assert note.message == (
-            "is true, but no compression.type of the producer on B says into what: batches pass as they are"
-        )
+def test_recompress_is_automatic_and_needs_a_compression_type(load_text: LoadText) -> None:
+    assert load_text("").flow(A_TO_B).data_plane.compression.recompress == "auto"
+    (note,) = load_text("A->B.lockstep.recompress = true\n").notes
+    assert note.message == (
+        "is true, but no compression.type of the producer on B says into what: batches pass as they are"
+    )

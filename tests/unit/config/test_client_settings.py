@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config import FlowSettings
 from lockstep_config.clients.sasl import Credentials, read_login
 from lockstep_config.clients.token_source import shared_token_source
 from lockstep_config.flow.client_settings import (
@@ -19,54 +18,41 @@ from lockstep_config.flow.client_settings import (
     target_producer,
     wire_security,
 )
-from lockstep_state.names import Flow
 
-from .conftest import LoadText, MistakesOf
-
-A_TO_B = Flow("A", "B")
+from .conftest import A_TO_B, LoadText, MistakesOf, ab
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
-def settings_of(load_text: LoadText, lines: str = "") -> FlowSettings:
-    return load_text(lines).flow(A_TO_B)
+COMMON = {
+    "security.protocol": "PLAINTEXT",
+    "enable.metrics.push": "false",
+    "socket.keepalive.enable": "true",
+    "connections.max.idle.ms": "180000",
+    "reconnect.backoff.max.ms": "1000",
+}
 
 
 def test_a_plain_cluster_needs_little(load_text: LoadText) -> None:
-    settings = settings_of(load_text)
-    assert source_admin(settings) == {
+    settings = ab(load_text)
+    assert source_admin(settings) == COMMON | {
         "bootstrap.servers": "a:9092",
-        "security.protocol": "PLAINTEXT",
-        "enable.metrics.push": "false",
-        "socket.keepalive.enable": "true",
-        "connections.max.idle.ms": "180000",
         "client.id": "A->B|MirrorSourceConnector|replication-source-admin",
-        "reconnect.backoff.max.ms": "1000",
     }
-    assert target_producer(settings, "state-producer") == {
+    assert target_producer(settings, "state-producer") == COMMON | {
         "bootstrap.servers": "b:9092",
-        "security.protocol": "PLAINTEXT",
-        "enable.metrics.push": "false",
-        "socket.keepalive.enable": "true",
-        "connections.max.idle.ms": "180000",
         "client.id": "A->B|Lockstep|state-producer",
         "acks": "all",
         "enable.idempotence": "true",
-        "reconnect.backoff.max.ms": "1000",
     }
-    assert target_consumer(settings, "checkpoints-target-consumer") == {
+    assert target_consumer(settings, "checkpoints-target-consumer") == COMMON | {
         "bootstrap.servers": "b:9092",
-        "security.protocol": "PLAINTEXT",
-        "enable.metrics.push": "false",
-        "socket.keepalive.enable": "true",
-        "connections.max.idle.ms": "180000",
         "client.id": "A->B|MirrorCheckpointConnector|checkpoints-target-consumer",
         "group.id": "lockstep-topic-sync-A-B",
         "enable.auto.commit": "false",
         "allow.auto.create.topics": "false",
         "auto.offset.reset": "earliest",
-        "reconnect.backoff.max.ms": "1000",
     }
 
 
@@ -94,7 +80,7 @@ def test_a_plain_cluster_needs_little(load_text: LoadText) -> None:
 def test_a_java_consumer_property_has_its_counterpart(
     load_text: LoadText, java: str, value: str, librdkafka: str, expected: str
 ) -> None:
-    settings = settings_of(load_text, f"A.consumer.{java} = {value}\n")
+    settings = ab(load_text, f"A.consumer.{java} = {value}\n")
     assert source_consumer(settings, "replication-consumer")[librdkafka] == expected
 
 
@@ -114,8 +100,8 @@ def test_minus_one_is_accepted_silently_where_java_has_it(load_text: LoadText, n
 @pytest.mark.parametrize("name", ["fetch.max.wait.ms", "fetch.max.bytes", "max.partition.fetch.bytes"])
 @pytest.mark.parametrize(("number", "limit"), [(-1, "least it may be is 0"), (2**31, "most it may be is 2147483647")])
 def test_number_that_java_refuses_is_a_mistake(mistakes_of: MistakesOf, name: str, number: int, limit: str) -> None:
-    (found,) = mistakes_of(f"A.consumer.{name} = {number}\n")
-    assert found == f"5 A.consumer.{name}: is {number}, out of range: the {limit}"
+    (mistake,) = mistakes_of(f"A.consumer.{name} = {number}\n")
+    assert mistake == f"5 A.consumer.{name}: is {number}, out of range: the {limit}"
 
 
 def test_slots_fetch_with_the_numbers_that_the_notes_name(load_text: LoadText) -> None:
@@ -132,7 +118,7 @@ def test_slots_fetch_with_the_numbers_that_the_notes_name(load_text: LoadText) -
 
 
 def test_mm2_058_059_data_plane_has_its_consumer_and_producer_settings(load_text: LoadText) -> None:
-    data_plane = settings_of(
+    data_plane = ab(
         load_text,
         "A.consumer.fetch.min.bytes = 1000000\nA.consumer.fetch.max.wait.ms = 100\nA.consumer.fetch.max.bytes = 7\n"
         "A.consumer.max.partition.fetch.bytes = 4000000\nA.consumer.isolation.level = read_committed\n"
@@ -157,7 +143,7 @@ def test_mm2_060_061_062_063_064_065_clients_have_keys_of_kind_and_side(
 ) -> None:
     cluster = {"source": "A", "target": "B"}[side]
     key = at.format(f"{kind}.client.dns.lookup", side, cluster)
-    clients = settings_of(load_text, f"{key} = resolve_canonical_bootstrap_servers_only\n").clients
+    clients = ab(load_text, f"{key} = resolve_canonical_bootstrap_servers_only\n").clients
     given = getattr(clients, f"{side}_{kind}")
     assert given["client.dns.lookup"] == "resolve_canonical_bootstrap_servers_only"
     assert given["bootstrap.servers"] == f"{cluster.lower()}:9092"
@@ -168,7 +154,7 @@ def test_mm2_060_061_062_063_064_065_clients_have_keys_of_kind_and_side(
 
 
 def test_a_users_client_id_goes_before_the_role(load_text: LoadText) -> None:
-    settings = settings_of(load_text, "A.consumer.client.id = mine\n")
+    settings = ab(load_text, "A.consumer.client.id = mine\n")
     named = source_consumer(settings, "replication-consumer")["client.id"]
     assert named == "mine|A->B|MirrorSourceConnector|replication-consumer"
     assert client_id(settings, "heartbeats-target-admin", {}) == "A->B|MirrorHeartbeatConnector|heartbeats-target-admin"
@@ -176,7 +162,7 @@ def test_a_users_client_id_goes_before_the_role(load_text: LoadText) -> None:
 
 def test_mm2_030_109_the_clients_of_offset_syncs_follow_their_topic(load_text: LoadText) -> None:
     for location, server in (("source", "a:9092"), ("target", "b:9092")):
-        settings = settings_of(load_text, f"offset-syncs.topic.location = {location}\n")
+        settings = ab(load_text, f"offset-syncs.topic.location = {location}\n")
         for client, kind in (
             (offset_syncs_producer(settings), "MirrorSourceConnector|offset-syncs-{}-producer"),
             (offset_syncs_consumer(settings), "MirrorCheckpointConnector|offset-syncs-{}-consumer"),
@@ -273,12 +259,12 @@ def test_a_jaas_line_is_read_as_java_reads_it(text: str, username: str, password
     ],
 )
 def test_untranslatable_sasl_setting_is_named(mistakes_of: MistakesOf, lines: str, sentence: str) -> None:
-    found = mistakes_of("A.security.protocol=SASL_PLAINTEXT\n" + lines)
-    assert [line[: len(sentence)] for line in found] == [sentence]
-    assert "hush" not in "".join(found)
+    mistakes = mistakes_of("A.security.protocol=SASL_PLAINTEXT\n" + lines)
+    assert [line[: len(sentence)] for line in mistakes] == [sentence]
+    assert "hush" not in "".join(mistakes)
 
 
 def test_each_call_gives_a_dict_of_its_own(load_text: LoadText) -> None:
-    settings = settings_of(load_text)
+    settings = ab(load_text)
     source_admin(settings)["bootstrap.servers"] = "changed"
     assert source_admin(settings)["bootstrap.servers"] == "a:9092"

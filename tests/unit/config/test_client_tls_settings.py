@@ -7,16 +7,9 @@ from pathlib import Path
 import pytest
 
 from lockstep_config.clients.tls import normalised_pem, read_tls
-from lockstep_config.flow.client_settings import (
-    source_admin,
-    source_consumer,
-    wire_security,
-)
-from lockstep_state.names import Flow
+from lockstep_config.flow.client_settings import source_admin, source_consumer, wire_security
 
-from .conftest import LoadText, MistakesOf
-
-A_TO_B = Flow("A", "B")
+from .conftest import A_TO_B, LoadText, MistakesOf
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +64,8 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_untranslatable_tls_setting_is_named(mistakes_of: MistakesOf, lines: str, sentence: str) -> None:
-    found = mistakes_of("A.security.protocol=SSL\n" + lines)
-    assert [line[: len(sentence)] for line in found] == [sentence]
+    mistakes = mistakes_of("A.security.protocol=SSL\n" + lines)
+    assert [line[: len(sentence)] for line in mistakes] == [sentence]
 
 
 @pytest.mark.parametrize(
@@ -86,8 +79,8 @@ def test_untranslatable_tls_setting_is_named(mistakes_of: MistakesOf, lines: str
     ],
 )
 def test_missing_certificate_of_any_client_is_named_in_its_line(mistakes_of: MistakesOf, key: str) -> None:
-    found = mistakes_of(f"B.security.protocol=SSL\nA->B.{key}=/nowhere/it.p12\n")
-    assert found == [f"6 A->B.{key}: names /nowhere/it.p12, which is no file that can be read"]
+    mistakes = mistakes_of(f"B.security.protocol=SSL\nA->B.{key}=/nowhere/it.p12\n")
+    assert mistakes == [f"6 A->B.{key}: names /nowhere/it.p12, which is no file that can be read"]
 
 
 def test_missing_certificate_of_a_connector_that_does_not_run_is_none(load_text: LoadText) -> None:
@@ -106,7 +99,7 @@ def test_tls_versions_and_suites_reach_the_clients_that_support_them(load_text: 
     assert conf["ssl.cipher.suites"] == "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-AES256-GCM-SHA384"
     context = wire_security(loaded.clusters["A"])["ssl_context"]
     assert context.minimum_version is context.maximum_version is ssl.TLSVersion.TLSv1_2
-    of_1_2 = [one["name"] for one in context.get_ciphers() if one["protocol"] == "TLSv1.2"]
+    of_1_2 = [cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] == "TLSv1.2"]
     assert of_1_2 == ["ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384"]
     (note,) = [str(note) for note in loaded.notes if "ssl." in note.key]
     assert "TLSV1, TLSV1.1 is not spoken here, for it is not safe; TLSV1.2 counts for the mirrored records only" in note
@@ -130,16 +123,16 @@ def test_pem_files_reach_both_clients(load_text: LoadText, identity: Path) -> No
 
 def test_pem_in_the_file_itself_may_stand_on_one_line(load_text: LoadText, identity: Path) -> None:
     text = identity.read_text()
-    at = text.index("-----BEGIN CERTIFICATE-----")
-    key, certificate = (part.strip().replace("\n", " ") for part in (text[:at], text[at:]))
+    index = text.index("-----BEGIN CERTIFICATE-----")
+    key, certificate = (part.strip().replace("\n", " ") for part in (text[:index], text[index:]))
     loaded = load_text(
         "A.security.protocol=SSL\nA.ssl.endpoint.identification.algorithm=\n"
         f"A.ssl.truststore.certificates={certificate}\n"
         f"A.ssl.keystore.certificate.chain={certificate}\nA.ssl.keystore.key={key}\n"
     )
     conf = source_consumer(loaded.flow(A_TO_B), "replication-consumer")
-    assert conf["ssl.ca.pem"] == conf["ssl.certificate.pem"] == text[at:]
-    assert conf["ssl.key.pem"] == text[:at]
+    assert conf["ssl.ca.pem"] == conf["ssl.certificate.pem"] == text[index:]
+    assert conf["ssl.key.pem"] == text[:index]
     assert conf["ssl.endpoint.identification.algorithm"] == "none"
     assert not wire_security(loaded.clusters["A"])["ssl_context"].check_hostname
 
@@ -156,9 +149,9 @@ def test_an_encrypted_key_needs_its_password_and_never_asks_the_terminal(
     text = identity.read_text()
     encrypted.write_text(encrypted.read_text() + text[text.index("-----BEGIN CERTIFICATE-----") :])
     lines = f"A.security.protocol=SSL\nA.ssl.keystore.type=PEM\nA.ssl.keystore.location={encrypted}\n"
-    assert any("has a private key that is encrypted: set ssl.key.password" in found for found in mistakes_of(lines))
+    assert any("has a private key that is encrypted: set ssl.key.password" in mistake for mistake in mistakes_of(lines))
     wrong = mistakes_of(lines + "A.ssl.key.password=wrong-secret\n")
-    assert any("do not serve" in found for found in wrong)
+    assert any("do not serve" in mistake for mistake in wrong)
     assert "wrong-secret" not in "".join(wrong)
     conf = source_admin(load_text(lines + "A.ssl.key.password=hush-hush\n").flow(A_TO_B))
     assert conf["ssl.key.pem"] in text
@@ -167,8 +160,8 @@ def test_an_encrypted_key_needs_its_password_and_never_asks_the_terminal(
 def test_blanks_around_a_password_do_not_count_as_in_kafka() -> None:
     """The line end is that of a file with the secret alone, as `${dir:...}` brings it."""
     names = [f"ssl.{name}.password" for name in ("truststore", "keystore", "key")]
-    found = read_tls(dict(zip(names, ("one ", "two\n", "\tthree\r\n"), strict=True)))
-    assert (found.trusted_password, found.identity_password, found.key_password) == ("one", "two", "three")
+    tls = read_tls(dict(zip(names, ("one ", "two\n", "\tthree\r\n"), strict=True)))
+    assert (tls.trusted_password, tls.identity_password, tls.key_password) == ("one", "two", "three")
 
 
 def test_blanks_around_a_password_of_strimzis_oauth_count() -> None:

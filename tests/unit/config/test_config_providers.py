@@ -16,9 +16,8 @@ from lockstep_config.text.config_providers import (
 )
 from lockstep_config.text.files import LARGEST
 from lockstep_config.text.properties import Entry
-from lockstep_state.names import Flow
 
-from .conftest import LoadText, MistakesOf
+from .conftest import A_TO_B, LoadText, MistakesOf
 
 KAFKA = "org.apache.kafka.common.config.provider."
 PROVIDERS = (
@@ -29,12 +28,10 @@ PROVIDERS = (
 )
 """Lines 5 to 8; what follows begins at line 9."""
 
-FLOW = Flow("A", "B")
-
 
 def rack(load_text: LoadText, reference: str, environment: dict[str, str] | None = None, more: str = "") -> str:
     loaded = load_text(f"{PROVIDERS}A.consumer.client.rack = {reference}\n{more}", environment=environment)
-    return loaded.flow(FLOW).clients.source_consumer["client.rack"]
+    return loaded.flow(A_TO_B).clients.source_consumer["client.rack"]
 
 
 def test_config_provider_resolves_its_reference(load_text: LoadText, tmp_path: Path) -> None:
@@ -53,8 +50,8 @@ def test_config_provider_reads_a_properties_file_as_utf8(
     secrets.write_text("rack = p\u00e4\u20acss\\u00df\n", encoding="utf-8")
     assert rack(load_text, f"${{file:{secrets}:rack}}") == "p\u00e4\u20acss\u00df"
     secrets.write_bytes("rack = p\u00e4ss\n".encode("iso-8859-1"))
-    (found,) = mistakes_of(f"{PROVIDERS}A.consumer.client.rack = ${{file:{secrets}:rack}}\n")
-    assert found.endswith(f"{secrets} is no text in UTF-8")
+    (mistake,) = mistakes_of(f"{PROVIDERS}A.consumer.client.rack = ${{file:{secrets}:rack}}\n")
+    assert mistake.endswith(f"{secrets} is no text in UTF-8")
 
 
 def test_config_provider_references_join_into_one_value_resolved_once(load_text: LoadText) -> None:
@@ -87,31 +84,38 @@ def test_config_provider_references_join_into_one_value_resolved_once(load_text:
 def test_a_reference_that_cannot_be_resolved_names_key_and_provider(
     mistakes_of: MistakesOf, reference: str, sentence: str
 ) -> None:
-    (found,) = mistakes_of(f"{PROVIDERS}A.consumer.client.rack = {reference}\n")
-    assert found.startswith(f"9 A.consumer.client.rack: {reference} {sentence}")
+    (mistake,) = mistakes_of(f"{PROVIDERS}A.consumer.client.rack = {reference}\n")
+    assert mistake.startswith(f"9 A.consumer.client.rack: {reference} {sentence}")
 
 
 def test_a_missing_key_of_a_file_is_named_and_nothing_else_of_it(mistakes_of: MistakesOf, tmp_path: Path) -> None:
     (tmp_path / "s.properties").write_text("other = top-secret\n")
-    (found,) = mistakes_of(f"{PROVIDERS}A.consumer.client.rack = ${{file:{tmp_path}/s.properties:k}}\n")
-    assert found.endswith("s.properties has no key 'k'")
-    assert "top-secret" not in found
+    (mistake,) = mistakes_of(f"{PROVIDERS}A.consumer.client.rack = ${{file:{tmp_path}/s.properties:k}}\n")
+    assert mistake.endswith("s.properties has no key 'k'")
+    assert "top-secret" not in mistake
 
 
-def test_without_providers_a_reference_is_a_mistake_not_a_literal(mistakes_of: MistakesOf) -> None:
-    assert mistakes_of("A.consumer.client.rack = ${env:RACK}\n") == [
-        "5 A.consumer.client.rack: ${env:RACK} asks for the config provider 'env', but the file has no "
-        "config.providers: name it in config.providers"
-    ]
-
-
-def test_a_provider_needs_a_class_that_can_run_here(mistakes_of: MistakesOf) -> None:
-    (missing,) = mistakes_of("config.providers = vault\n")
-    assert missing.startswith(
-        "5 config.providers: names 'vault', which has no class: add config.providers.vault.class="
-    )
-    (unknown,) = mistakes_of("config.providers = v\nconfig.providers.v.class = com.example.Vault\n")
-    assert unknown.startswith("6 config.providers.v.class: is 'com.example.Vault', which cannot run here: known are")
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (
+            "A.consumer.client.rack = ${env:RACK}\n",
+            "5 A.consumer.client.rack: ${env:RACK} asks for the config provider 'env', but the file has no "
+            "config.providers: name it in config.providers",
+        ),
+        (
+            "config.providers = vault\n",
+            "5 config.providers: names 'vault', which has no class: add config.providers.vault.class=",
+        ),
+        (
+            "config.providers = v\nconfig.providers.v.class = com.example.Vault\n",
+            "6 config.providers.v.class: is 'com.example.Vault', which cannot run here: known are",
+        ),
+    ],
+)
+def test_config_provider_that_is_not_there_is_refused(mistakes_of: MistakesOf, lines: str, sentence: str) -> None:
+    (mistake,) = mistakes_of(lines)
+    assert mistake.startswith(sentence)
 
 
 def test_config_provider_is_restricted_to_its_allowed_paths(
@@ -122,23 +126,27 @@ def test_config_provider_is_restricted_to_its_allowed_paths(
     (tmp_path / "rack").write_text("outside")
     allowed = f"config.providers.dir.param.allowed.paths = {tmp_path}/in\n"
     assert rack(load_text, f"${{dir:{tmp_path}/in:rack}}", more=allowed) == "inside"
-    (found,) = mistakes_of(f"{PROVIDERS}{allowed}A.consumer.client.rack = ${{dir:{tmp_path}/in/..:rack}}\n")
-    assert "is outside of allowed.paths" in found
+    (mistake,) = mistakes_of(f"{PROVIDERS}{allowed}A.consumer.client.rack = ${{dir:{tmp_path}/in/..:rack}}\n")
+    assert "is outside of allowed.paths" in mistake
     pattern = "config.providers.env.param.allowlist.pattern = KAFKA_.*\n"
-    (found,) = mistakes_of(f"{PROVIDERS}{pattern}A.consumer.client.rack = ${{env:HOME}}\n", environment={"HOME": "/h"})
-    assert "allowlist.pattern does not allow the environment variable HOME" in found
+    (mistake,) = mistakes_of(
+        f"{PROVIDERS}{pattern}A.consumer.client.rack = ${{env:HOME}}\n", environment={"HOME": "/h"}
+    )
+    assert "allowlist.pattern does not allow the environment variable HOME" in mistake
 
 
 def test_a_reference_is_resolved_before_its_value_is_judged(mistakes_of: MistakesOf, load_text: LoadText) -> None:
-    assert load_text(PROVIDERS + "tasks.max = ${env:N}\n", environment={"N": "3"}).flow(FLOW).data_plane.tasks_max == 3
+    assert (
+        load_text(PROVIDERS + "tasks.max = ${env:N}\n", environment={"N": "3"}).flow(A_TO_B).data_plane.tasks_max == 3
+    )
 
 
 @pytest.mark.parametrize(
     "key", ["tasks.max", "topics.exclude", "transforms", "A.security.protocol", "A.producer.retry.backoff.ms"]
 )
 def test_config_provider_value_is_not_shown_under_any_key(mistakes_of: MistakesOf, key: str) -> None:
-    found = mistakes_of(PROVIDERS + f"{key} = ${{env:N}}\n", environment={"N": "hush(,hush("})
-    assert found == [
+    mistakes = mistakes_of(PROVIDERS + f"{key} = ${{env:N}}\n", environment={"N": "hush(,hush("})
+    assert mistakes == [
         f"9 {key}: has a value that does not fit; it comes from a config provider and is not shown: "
         "check it in its file"
     ]
@@ -156,7 +164,7 @@ def test_strimzi_providers_read_mounted_files(load_text: LoadText, tmp_path: Pat
         "A.consumer.client.rack = ${secrets:my-namespace/db:rack}\n"
     )
     environment = {SECRETS_VARIABLE: str(tmp_path)}
-    consumer = load_text(lines, environment=environment).flow(FLOW).clients.source_consumer
+    consumer = load_text(lines, environment=environment).flow(A_TO_B).clients.source_consumer
     assert consumer["client.rack"] == "eu-1"
 
 
@@ -165,15 +173,15 @@ def test_secrets_folder_has_a_default(mistakes_of: MistakesOf) -> None:
         f"config.providers = secrets\nconfig.providers.secrets.class = {SECRETS_CLASS}\n"
         "A.consumer.client.rack = ${secrets:ns/db:rack}\n"
     )
-    (found,) = mistakes_of(lines)
-    assert "there is no secret 'db' (for its key 'rack'): /opt/lockstep/secrets/db is no folder" in found
+    (mistake,) = mistakes_of(lines)
+    assert "there is no secret 'db' (for its key 'rack'): /opt/lockstep/secrets/db is no folder" in mistake
 
 
 def test_the_older_name_of_strimzis_environment_provider(load_text: LoadText) -> None:
     lines = (
         f"config.providers = env\nconfig.providers.env.class = {STRIMZI}EnvVarConfigProvider\ntasks.max=${{env:N}}\n"
     )
-    assert load_text(lines, environment={"N": "3"}).flow(FLOW).data_plane.tasks_max == 3
+    assert load_text(lines, environment={"N": "3"}).flow(A_TO_B).data_plane.tasks_max == 3
 
 
 def mounted(folder: Path) -> Provider:
@@ -209,7 +217,7 @@ class TestWhatIsNoFile:
     """A device would be read for ever, and who opens a pipe waits for its writer."""
 
     @pytest.mark.parametrize(
-        ("reference", "why"),
+        ("reference", "cause"),
         [
             ("${file:/dev/zero:x}", "/dev/zero cannot be read: it is a device or a pipe, no file"),
             ("${dir:/dev:zero}", "/dev/zero cannot be read: it is a device or a pipe, no file"),
@@ -217,9 +225,11 @@ class TestWhatIsNoFile:
             ("${file:a\\u0000b:x}", "its name holds a character that no name of a file may hold"),
         ],
     )
-    def test_config_provider_bad_reference_is_refused(self, mistakes_of: MistakesOf, reference: str, why: str) -> None:
+    def test_config_provider_bad_reference_is_refused(
+        self, mistakes_of: MistakesOf, reference: str, cause: str
+    ) -> None:
         (mistake,) = mistakes_of(PROVIDERS + f"topics = {reference}\n")
-        assert why in mistake
+        assert cause in mistake
 
     def test_config_provider_refuses_a_pipe_and_a_file_that_is_too_large(
         self, mistakes_of: MistakesOf, tmp_path: Path
@@ -248,5 +258,5 @@ def test_the_allowlist_is_a_pattern_of_javas(mistakes_of: MistakesOf, load_text:
     text += "config.providers.env.param.allowlist.pattern=\\\\p{Upper}+\ntopics=${env:TOPICS}\n"
     loaded = load_text(text, environment={"TOPICS": "orders"})
     assert loaded.flows[0].replicates("orders")
-    found = mistakes_of(text.replace("\\\\p{Upper}+", "\\\\p{Foo}"), environment={"TOPICS": "orders"})
-    assert any("allowlist.pattern" in one for one in found)
+    mistakes = mistakes_of(text.replace("\\\\p{Upper}+", "\\\\p{Foo}"), environment={"TOPICS": "orders"})
+    assert any("allowlist.pattern" in mistake for mistake in mistakes)

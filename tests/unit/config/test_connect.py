@@ -9,11 +9,11 @@ import pytest
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE
-from lockstep_state.names import Flow
+
+from .conftest import A_TO_B
 
 MIRROR = "org.apache.kafka.connect.mirror."
 IDENTITY = f"{MIRROR}IdentityReplicationPolicy"
-AB = Flow("A", "B")
 
 
 def config(kind: str, **more: Any) -> dict[str, Any]:
@@ -58,11 +58,11 @@ KAFKA_CONNECT: dict[str, Any] = {
 
 def joined(*documents: Any) -> str:
     """As `cat` puts files together."""
-    return "\n".join(json.dumps(one, indent=2) for one in documents)
+    return "\n".join(json.dumps(document, indent=2) for document in documents)
 
 
 def yaml(*documents: Any) -> str:
-    return "\n---\n".join(json.dumps(one, indent=1) for one in documents)
+    return "\n---\n".join(json.dumps(document, indent=1) for document in documents)
 
 
 Loaded = Callable[..., Configuration]
@@ -86,7 +86,7 @@ def mistakes(loaded: Loaded) -> Callable[..., list[str]]:
     def read_connect(text: Any, name: str = "mirror.json", offsets: str = "connect-offsets") -> list[str]:
         with pytest.raises(ConfigurationError) as raised:
             loaded(text, name, offsets)
-        return [f"{one.line} {one.key}: {one.message}" for one in raised.value.problems]
+        return [f"{problem.line} {problem.key}: {problem.message}" for problem in raised.value.problems]
 
     return read_connect
 
@@ -99,13 +99,13 @@ FORMS: dict[str, tuple[str, Any]] = {
         "m.json",
         {
             "s3": {"info": {"name": "s3", "config": {"connector.class": "S3Sink", "name": "s3"}}},
-            **{one["name"]: {"info": {**one, "tasks": [], "type": "source"}} for one in ALL},
+            **{item["name"]: {"info": {**item, "tasks": [], "type": "source"}} for item in ALL},
         },
     ),
-    "maps as PUT takes them": ("m.json", [{**one["config"], "name": one["name"]} for one in ALL]),
+    "maps as PUT takes them": ("m.json", [{**item["config"], "name": item["name"]} for item in ALL]),
     "short class names": (
         "m.json",
-        joined(*({**one, "config": {**one["config"], "connector.class": name}} for one, name in zip(
+        joined(*({**item, "config": {**item["config"], "connector.class": name}} for item, name in zip(
             ALL, ("MirrorSourceConnector", "MirrorCheckpoint", "MirrorHeartbeatConnector"), strict=True))),
     ),
     "KafkaConnectors": (
@@ -125,8 +125,11 @@ def test_connectors_of_one_flow_in_every_form(loaded: Loaded, form: str) -> None
     name, text = FORMS[form]
     configuration = loaded(text, name)
     (settings,) = configuration.flows
-    assert (settings.flow, settings.enabled) == (AB, True)
-    assert {alias: one.bootstrap for alias, one in configuration.clusters.items()} == {"A": "a:9092", "B": "b:9092"}
+    assert (settings.flow, settings.enabled) == (A_TO_B, True)
+    assert {alias: cluster.bootstrap for alias, cluster in configuration.clusters.items()} == {
+        "A": "a:9092",
+        "B": "b:9092",
+    }
     assert settings.control.progress_connector == "mm2-source"
     assert settings.control.offset_storage_topic == "connect-offsets"
     assert settings.data_plane.tasks_max == 3
@@ -157,7 +160,7 @@ def test_a_connector_that_is_absent_does_not_run(loaded: Loaded) -> None:
 def test_the_properties_file_of_one_connector_is_read_too(loaded: Loaded) -> None:
     lines = {**SOURCE["config"], "name": "mm2-source"}
     settings = only(loaded("".join(f"{key}={value}\n" for key, value in lines.items()), "source.properties"))
-    assert (settings.flow, settings.control.progress_connector) == (AB, "mm2-source")
+    assert (settings.flow, settings.control.progress_connector) == (A_TO_B, "mm2-source")
 
 
 def test_kafka_connect_resource_gives_the_offset_storage_topic(loaded: Loaded) -> None:
@@ -196,10 +199,10 @@ def test_connectors_of_two_flows_in_one_file(loaded: Loaded) -> None:
         replication__policy__class=None,
         offsets__storage__topic="there",
     )
-    there = {"name": "there", "config": config("Source", replication__policy__class=None)}
-    configuration = loaded([there, {"name": "back", "config": back}])
-    assert [str(one.flow) for one in configuration.flows] == ["A->B", "B->A"]
-    assert [one.control.progress_connector for one in configuration.flows] == ["there", "back"]
+    forth = {"name": "there", "config": config("Source", replication__policy__class=None)}
+    configuration = loaded([forth, {"name": "back", "config": back}])
+    assert [str(settings.flow) for settings in configuration.flows] == ["A->B", "B->A"]
+    assert [settings.control.progress_connector for settings in configuration.flows] == ["there", "back"]
 
 
 def test_a_connection_that_differs_is_the_connectors_own(loaded: Loaded) -> None:
@@ -217,7 +220,7 @@ def test_a_connection_that_differs_is_the_connectors_own(loaded: Loaded) -> None
 def test_connector_key_ignored_by_mm2_has_no_effect(loaded: Loaded) -> None:
     more = config("Source", source__cluster__max__poll__records="9", source__cluster__receive__buffer__bytes="9")
     unused = loaded({"name": "x", "config": more}).unused
-    assert [one.key for one in unused] == [
+    assert [remark.key for remark in unused] == [
         "config.source.cluster.max.poll.records",
         "config.source.cluster.receive.buffer.bytes",
     ]
@@ -232,7 +235,9 @@ def test_a_line_of_an_mm2_properties_that_changes_nothing_has_no_effect(loaded: 
         "A->B.groups": "mine",
         "B->A.emit.heartbeats.enabled": "true",
     }
-    unused = [one.key for one in loaded({"name": "x", "config": {**config("Source", topics=None), **more}}).unused]
+    unused = [
+        remark.key for remark in loaded({"name": "x", "config": {**config("Source", topics=None), **more}}).unused
+    ]
     assert sorted(unused) == sorted(f"config.{key}" for key in more)
 
 
@@ -311,13 +316,13 @@ WRONG: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_connector_mistake_is_named(mistakes: Callable[..., list[str]], case: str) -> None:
     given, said = WRONG[case]
-    read_connect = mistakes(given)
-    assert any(said in one for one in read_connect), read_connect
+    sentences = mistakes(given)
+    assert any(said in sentence for sentence in sentences), sentences
 
 
 def test_lines_are_those_of_the_file(mistakes: Callable[..., list[str]]) -> None:
     text = joined(SOURCE, {"name": "cp", "config": config("Checkpoint", emit__checkpoints__interval__seconds="soon")})
-    line = next(n for n, one in enumerate(text.splitlines(), 1) if "soon" in one)
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if "soon" in line)
     (said,) = mistakes(text)
     assert said == f"{line} config.emit.checkpoints.interval.seconds: is 'soon', which is no whole number"
 
@@ -334,6 +339,6 @@ def test_a_resource_as_kubectl_prints_it_in_json(loaded: Loaded) -> None:
         },
     }
     for name in ("m.json", "m"):
-        assert only(loaded(json.dumps(resource, indent="\t"), name)).flow == AB
+        assert only(loaded(json.dumps(resource, indent="\t"), name)).flow == A_TO_B
     listed = {"apiVersion": "v1", "kind": "List", "items": [resource]}
-    assert only(loaded(listed)).flow == AB
+    assert only(loaded(listed)).flow == A_TO_B

@@ -4,21 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_config import FlowSettings
 from lockstep_config.flow.connector_settings import AutoRestart, StatedPhase, StatedPhases
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, connector_name, connectors_reading
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_ops.services import plan_services
 from lockstep_state.commands.command_vocabulary import Connector
-from lockstep_state.names import Flow
-from tests.unit.config.conftest import LoadText, MistakesOf
 
-AB = Flow("A", "B")
+from .conftest import LoadText, MistakesOf, ab
+
 OWN = "A->B.lockstep.connector."
-
-
-def ab(load_text: LoadText, lines: str) -> FlowSettings:
-    return load_text(lines).flow(AB)
 
 
 def test_each_connector_has_a_name() -> None:
@@ -118,9 +112,9 @@ def test_clients_of_one_connector(load_text: LoadText) -> None:
     ],
 )
 def test_state_of_a_connector_is_read_from_its_key(load_text: LoadText, lines: str, states: StatedPhases) -> None:
-    found = ab(load_text, lines).states
+    phases = ab(load_text, lines).states
     for name in CONNECTORS:
-        stated, wanted = getattr(found, name), getattr(states, name)
+        stated, wanted = getattr(phases, name), getattr(states, name)
         assert (stated.phase if stated else None) == (wanted.phase if wanted else None)
         if stated:
             assert stated.key.endswith(f"mm2.properties:5: {wanted.key}")
@@ -153,8 +147,8 @@ def test_state_of_a_connector_is_read_from_its_key(load_text: LoadText, lines: s
     ],
 )
 def test_mistake_in_a_connector_key_is_refused(mistakes_of: MistakesOf, line: str, said: str) -> None:
-    found = mistakes_of(line + "\n")
-    assert any(said in one for one in found), found
+    mistakes = mistakes_of(line + "\n")
+    assert any(said in mistake for mistake in mistakes), mistakes
 
 
 def test_a_key_that_the_connector_does_not_have_changes_nothing(load_text: LoadText) -> None:

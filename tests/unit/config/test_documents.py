@@ -1,4 +1,4 @@
-"""Which of a file's documents is meant, and that one printed as YAML of its own."""
+"""Files of several YAML documents: the one that is meant, and its text."""
 
 import json
 from pathlib import Path
@@ -101,9 +101,9 @@ spec:
 
 def test_printed_document_reads_the_same_here_and_in_helm() -> None:
     """Helm's numbers are 64-bit floats, so a number that it would change is a text."""
-    found = find_resource(TEXTS.encode(), FILE)
-    assert found is not None
-    printed = as_yaml(found)
+    document = find_resource(TEXTS.encode(), FILE)
+    assert document is not None
+    printed = as_yaml(document)
     spec = yaml.safe_load(printed)["spec"]
     assert spec["version"] == "3.10"
     assert spec["texts"] == [
@@ -131,7 +131,7 @@ def test_printed_document_reads_the_same_here_and_in_helm() -> None:
 
 
 def test_printed_document_is_the_named_one_of_two() -> None:
-    found = find_resource(TWO, FILE, "us")
-    assert found is not None
-    assert flows(as_yaml(found).encode()) == ["US->B"]
+    document = find_resource(TWO, FILE, "us")
+    assert document is not None
+    assert flows(as_yaml(document).encode()) == ["US->B"]
     assert find_resource(documents(USER), FILE) is None

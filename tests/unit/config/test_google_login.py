@@ -22,8 +22,8 @@ from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.token_source import TokenSource, TokenUnavailable, shared_token_source
 from lockstep_config.flow.client_settings import target_admin
 from lockstep_config.keys.client_keys import Untranslatable
-from lockstep_state.names import Flow
-from tests.unit.config.conftest import LoadText, MistakesOf
+
+from .conftest import A_TO_B, LoadText, MistakesOf
 
 BROKERS = "bootstrap.orders.europe-west3.managedkafka.example.cloud.goog:9092"
 ACCOUNT = "mirror@example.iam.gserviceaccount.com"
@@ -85,7 +85,7 @@ class Google:
         claims = base64.urlsafe_b64encode(json.dumps({"email": "ada@example.org"}).encode()).decode().rstrip("=")
         self.id_token = f"{base64.urlsafe_b64encode(b'{}').decode()}.{claims}.c2ln"
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        Thread(target=self.server.serve_forever, daemon=True).start()
+        Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
     def address(self) -> str:
@@ -125,13 +125,13 @@ def parts(token: str) -> tuple[dict[str, Any], dict[str, Any], str]:
 
 
 def tokens() -> TokenSettings:
-    found = read_login(PROPERTIES).tokens
-    assert found is not None
-    return found
+    settings = read_login(PROPERTIES).tokens
+    assert settings is not None
+    return settings
 
 
 def test_google_handler_of_a_file_is_read_as_it_is(load_text: LoadText) -> None:
-    flow = load_text(FILE).flow(Flow("A", "B"))
+    flow = load_text(FILE).flow(A_TO_B)
     assert flow is not None
     assert tokens().cloud == GoogleSettings()
     without_jaas = {key: value for key, value in PROPERTIES.items() if key != "sasl.jaas.config"}
@@ -221,7 +221,7 @@ def test_google_server_that_is_away_gives_no_token(google: Google, key_file: Pat
 
 @pytest.mark.usefixtures("key_file")
 def test_google_token_reaches_librdkafka_once_for_all_clients(google: Google, load_text: LoadText) -> None:
-    flow = load_text(FILE.replace("A.", "B.")).flow(Flow("A", "B"))
+    flow = load_text(FILE.replace("A.", "B.")).flow(A_TO_B)
     assert flow is not None
     source = shared_token_source(tokens())
     text, end, _, extensions = target_admin(flow)["oauth_cb"]("")
@@ -237,7 +237,7 @@ def test_google_login_without_the_library_names_the_extra(
     mistakes_of: MistakesOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lockstep_config.clients.cloud_login.find_spec", lambda _: None)
-    (found,) = mistakes_of(FILE)
-    assert "logs in with Google's credentials, for which the package google-auth is missing" in found
+    (mistake,) = mistakes_of(FILE)
+    assert "logs in with Google's credentials, for which the package google-auth is missing" in mistake
     with pytest.raises(TokenUnavailable, match=r"package google-auth is missing: install lockstep-kafka\[google\]"):
         TokenSource(TokenSettings(cloud=GoogleSettings())).token()

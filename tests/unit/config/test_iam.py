@@ -37,8 +37,8 @@ def test_iam_login_is_the_same_by_both_mechanisms(written: Callable[..., dict[st
         'awsRoleAccessKeyId="k" awsRoleSecretAccessKey="hush" awsRoleSessionToken="hush2" awsStsRegion="eu-west-1" '
         'awsDebugCreds="true" awsMaxRetries="7" awsMaxBackOffTimeMs="900"'
     )
-    found = tokens_of(written(options))
-    assert found.cloud == IamSettings(
+    tokens = tokens_of(written(options))
+    assert tokens.cloud == IamSettings(
         region="eu-central-1",
         profile="mirror",
         role_arn="arn:aws:iam::1:role/r",
@@ -50,9 +50,9 @@ def test_iam_login_is_the_same_by_both_mechanisms(written: Callable[..., dict[st
         sts_region="eu-west-1",
         debug=True,
     )
-    assert (found.retries, found.retry_longest_s, found.retry_for_s) == (7, 0.9, None)
-    assert "hush" not in repr(found)
-    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301  # settings travel to Spark's workers
+    assert (tokens.retries, tokens.retry_longest_s, tokens.retry_for_s) == (7, 0.9, None)
+    assert "hush" not in repr(tokens)
+    assert pickle.loads(pickle.dumps(tokens)) == tokens  # noqa: S301  # settings travel to Spark's workers
     assert tokens_of(written()).cloud == IamSettings(region="eu-central-1")
 
 
@@ -123,11 +123,11 @@ def test_iam_without_its_package_names_what_to_install(
     mistakes_of: MistakesOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lockstep_config.clients.cloud_login.find_spec", lambda _: None)
-    found = mistakes_of(
+    mistakes = mistakes_of(
         f"A.security.protocol=SASL_PLAINTEXT\nA.sasl.mechanism=AWS_MSK_IAM\nA.sasl.jaas.config={IAM_MODULE} required;\n"
     )
-    assert len(found) == 1
-    assert "install lockstep-kafka[iam]" in found[0]
+    assert len(mistakes) == 1
+    assert "install lockstep-kafka[iam]" in mistakes[0]
     with pytest.raises(TokenUnavailable, match=r"lockstep-kafka\[iam\]"):
         TokenSource(TokenSettings(cloud=IamSettings(region="eu-west-1"))).token()
 

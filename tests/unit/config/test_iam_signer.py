@@ -21,11 +21,9 @@ from lockstep_config.clients.iam_signer import signed
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE
 from lockstep_config.clients.token_source import TokenSource, TokenUnavailable, shared_token_source
 from lockstep_config.flow.client_settings import source_consumer, target_admin, wire_security
-from lockstep_state.names import Flow
 from tests.support.iam_login import BROKERS, bearer, iam_of, msk, signed_url, tokens_of
-from tests.unit.config.conftest import LoadText
 
-A_TO_B = Flow("A", "B")
+from .conftest import A_TO_B, LoadText
 
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 MOMENT = datetime.datetime(2026, 3, 14, 15, 9, 26, tzinfo=datetime.UTC)
@@ -33,12 +31,11 @@ MOMENT = datetime.datetime(2026, 3, 14, 15, 9, 26, tzinfo=datetime.UTC)
 
 @pytest.fixture(autouse=True)
 def nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"):
-        monkeypatch.delenv(name, raising=False)
+    for name in (
+        *("PROFILE", "REGION", "DEFAULT_REGION", "ROLE_ARN", "WEB_IDENTITY_TOKEN_FILE", "ACCESS_KEY_ID"),
+        *("SECRET_ACCESS_KEY", "SESSION_TOKEN", "CONTAINER_CREDENTIALS_RELATIVE_URI", "CONTAINER_CREDENTIALS_FULL_URI"),
+    ):
+        monkeypatch.delenv(f"AWS_{name}", raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))

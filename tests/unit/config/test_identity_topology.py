@@ -1,4 +1,4 @@
-"""Which graphs bring a record to a cluster twice under the same topic names, and what each flow copies by default."""
+"""Flows that keep topic names: records that reach a cluster twice, and the default provenance of each flow."""
 
 from collections import Counter
 from itertools import permutations
@@ -78,8 +78,8 @@ def test_the_default_of_each_flow(graph: str, stated: str, local: str) -> None:
 )
 def test_topology_names_double_routes(graph: str, stated: str, ways: list[tuple[str, str, str]]) -> None:
     links = links_of(graph)
-    found = double_routes(links, defaults(links, stated_in(stated)))
-    assert [(each.origin, route_text(each.one), route_text(each.other)) for each in found] == ways
+    routes = double_routes(links, defaults(links, stated_in(stated)))
+    assert [(each.origin, route_text(each.one), route_text(each.other)) for each in routes] == ways
 
 
 def test_topology_names_routes_cut_by_local() -> None:
@@ -141,7 +141,7 @@ def test_topology_that_is_not_refused_brings_no_record_twice(flows: list[Flow], 
     """Held against a copy of the rule itself: a record spreads over the flows until nothing new happens."""
     links = [Link(flow, NameFilter((".*",))) for flow in flows]
     modes = defaults(links, {flow: "relay" if relay else "local" for flow, relay in stated.items()})
-    refused = {found.origin for found in double_routes(links, modes)}
+    refused = {route.origin for route in double_routes(links, modes)}
     for origin in "ABCD":
         copies: Counter[str] = Counter({origin: 1})
         spreading = [origin]

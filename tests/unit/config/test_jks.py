@@ -18,15 +18,15 @@ def store(tmp_path: Path) -> str:
 
 
 def subjects(pem: str) -> list[str]:
-    return [one.subject.rfc4514_string() for one in x509.load_pem_x509_certificates(pem.encode())]
+    return [certificate.subject.rfc4514_string() for certificate in x509.load_pem_x509_certificates(pem.encode())]
 
 
 @pytest.mark.parametrize("declared", ["JKS", "PKCS12"])
 def test_a_keystore_is_what_it_is_whatever_its_declared_type(store: str, declared: str) -> None:
-    found = load_identity(store, declared, STORE, KEY)
-    assert subjects(found.chain_pem) == ["CN=own", "CN=CA"]
-    assert load_pem_private_key(found.key_pem.encode(), None).key_size == 256  # type: ignore[union-attr]
-    assert "PRIVATE" not in repr(found)
+    identity = load_identity(store, declared, STORE, KEY)
+    assert subjects(identity.chain_pem) == ["CN=own", "CN=CA"]
+    assert load_pem_private_key(identity.key_pem.encode(), None).key_size == 256  # type: ignore[union-attr]
+    assert "PRIVATE" not in repr(identity)
 
 
 @pytest.mark.parametrize("password", [STORE, None])
@@ -49,9 +49,9 @@ def test_jks_wrong_password_is_named(store: str, password: str, key_password: st
 
 def test_a_store_that_was_altered_or_cut_is_refused() -> None:
     whole = WRITTEN_BY_KEYTOOL
-    for at in range(4, len(whole), 37):
+    for offset in range(4, len(whole), 37):
         with pytest.raises(BadStore, match="was altered"):
-            read_jks(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], STORE)
+            read_jks(whole[:offset] + bytes([whole[offset] ^ 1]) + whole[offset + 1 :], STORE)
     for size in range(0, len(whole) - 1, 7):
         with pytest.raises(BadStore):
             read_jks(whole[:size], None)

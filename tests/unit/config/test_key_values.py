@@ -1,4 +1,4 @@
-"""What a key's text means, and settings whose fields are keys."""
+"""Values of keys, and settings whose fields are keys."""
 
 from datetime import timedelta
 

@@ -1,21 +1,17 @@
-"""Our own keys that no other file of tests has: MM2's version, first starts, ACLs, failing back, restarts."""
+"""Lockstep's own keys: MM2's version, first starts, ACLs, failing back, restarts, switches."""
 
 from datetime import timedelta
 
 import pytest
 
-from lockstep_config import FlowSettings
 from lockstep_config.flow.connector_settings import AutoRestart
 from lockstep_rules.filters import DEFAULT_TOPICS_EXCLUDE
 from lockstep_rules.switch.switch_readiness import SwitchLimits
 from lockstep_state.names import Flow
-from tests.unit.config.conftest import LoadText, MistakesOf, excluded, patterns
 
-AB, BA = Flow("A", "B"), Flow("B", "A")
+from .conftest import A_TO_B, LoadText, MistakesOf, ab, excluded, patterns
 
-
-def ab(load_text: LoadText, lines: str) -> FlowSettings:
-    return load_text(lines).flow(AB)
+BA = Flow("B", "A")
 
 
 def test_the_version_chooses_names_cycles_and_the_defaults_of_excludes(load_text: LoadText) -> None:
@@ -40,7 +36,7 @@ def test_key_set_in_the_file_overrides_the_default_of_every_version(load_text: L
 
 def test_flows_may_have_different_versions(load_text: LoadText) -> None:
     loaded = load_text("B->A.enabled = true\nB->A.lockstep.mm2.version = 3.9\n")
-    assert [loaded.flow(flow).rules.version for flow in (AB, BA)] == ["4.3", "3.9"]
+    assert [loaded.flow(flow).rules.version for flow in (A_TO_B, BA)] == ["4.3", "3.9"]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +107,7 @@ def test_acls_that_keep_their_name_are_shared_with_other_flows(
 def test_groups_fail_back_by_the_flow_in_the_opposite_direction(load_text: LoadText) -> None:
     assert ab(load_text, "").checkpoint.opposite is None, "B->A only beats"
     pair = load_text("B->A.enabled = true\nA.group.id = two\n")
-    assert pair.flow(AB).checkpoint.opposite == "mm2-lockstep-two-state.B.internal"
+    assert pair.flow(A_TO_B).checkpoint.opposite == "mm2-lockstep-two-state.B.internal"
     assert pair.flow(BA).checkpoint.opposite == "mm2-lockstep-state.A.internal"
     elsewhere = ab(load_text, "lockstep.checkpoint.opposite = mm2-lockstep-x-state.B.internal\nB->A.enabled = true\n")
     assert elsewhere.checkpoint.opposite == "mm2-lockstep-x-state.B.internal"
@@ -152,14 +148,14 @@ def test_auto_restart_has_no_limit_by_default(load_text: LoadText) -> None:
     limited = ab(load_text, "lockstep.auto.restart.max = 7\n").auto_restart
     assert {limited.source, limited.checkpoint, limited.heartbeat} == {AutoRestart(max_restarts=7)}
     loaded = load_text("lockstep.auto.restart.enabled = false\nlockstep.auto.restart.max = 7\n")
-    assert not loaded.flow(AB).auto_restart.source.enabled
+    assert not loaded.flow(A_TO_B).auto_restart.source.enabled
     assert {unused.key for unused in loaded.unused} == {"lockstep.auto.restart.max"}
 
 
 def test_switch_permits_ten_seconds_of_lag_unless_the_flow_sets_more(load_text: LoadText) -> None:
     assert ab(load_text, "").switch.max_lag == timedelta(seconds=10)
     two = load_text("B->A.enabled = true\nB->A.lockstep.switch.max.lag.seconds = 90\n")
-    assert [two.flow(flow).switch.max_lag.total_seconds() for flow in (AB, BA)] == [10, 90]
+    assert [two.flow(flow).switch.max_lag.total_seconds() for flow in (A_TO_B, BA)] == [10, 90]
 
 
 def test_switch_limits_follow_group_sync_and_the_flow_back(load_text: LoadText) -> None:

@@ -42,7 +42,11 @@ def test_log4j_loggers_map_to_services_and_unknown_ones_are_named() -> None:
             "log4j.rootLogger": "LOUD",
         }
     )
-    assert [levels.level(one) for one in ("data-plane", "checkpoint", "topic-sync")] == ["debug", "error", "warning"]
+    assert [levels.level(service) for service in ("data-plane", "checkpoint", "topic-sync")] == [
+        "debug",
+        "error",
+        "warning",
+    ]
     assert (unknown, wrong) == (("org.reflections",), ("log4j.rootLogger",))
 
 
@@ -56,7 +60,7 @@ def test_a_placeholder_that_names_itself_is_no_level() -> None:
 
 def test_log_level_keys_of_lockstep(load_text: LoadText, mistakes_of: MistakesOf) -> None:
     log = load_text("lockstep.log.level = WARN\nlockstep.log.level.acl-sync = debug\n").log
-    assert [log.level(one) for one in ("acl-sync", "data-plane")] == ["debug", "warning"]
+    assert [log.level(service) for service in ("acl-sync", "data-plane")] == ["debug", "warning"]
     (mistake,) = mistakes_of("lockstep.log.level = loud\n")
     assert mistake.startswith("5 lockstep.log.level: is 'loud': it takes off, fatal, error")
 
@@ -80,8 +84,8 @@ EXTERNAL = """\
 def test_a_resources_inline_loggers(tmp_path: Path) -> None:
     resources = Resources(tmp_path)
     log = resources.load(V1 + INLINE % "ERROR").log
-    assert [log.level(one) for one in ("topic-sync", "acl-sync", "data-plane")] == ["debug", "debug", "error"]
-    remarks = [one for one in resources.remarks(V1 + INLINE % "ERROR") if "logging" in one]
+    assert [log.level(service) for service in ("topic-sync", "acl-sync", "data-plane")] == ["debug", "debug", "error"]
+    remarks = [remark for remark in resources.remarks(V1 + INLINE % "ERROR") if "logging" in remark]
     assert remarks == ["19 spec.logging.loggers: has no effect: no logger here is called org.reflections"]
     (mistake,) = resources.mistakes(V1 + INLINE % "loud")
     assert mistake.startswith("20 spec.logging.loggers.connect.root.logger.level: is 'loud': it takes off")
@@ -100,7 +104,7 @@ def test_a_config_map_with_a_log4j_configuration(tmp_path: Path) -> None:
     assert resources.load(V1 + EXTERNAL).log.level("data-plane") == "warning"
     (resources.secrets / "my-logging" / "log4j2.properties").unlink()
     assert resources.load(V1 + EXTERNAL).log.level("data-plane") == "info"
-    assert any("cannot be read (No such file" in one for one in resources.remarks(V1 + EXTERNAL))
+    assert any("cannot be read (No such file" in remark for remark in resources.remarks(V1 + EXTERNAL))
 
 
 def test_an_external_logging_without_a_name_is_a_mistake(tmp_path: Path) -> None:

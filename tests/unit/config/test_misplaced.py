@@ -1,4 +1,4 @@
-"""The right key in the wrong place, the complaint of years: found, explained, and what to write instead."""
+"""Keys in the wrong place: the remark names the place, or the key to write instead."""
 
 import time
 
@@ -7,21 +7,20 @@ import pytest
 from lockstep_config.resolve.client_lines import does_nothing
 from lockstep_config.resolve.key_suggestions import KINDS
 from lockstep_config.resolve.validate import OF_EVERY_CLIENT
-from lockstep_state.names import Flow
 
-from .conftest import STRICT, LoadText, MistakesOf, excluded
+from .conftest import A_TO_B, STRICT, LoadText, MistakesOf, excluded
 
 UNKNOWN = "is no key that MirrorMaker or Lockstep knows; "
+OF_PRODUCERS = (
+    "it is a property of producers: write TARGET.producer.compression.type or "
+    "SOURCE->TARGET.producer.override.compression.type for the mirrored records"
+)
 
 
 @pytest.mark.parametrize(
     ("key", "instead"),
     [
-        (
-            "compression.type",
-            "it is a property of producers: write TARGET.producer.compression.type or "
-            "SOURCE->TARGET.producer.override.compression.type for the mirrored records",
-        ),
+        ("compression.type", OF_PRODUCERS),
         ("A.fetch.min.bytes", "it is a property of consumers: write SOURCE.consumer.fetch.min.bytes for what is read"),
         (
             "A->B.request.timeout.ms",
@@ -29,16 +28,18 @@ UNKNOWN = "is no key that MirrorMaker or Lockstep knows; "
             "is read, or TARGET.producer.request.timeout.ms or SOURCE->TARGET.producer.override.request.timeout.ms for "
             "the mirrored records, or ALIAS.admin.request.timeout.ms for administration",
         ),
-        (
-            "A->B.override.compression.type",
-            "it is a property of producers: write TARGET.producer.compression.type or "
-            "SOURCE->TARGET.producer.override.compression.type for the mirrored records",
-        ),
+        ("A->B.override.compression.type", OF_PRODUCERS),
         ("A->B.producr.override.compression.type", "did you mean A->B.producer.override.compression.type?"),
         ("A->B.sorce.consumer.fetch.min.bytes", "did you mean A->B.source.consumer.fetch.min.bytes?"),
         ("A.consumr.fetch.min.bytes", "did you mean A.consumer.fetch.min.bytes?"),
         ("A->B.target.cluster.security.protocl", "did you mean A->B.target.cluster.security.protocol?"),
         ("A.sync.topic.config.enabled", "did you mean sync.topic.configs.enabled?"),
+        ("A->B.topcs", "did you mean A->B.topics?"),
+        ("replication.factr", "did you mean replication.factor?"),
+        ("A.consumer.fetch.min.byte", "did you mean A.consumer.fetch.min.bytes?"),
+        ("A->B.producer.override.compresion.type", "did you mean A->B.producer.override.compression.type?"),
+        ("lockstep.control.replication", "did you mean lockstep.control.replication.factor?"),
+        ("A->B.enabled.x", "nothing like it is known: remove it"),
         ("zzz.qqq.www", "nothing like it is known: remove it"),
         ("A->B." + "x" * 5000, "nothing like it is known: remove it"),
     ],
@@ -51,7 +52,7 @@ def test_unknown_key_names_the_intended_key(key: str, instead: str, mistakes_of:
 def test_very_many_unknown_keys_are_all_named_in_a_short_time(load_text: LoadText) -> None:
     began = time.process_time()
     loaded = load_text("".join(f"A->B.qqq{n}.www = 1\n" for n in range(3000)))
-    assert sum("nothing like it" in one.message for one in loaded.unused) == 3000
+    assert sum("nothing like it" in remark.message for remark in loaded.unused) == 3000
     assert time.process_time() - began < 30.0
 
 
@@ -61,29 +62,29 @@ class TestTheProducerOfTheFlow:
     @pytest.mark.parametrize("prefix", ["producer", "source.producer", "target.producer"])
     def test_misplaced_key_of_records_only_is_unused(self, prefix: str, load_text: LoadText) -> None:
         loaded = load_text(f"A->B.{prefix}.compression.type = zstd\n")
-        assert [(one.line, one.message) for one in loaded.unused] == [
+        assert [(remark.line, remark.message) for remark in loaded.unused] == [
             (
                 5,
                 "has no effect: MirrorMaker gives it to the producer of offset syncs alone; for the mirrored records "
                 "it is A->B.producer.override.compression.type",
             )
         ]
-        assert loaded.flow(Flow("A", "B")).data_plane.compression_type is None
+        assert loaded.flow(A_TO_B).data_plane.compression_type is None
 
     @pytest.mark.parametrize(
-        ("name", "why"),
+        ("name", "cause"),
         [
             ("max.request.size", "the target topic's `max.message.bytes` is the limit"),
             ("delivery.timeout.ms", "a record is tried until it is there"),
         ],
     )
     def test_misplaced_key_that_applies_to_offset_syncs_is_noted(
-        self, name: str, why: str, load_text: LoadText
+        self, name: str, cause: str, load_text: LoadText
     ) -> None:
         loaded = load_text(f"A->B.producer.{name} = 2000000\n")
         assert loaded.unused == ()
         assert [note.message for note in loaded.notes] == [
-            f"counts for offset syncs only; no such line does anything to the mirrored records: {why}"
+            f"counts for offset syncs only; no such line does anything to the mirrored records: {cause}"
         ]
         assert load_text(f"A.producer.{name} = 2000000\n").notes == (), "there it counts for all that it can count for"
 
@@ -118,13 +119,13 @@ class TestWithoutEffectAnywhere:
     def test_misplaced_key_has_its_reason_and_no_other_key(self, prefix: str, name: str, load_text: LoadText) -> None:
         loaded = load_text(f"{prefix}.{name} = 1000\n")
         kind = next((kind for kind in KINDS if kind in prefix), "cluster")
-        assert [one.message for one in loaded.unused] == [f"has no effect: {does_nothing(kind, name)}"]
+        assert [remark.message for remark in loaded.unused] == [f"has no effect: {does_nothing(kind, name)}"]
         assert does_nothing(kind, name)
         assert loaded.notes == ()
 
     def test_misplaced_key_stated_twice_has_no_winner(self, load_text: LoadText) -> None:
         loaded = load_text("A.consumer.max.poll.records = 5\nA->B.consumer.max.poll.records = 6\n")
-        assert [one.line for one in loaded.unused] == [5, 6]
+        assert [remark.line for remark in loaded.unused] == [5, 6]
         assert loaded.notes == ()
 
 
@@ -189,6 +190,6 @@ class TestFlowsThatDoNotReadEachOthersNames:
 def test_key_dropped_by_mm2_at_the_top_has_no_effect(load_text: LoadText) -> None:
     loaded = load_text("use.defaults.from = source\n")
     assert [unused.key for unused in loaded.unused] == ["use.defaults.from"]
-    configs = excluded(loaded.flow(Flow("A", "B")).config_properties)
+    configs = excluded(loaded.flow(A_TO_B).config_properties)
     assert configs.use_defaults_from == "target"
     assert load_text("use.defaults.from = nobody\n").unused

@@ -1,4 +1,4 @@
-"""Each mistake with its sentence; all of a file in one go."""
+"""Mistakes in mm2.properties: one sentence each, and all of a file together."""
 
 import pickle
 from datetime import timedelta
@@ -10,8 +10,9 @@ from lockstep_config import ConfigurationError, UnknownFlow, load
 from lockstep_config.keys.refused_classes import KEEPS_NAMES, KNOWN_TO_KEEP_NAMES
 from lockstep_state.names import Flow
 
-from .conftest import STRICT, LoadText, MistakesOf
+from .conftest import A_TO_B, STRICT, LoadText, MistakesOf
 
+UNKNOWN = "is no key that MirrorMaker or Lockstep knows"
 BYTES = "record batches are copied as bytes, so nothing may change the records on their way"
 CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMaker are known"
 
@@ -20,48 +21,17 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
     ("line", "sentence"),
     [
         (
-            "A->B.topcs = x",
-            "A->B.topcs: is no key that MirrorMaker or Lockstep knows; did you mean A->B.topics?",
-        ),
-        (
-            "replication.factr = 1",
-            "replication.factr: is no key that MirrorMaker or Lockstep knows; did you mean replication.factor?",
-        ),
-        (
             "A.bootstrap.server = a:1",
-            "A.bootstrap.server: is no key that MirrorMaker or Lockstep knows: remove it; A.bootstrap.servers is set, "
-            "and counts",
-        ),
-        (
-            "A.consumer.fetch.min.byte = 1",
-            "A.consumer.fetch.min.byte: is no key that MirrorMaker or Lockstep knows; "
-            "did you mean A.consumer.fetch.min.bytes?",
-        ),
-        (
-            "A->B.producer.override.compresion.type = lz4",
-            "A->B.producer.override.compresion.type: is no key that MirrorMaker or Lockstep knows; "
-            "did you mean A->B.producer.override.compression.type?",
-        ),
-        (
-            "lockstep.control.replication = 1",
-            "lockstep.control.replication: is no key that MirrorMaker or Lockstep knows; "
-            "did you mean lockstep.control.replication.factor?",
+            f"A.bootstrap.server: {UNKNOWN}: remove it; A.bootstrap.servers is set, and counts",
         ),
         ("A->X.enabled = true", "A->X.enabled: the flow A->X names 'X', which is not in clusters (A, B)"),
         ("X->Y.enabled = true", "X->Y.enabled: the flow X->Y names 'X' and 'Y', which are not in clusters (A, B)"),
         ("A->A.enabled = true", "A->A.enabled: the flow A->A leads from A to itself: a flow needs two clusters"),
-        (
-            "C.bootstrap.servers = c:1",
-            "C.bootstrap.servers: 'C' is not in clusters (A, B)",
-        ),
+        ("C.bootstrap.servers = c:1", "C.bootstrap.servers: 'C' is not in clusters (A, B)"),
         ("A>B.enabled = true", "A>B.enabled: is no key of a flow as it is written; did you mean A->B.enabled?"),
         (
             "A -> B.enabled = true",
             "A: is half a key: a key ends at the first blank, = or :, so write a flow as A->B.enabled, without blanks",
-        ),
-        (
-            "A->B.enabled.x = 1",
-            "A->B.enabled.x: is no key that MirrorMaker or Lockstep knows; nothing like it is known: remove it",
         ),
         ("tasks.max = 0", "tasks.max: is 0, out of range: the least it may be is 1"),
         ("tasks.max = many", "tasks.max: is 'many', which is no whole number"),
@@ -81,10 +51,7 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
             "A->B.emit.checkpoints.enabled =",
             "A->B.emit.checkpoints.enabled: is '', which is no boolean: write true or false",
         ),
-        (
-            "offset-syncs.topic.location = here",
-            "offset-syncs.topic.location: is 'here': it takes source or target",
-        ),
+        ("offset-syncs.topic.location = here", "offset-syncs.topic.location: is 'here': it takes source or target"),
         ("A->B.use.defaults.from = me", "A->B.use.defaults.from: is 'me': it takes source or target"),
         (
             "replication.policy.separator = /",
@@ -128,8 +95,7 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
     ],
 )
 def test_mistake_gives_one_sentence(mistakes_of: MistakesOf, line: str, sentence: str) -> None:
-    found = mistakes_of(line + "\n", environment=STRICT)
-    assert found == [f"5 {sentence}"]
+    assert mistakes_of(line + "\n", environment=STRICT) == [f"5 {sentence}"]
 
 
 @pytest.mark.parametrize(
@@ -147,33 +113,33 @@ def test_a_list_with_too_much_counts_with_a_remark(load_text: LoadText, line: st
     loaded = load_text(line + "\n")
     assert any(f"{note.key}: {note.message}".startswith(sentence) for note in loaded.notes), loaded.notes
     assert list(loaded.clusters) == ["A", "B"]
-    assert loaded.flow(Flow("A", "B")).source.bootstrap in ("a:9092", "a:1")
+    assert loaded.flow(A_TO_B).source.bootstrap in ("a:9092", "a:1")
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{2,1}x", "*", "[a-"])
 def test_a_pattern_that_is_no_regular_expression_is_named(mistakes_of: MistakesOf, pattern: str) -> None:
-    (found,) = mistakes_of(f"A->B.topics = {pattern}\n")
-    assert found.startswith("5 A->B.topics: ")
+    (mistake,) = mistakes_of(f"A->B.topics = {pattern}\n")
+    assert mistake.startswith("5 A->B.topics: ")
 
 
 def test_the_policy_class_is_one_of_those_that_are_known(mistakes_of: MistakesOf) -> None:
-    (found,) = mistakes_of("replication.policy.class = com.example.Mine\n")
-    assert found.startswith(
+    (mistake,) = mistakes_of("replication.policy.class = com.example.Mine\n")
+    assert mistake.startswith(
         f"5 replication.policy.class: is 'com.example.Mine', which is refused: {CLASSES}; it may be"
     )
-    assert f"if it only leaves the alias out of topics' names, {KEEPS_NAMES} does the same" in found
+    assert f"if it only leaves the alias out of topics' names, {KEEPS_NAMES} does the same" in mistake
 
 
 @pytest.mark.parametrize("policy", sorted(KNOWN_TO_KEEP_NAMES))
 def test_published_class_that_keeps_names_is_refused_with_its_equivalent(mistakes_of: MistakesOf, policy: str) -> None:
-    (found,) = mistakes_of(f"A->B.replication.policy.class = {policy}\n")
-    assert found.startswith(f"5 A->B.replication.policy.class: is '{policy}', which leaves topics their names; ")
-    assert found.endswith(f"{KEEPS_NAMES} does the same for every topic but heartbeats: write that")
+    (mistake,) = mistakes_of(f"A->B.replication.policy.class = {policy}\n")
+    assert mistake.startswith(f"5 A->B.replication.policy.class: is '{policy}', which leaves topics their names; ")
+    assert mistake.endswith(f"{KEEPS_NAMES} does the same for every topic but heartbeats: write that")
 
 
 @pytest.mark.parametrize("key", ["offset.storage.topic", "B.offset.storage.topic", "A->B.offsets.storage.topic"])
 @pytest.mark.parametrize(
-    ("value", "why"),
+    ("value", "reason"),
     [
         ("", "is empty, and progress needs a topic: name one, or remove the line"),
         ("..", "is '..', which no topic may be called"),
@@ -181,24 +147,24 @@ def test_published_class_that_keeps_names_is_refused_with_its_equivalent(mistake
         ("x" * 250, f"is {'x' * 250!r}, which no topic may be called: it has 250 characters, and 249 are allowed"),
     ],
 )
-def test_progress_topic_that_cannot_be_is_a_mistake(mistakes_of: MistakesOf, key: str, value: str, why: str) -> None:
-    (found,) = mistakes_of(f"{key} = {value}\n")
-    assert found.startswith(f"5 {key}: {why}")
+def test_progress_topic_that_cannot_be_is_a_mistake(mistakes_of: MistakesOf, key: str, value: str, reason: str) -> None:
+    (mistake,) = mistakes_of(f"{key} = {value}\n")
+    assert mistake.startswith(f"5 {key}: {reason}")
 
 
 def test_transactions_are_asked_for_by_target_and_end_by_flow(mistakes_of: MistakesOf, load_text: LoadText) -> None:
-    plane = load_text("B.exactly.once.source.support = enabled\n").flow(Flow("A", "B")).data_plane
+    plane = load_text("B.exactly.once.source.support = enabled\n").flow(A_TO_B).data_plane
     assert (plane.exactly_once, plane.transaction_interval) == (True, None)
     for preparing in ("disabled", "preparing"):
         text = f"B.exactly.once.source.support = {preparing}\n"
-        assert not load_text(text).flow(Flow("A", "B")).data_plane.exactly_once
-    (found,) = mistakes_of("A->B.transaction.boundary = connector\n")
-    assert "poll" in found
-    assert "interval" in found
+        assert not load_text(text).flow(A_TO_B).data_plane.exactly_once
+    (mistake,) = mistakes_of("A->B.transaction.boundary = connector\n")
+    assert "poll" in mistake
+    assert "interval" in mistake
     interval = "A->B.transaction.boundary = interval\n"
-    assert load_text(interval).flow(Flow("A", "B")).data_plane.transaction_interval == timedelta(minutes=1)
+    assert load_text(interval).flow(A_TO_B).data_plane.transaction_interval == timedelta(minutes=1)
     mine = interval + "A->B.transaction.boundary.interval.ms = 250\n"
-    assert load_text(mine).flow(Flow("A", "B")).data_plane.transaction_interval == timedelta(milliseconds=250)
+    assert load_text(mine).flow(A_TO_B).data_plane.transaction_interval == timedelta(milliseconds=250)
 
 
 @pytest.mark.parametrize(
@@ -224,8 +190,8 @@ def test_the_clusters_come_first(mistakes_of: MistakesOf, whole: str, sentence: 
 
 @pytest.mark.parametrize("alias", ["us.west", "us/west", "us west", "ü", "A->B"])
 def test_an_alias_holds_letters_digits_and_two_marks(mistakes_of: MistakesOf, alias: str) -> None:
-    found = mistakes_of(whole=f"clusters = A, {alias}\nA.bootstrap.servers=a:1\n")
-    assert found == [f"1 clusters: has the alias '{alias}': an alias may hold letters, digits, '_' and '-' only"]
+    mistakes = mistakes_of(whole=f"clusters = A, {alias}\nA.bootstrap.servers=a:1\n")
+    assert mistakes == [f"1 clusters: has the alias '{alias}': an alias may hold letters, digits, '_' and '-' only"]
 
 
 def test_offset_syncs_switched_off_must_not_say_where_they_go(mistakes_of: MistakesOf) -> None:
@@ -235,12 +201,12 @@ def test_offset_syncs_switched_off_must_not_say_where_they_go(mistakes_of: Mista
 
 
 def test_mistakes_of_a_file_are_reported_together_in_its_order(mistakes_of: MistakesOf) -> None:
-    found = mistakes_of(
+    mistakes = mistakes_of(
         "topcs = x\ntasks.max = 0\nA->Z.enabled = true\nB.security.protocol = SASL_SSL\n"
         "transforms = t\nreplication.policy.separator = /\n",
         environment=STRICT,
     )
-    assert [line.partition(": ")[0] for line in found] == [
+    assert [line.partition(": ")[0] for line in mistakes] == [
         "0 B.sasl.mechanism",
         "5 topcs",
         "6 tasks.max",
@@ -251,30 +217,23 @@ def test_mistakes_of_a_file_are_reported_together_in_its_order(mistakes_of: Mist
 
 
 def test_a_line_that_is_wrong_is_not_missing_as_well(mistakes_of: MistakesOf) -> None:
-    found = mistakes_of("A.security.protocol=SASL_SSL\nA.sasl.mechanism=PLAIN\nA.sasl.jaas.config=${vault:a:b}\n")
-    assert [line.partition(": ")[0] for line in found] == ["7 A.sasl.jaas.config"]
+    mistakes = mistakes_of("A.security.protocol=SASL_SSL\nA.sasl.mechanism=PLAIN\nA.sasl.jaas.config=${vault:a:b}\n")
+    assert [line.partition(": ")[0] for line in mistakes] == ["7 A.sasl.jaas.config"]
 
 
-def test_missing_file_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "nothing.properties"
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("nothing.properties", ": there is no such file: name the configuration file to use"),
+        ("", ": is a folder: name the configuration file in it (connectors: cat FOLDER/*.json"),
+        ("loop", ": cannot be read: "),
+    ],
+)
+def test_file_that_cannot_be_read_is_named_with_the_cause(tmp_path: Path, name: str, sentence: str) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(ConfigurationError) as raised:
-        load(path, {})
-    assert str(raised.value) == f"{path}: there is no such file: name the configuration file to use"
-
-
-def test_folder_instead_of_a_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        load(tmp_path, {})
-    said = str(raised.value)
-    assert said.startswith(f"{tmp_path}: is a folder: name the configuration file in it (connectors: cat FOLDER/*.json")
-
-
-def test_unreadable_file_is_named_with_its_cause(tmp_path: Path) -> None:
-    loop = tmp_path / "loop"
-    loop.symlink_to(loop)
-    with pytest.raises(ConfigurationError) as raised:
-        load(loop, {})
-    assert str(raised.value).startswith(f"{loop}: cannot be read: ")
+        load(tmp_path / name, {})
+    assert str(raised.value).startswith(f"{tmp_path / name}{sentence}")
 
 
 def test_an_unknown_flow_names_those_there_are(load_text: LoadText) -> None:

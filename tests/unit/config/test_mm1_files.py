@@ -231,14 +231,14 @@ def test_mm1_flows_of_different_groups_have_separate_state(mm1: Folder) -> None:
 def test_mm1_mistake_is_named_in_mm1_terms(
     mm1: Folder, consumer: str, producer: str, options: dict[str, str], expected: str
 ) -> None:
-    found = mm1.mistakes(consumer, producer, **{name.replace(".", "_"): value for name, value in options.items()})
-    assert len(found) == 1, found
-    assert expected in found[0]
+    mistakes = mm1.mistakes(consumer, producer, **{name.replace(".", "_"): value for name, value in options.items()})
+    assert len(mistakes) == 1, mistakes
+    assert expected in mistakes[0]
 
 
 def test_mm1_mistakes_of_files_and_options_are_reported_together(mm1: Folder) -> None:
-    found = mm1.mistakes("zookeeper.connect=z\n", "bootstrap.servers=b\n", num_streams="x")
-    assert len(found) == 5, found
+    mistakes = mm1.mistakes("zookeeper.connect=z\n", "bootstrap.servers=b\n", num_streams="x")
+    assert len(mistakes) == 5, mistakes
 
 
 @pytest.mark.parametrize("missing", ["consumer", "producer"])

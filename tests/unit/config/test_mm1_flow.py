@@ -3,9 +3,8 @@
 import pytest
 
 from lockstep_state.names import Flow
-from tests.unit.config.conftest import LoadText, MistakesOf
 
-A_TO_B = Flow("A", "B")
+from .conftest import A_TO_B, LoadText, MistakesOf
 
 
 def test_the_group_makes_a_flow_a_legacy_one(load_text: LoadText) -> None:
@@ -79,5 +78,5 @@ def test_legacy_group_of_two_flows_is_refused(mistakes_of: MistakesOf, load_text
     lines = "clusters = A, B, C\nC.bootstrap.servers = c:1\nA->C.enabled = true\n"
     lines += "A->B.lockstep.legacy.group = mm1\nA->C.lockstep.legacy.group = "
     messages = mistakes_of(lines + "mm1\n")
-    assert any("give each a group of its own" in one for one in messages), messages
+    assert any("give each a group of its own" in message for message in messages), messages
     load_text(lines + "mm1-c\n")

@@ -12,8 +12,6 @@ from lockstep_state.names import Flow
 
 from .conftest import LoadText, MistakesOf, excluded, patterns
 
-A_TO_B = Flow("A", "B")
-
 
 def clusters(*aliases: str) -> str:
     return "\n".join([f"clusters = {','.join(aliases)}", *(f"{a}.bootstrap.servers = {a}:9092" for a in aliases), ""])
@@ -68,7 +66,7 @@ def test_mm2_088_connector_property_at_the_top_applies_to_every_flow(load_text: 
 
 
 def test_mm2_088_an_unknown_one_is_named_where_mm2_drops_it_silently(load_text: LoadText) -> None:
-    assert [f"{one.line} {one.key}: {one.message}" for one in load_text("xxx = yyy\n").unused] == [
+    assert [f"{remark.line} {remark.key}: {remark.message}" for remark in load_text("xxx = yyy\n").unused] == [
         "5 xxx: has no effect: it is no key that MirrorMaker or Lockstep knows; nothing like it is known: remove it"
     ]
 
@@ -196,7 +194,7 @@ def test_keys_of_source_connectors_alone_have_no_effect_at_the_top(load_text: Lo
     names = {"exactly.once.support": "required", "transaction.boundary": "interval"}
     names["transaction.boundary.interval.ms"] = "250"
     loaded = load_text("".join(f"{key} = {value}\n" for key, value in names.items()))
-    assert [(one.key, one.message) for one in loaded.unused] == [
+    assert [(remark.key, remark.message) for remark in loaded.unused] == [
         (key, f"has no effect: MirrorMaker does not read it here: write SOURCE->TARGET.{key}") for key in names
     ]
     assert flow(loaded).data_plane.transaction_interval is None
@@ -284,16 +282,13 @@ def test_where_lockstep_differs_from_mm2s_defaults(load_text: LoadText) -> None:
     assert settings.data_plane.offset_flush_every == timedelta(seconds=1)  # never rarer than each second
 
 
-def test_a_replication_factor_of_minus_one_is_the_brokers_default(load_text: LoadText) -> None:
+def test_replication_factors_of_storage_and_control_topics(load_text: LoadText) -> None:
     settings = flow(load_text("replication.factor = -1\noffset.storage.replication.factor = -1\n"))
-    assert settings.topic_sync.replication_factor == -1
+    assert settings.topic_sync.replication_factor == -1, "the brokers' default"
     assert (settings.control.storage_replication_factor, settings.control.replication_factor) == (-1, -1)
-
-
-def test_control_topics_have_the_storage_replication_factor_by_default(load_text: LoadText) -> None:
-    assert flow(load_text("offset.storage.replication.factor = 2\n")).control.replication_factor == 2
-    lines = "offset.storage.replication.factor = 2\nlockstep.control.replication.factor = 1\n"
-    assert flow(load_text(lines)).control.replication_factor == 1
+    lines = "offset.storage.replication.factor = 2\n"
+    assert flow(load_text(lines)).control.replication_factor == 2
+    assert flow(load_text(lines + "lockstep.control.replication.factor = 1\n")).control.replication_factor == 1
 
 
 def test_the_facts_about_a_producer_are_not_held_back_by_its_batching(load_text: LoadText) -> None:

@@ -15,7 +15,7 @@ from lockstep_config.text.secrets import is_secret, masked
 from lockstep_rules.policy import IdentityReplicationPolicy
 from lockstep_state.names import Flow
 
-from .conftest import LoadText, patterns
+from .conftest import A_TO_B, LoadText, patterns
 
 FILES = Path(__file__).parent / "files"
 ENVIRONMENT = {"EU_PASSWORD": "kept-from-everyone"}
@@ -27,19 +27,19 @@ def test_the_active_active_sample_loads_as_its_comments_say() -> None:
     assert loaded.clusters["eu-west"].bootstrap == (
         "kafka-1.eu.example.com:9092,kafka-2.eu.example.com:9092,kafka-3.eu.example.com:9092"
     )
-    there = loaded.flow(Flow("eu-west", "us-east"))
+    forth = loaded.flow(Flow("eu-west", "us-east"))
     back = loaded.flow(Flow("us-east", "eu-west"))
-    assert there.topics.matches("orders.created")
-    assert not there.topics.matches("ordersXcreated")
-    assert there.topics.matches("customers-12")
-    assert not there.topics.matches("clicks")
+    assert forth.topics.matches("orders.created")
+    assert not forth.topics.matches("ordersXcreated")
+    assert forth.topics.matches("customers-12")
+    assert not forth.topics.matches("clicks")
     assert back.topics.matches("clicks")
-    assert (there.checkpoint.sync_group_offsets, back.checkpoint.sync_group_offsets) == (False, True)
+    assert (forth.checkpoint.sync_group_offsets, back.checkpoint.sync_group_offsets) == (False, True)
     assert back.checkpoint.sync_group_offsets_every == timedelta(seconds=10)
-    assert there.topic_sync.refresh_every == timedelta(seconds=30)
-    assert (there.data_plane.tasks_max, there.data_plane.compression_type) == (4, "lz4")
-    assert (there.data_plane.fetch.min_bytes, back.data_plane.fetch.min_bytes) == (1_000_000, 1)
-    assert there.control.storage_replication_factor == 2
+    assert forth.topic_sync.refresh_every == timedelta(seconds=30)
+    assert (forth.data_plane.tasks_max, forth.data_plane.compression_type) == (4, "lz4")
+    assert (forth.data_plane.fetch.min_bytes, back.data_plane.fetch.min_bytes) == (1_000_000, 1)
+    assert forth.control.storage_replication_factor == 2
     assert [f"{unused.line} {unused.key}" for unused in loaded.unused] == [
         "42 config.storage.replication.factor",
         "43 status.storage.replication.factor",
@@ -94,43 +94,25 @@ def test_secrets_are_in_no_representation() -> None:
     assert "kept-from-everyone" not in str([*loaded.unused, *loaded.notes])
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "A.ssl.keystore.password",
-        "ssl.key.password",
-        "A.sasl.jaas.config",
-        "ssl.keystore.key",
-        "A->B.source.consumer.sasl.oauthbearer.client.credentials.client.secret",
-        "aws.access.key",
-        "some.token",
-        "basic.auth.user",
-    ],
+SECRETS = (
+    *("A.ssl.keystore.password", "ssl.key.password", "A.sasl.jaas.config", "ssl.keystore.key", "aws.access.key"),
+    *("A->B.source.consumer.sasl.oauthbearer.client.credentials.client.secret", "some.token", "basic.auth.user"),
 )
-def test_a_secret_is_masked(key: str) -> None:
-    assert is_secret(key)
-    assert masked(key, "value") == "********"
+NO_SECRETS = (
+    *("topics", "ssl.keystore.location", "ssl.truststore.type", "key.converter", "A.bootstrap.servers"),
+    *("sasl.oauthbearer.token.endpoint.url", "sasl.mechanism"),
+)
+
+
+@pytest.mark.parametrize("key", [*SECRETS, *NO_SECRETS])
+def test_value_is_masked_where_its_key_is_a_secrets(key: str) -> None:
+    assert is_secret(key) is (key in SECRETS)
+    assert masked(key, "value") == ("********" if key in SECRETS else "value")
     assert masked(key, "") == ""
 
 
 @pytest.mark.parametrize(
-    "key",
-    [
-        "topics",
-        "ssl.keystore.location",
-        "ssl.truststore.type",
-        "key.converter",
-        "A.bootstrap.servers",
-        "sasl.oauthbearer.token.endpoint.url",
-        "sasl.mechanism",
-    ],
-)
-def test_masked_shows_a_value_that_is_no_secret(key: str) -> None:
-    assert masked(key, "value") == "value"
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
+    ("line", "reason"),
     [
         (
             "consumer.fetch.min.bytes = 1",
@@ -152,18 +134,22 @@ def test_masked_shows_a_value_that_is_no_secret(key: str) -> None:
         ("A.consumer.key.deserializer = com.example.Avro", "records are read as bytes whatever it says"),
         ("A.consumer.max.poll.records = 5", "whole batches are fetched, not single records"),
         ("B.producer.acks = 1", "the order and safety of what is written is Lockstep's own: acks=all, idempotent"),
-        ("errors.tolerance = all", "nothing is skipped unseen here"),
+        (
+            "errors.tolerance = all",
+            "nothing is skipped unseen here: a partition whose record is refused halts, or goes on with "
+            "lockstep.on.refused=quarantine",
+        ),
         ("transforms.mask.type = x", "no transform is named by `transforms`"),
         ("A.ssl.provider = SunJSSE", "it names a part of Java"),
         ("A->B.consumer.override.client.rack = x", "MirrorMaker does not read it"),
         ("add.source.alias.to.metrics = true", "removed in Kafka 4.0: metrics always name the source"),
     ],
 )
-def test_a_known_key_without_effect_is_listed_once_with_the_reason(load_text: LoadText, line: str, why: str) -> None:
+def test_a_known_key_without_effect_is_listed_once_with_the_reason(load_text: LoadText, line: str, reason: str) -> None:
     loaded = load_text(line + "\n")
     (unused,) = loaded.unused
     assert (unused.line, unused.key) == (5, line.partition(" ")[0])
-    assert unused.message.startswith(f"has no effect: {why}")
+    assert unused.message.startswith(f"has no effect: {reason}")
 
 
 @pytest.mark.parametrize(
@@ -185,22 +171,22 @@ def test_key_that_states_fixed_behaviour_loads_without_a_note(load_text: LoadTex
 
 def test_an_old_name_still_counts_where_the_new_one_is_not_set(load_text: LoadText) -> None:
     loaded = load_text("topics.blacklist = a\n")
-    assert patterns(loaded.flow(Flow("A", "B")).topics).exclude == ("a",)
+    assert patterns(loaded.flow(A_TO_B).topics).exclude == ("a",)
     (note,) = loaded.notes
     assert note.message.startswith(
         "was renamed to topics.exclude, which counts where both are set. MirrorMaker ignores"
     )
     both = load_text("A->B.topics.blacklist = a\ntopics.exclude = b\n")
-    assert patterns(both.flow(Flow("A", "B")).topics).exclude == ("b",)
+    assert patterns(both.flow(A_TO_B).topics).exclude == ("b",)
 
 
 def test_no_topics_are_none(load_text: LoadText) -> None:
-    assert not load_text("topics =\n").flow(Flow("A", "B")).topics.matches("")
+    assert not load_text("topics =\n").flow(A_TO_B).topics.matches("")
 
 
 def test_the_name_of_the_instance_is_none_where_it_is_mm2s_own(load_text: LoadText) -> None:
-    assert load_text("B.group.id = A-mm2\n").flow(Flow("A", "B")).group_id is None
-    assert load_text("B.group.id = two\n").flow(Flow("A", "B")).group_id == "two"
+    assert load_text("B.group.id = A-mm2\n").flow(A_TO_B).group_id is None
+    assert load_text("B.group.id = two\n").flow(A_TO_B).group_id == "two"
 
 
 def test_key_table_has_a_reason_for_every_key_without_effect() -> None:
@@ -221,12 +207,12 @@ def test_key_table_defaults_are_valid_values(load_text: LoadText) -> None:
         if KeyLevel.TOP in key.scopes and key.default is not None and key.default not in KEYS
     ]
     loaded = load_text("\n".join(line for line in lines if not line.startswith(("enabled", "offset.storage.topic"))))
-    assert loaded.flow(Flow("A", "B")).topics == load_text().flow(Flow("A", "B")).topics
+    assert loaded.flow(A_TO_B).topics == load_text().flow(A_TO_B).topics
     assert not loaded.unused
 
 
 def test_an_empty_separator_is_usual_beside_a_policy_that_keeps_names(load_text: LoadText) -> None:
     policy = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
     lines = f"replication.policy.separator =\nreplication.policy.class = {policy}\n"
-    settings = load_text(lines).flow(Flow("A", "B"))
+    settings = load_text(lines).flow(A_TO_B)
     assert settings.offset_syncs_topic == "mm2-offset-syncsBinternal"

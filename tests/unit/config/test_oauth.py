@@ -1,4 +1,4 @@
-"""Where access tokens come from, in Kafka's spelling and in Strimzi's."""
+"""OAuth logins, in Kafka's spelling and in Strimzi's."""
 
 import pickle
 
@@ -16,38 +16,35 @@ def kafkas(options: str = "", **properties: str) -> TokenSettings:
     given = {**BASE, **{f"sasl.{name.replace('__', '.')}": value for name, value in properties.items()}}
     if options:
         given["sasl.jaas.config"] = f"{OAUTHBEARER_MODULE} required {options};"
-    found = read_login(given).tokens
-    assert isinstance(found, TokenSettings)
-    return found
+    tokens = read_login(given).tokens
+    assert isinstance(tokens, TokenSettings)
+    return tokens
 
 
 def strimzis(options: str) -> TokenSettings:
-    found = read_login(
-        {
-            **BASE,
-            "sasl.login.callback.handler.class": STRIMZIS_HANDLER,
-            "sasl.jaas.config": f"{OAUTHBEARER_MODULE} required {options};",
+    return kafkas(
+        **{
+            "login__callback__handler__class": STRIMZIS_HANDLER,
+            "jaas__config": f"{OAUTHBEARER_MODULE} required {options};",
         }
-    ).tokens
-    assert isinstance(found, TokenSettings)
-    return found
+    )
 
 
 def test_kafkas_client_credentials_stand_in_the_jaas_line() -> None:
-    found = kafkas(
+    login = kafkas(
         'clientId="mirror" clientSecret="hush" scope="a b" extension_logicalCluster="lkc-1"',
         oauthbearer__token__endpoint__url=URL,
     )
-    assert (found.endpoint, found.client_id, found.client_secret) == (URL, "mirror", "hush")
-    assert found.form == (("grant_type", "client_credentials"), ("scope", "a b"))
-    assert found.extensions == (("logicalCluster", "lkc-1"),)
-    assert not found.encode_header
-    assert "hush" not in repr(found)
-    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301  # settings travel to Spark's workers
+    assert (login.endpoint, login.client_id, login.client_secret) == (URL, "mirror", "hush")
+    assert login.form == (("grant_type", "client_credentials"), ("scope", "a b"))
+    assert login.extensions == (("logicalCluster", "lkc-1"),)
+    assert not login.encode_header
+    assert "hush" not in repr(login)
+    assert pickle.loads(pickle.dumps(login)) == login  # noqa: S301  # settings travel to Spark's workers
 
 
 def test_kafkas_own_properties_count_more_than_the_jaas_line() -> None:
-    found = kafkas(
+    login = kafkas(
         'clientId="old" clientSecret="old" scope="old"',
         **{
             "oauthbearer__token__endpoint__url": URL,
@@ -60,10 +57,10 @@ def test_kafkas_own_properties_count_more_than_the_jaas_line() -> None:
             "login__refresh__buffer__seconds": "5",
         },
     )
-    assert (found.client_id, found.client_secret, found.form[-1]) == ("new", "hush", ("scope", "all"))
-    assert found.encode_header
-    assert found.connect_timeout_s == 1.5
-    assert found.refresh == RefreshRule(window_factor=0.6, buffer_s=5)
+    assert (login.client_id, login.client_secret, login.form[-1]) == ("new", "hush", ("scope", "all"))
+    assert login.encode_header
+    assert login.connect_timeout_s == 1.5
+    assert login.refresh == RefreshRule(window_factor=0.6, buffer_s=5)
 
 
 def test_kafkas_token_may_lie_in_a_file() -> None:
@@ -71,17 +68,17 @@ def test_kafkas_token_may_lie_in_a_file() -> None:
 
 
 def test_strimzis_client_credentials() -> None:
-    found = strimzis(
+    login = strimzis(
         f'oauth.token.endpoint.uri="{URL}" oauth.client.id="mirror" oauth.client.secret="hush" oauth.scope="s" '
         'oauth.audience="kafka" oauth.ssl.endpoint.identification.algorithm="" oauth.http.retries="2" '
         'oauth.http.retry.pause.millis="300" oauth.connect.timeout.seconds="5" oauth.sasl.extension.pool="p"'
     )
-    assert found.form == (("grant_type", "client_credentials"), ("scope", "s"), ("audience", "kafka"))
-    assert (found.client_id, found.client_secret, found.encode_header) == ("mirror", "hush", True)
-    assert not found.tls.check_hostname
-    assert (found.retries, found.retry_first_s, found.retry_for_s) == (2, 0.3, None)
-    assert (found.connect_timeout_s, found.read_timeout_s) == (5.0, 60.0)
-    assert found.extensions == (("pool", "p"),)
+    assert login.form == (("grant_type", "client_credentials"), ("scope", "s"), ("audience", "kafka"))
+    assert (login.client_id, login.client_secret, login.encode_header) == ("mirror", "hush", True)
+    assert not login.tls.check_hostname
+    assert (login.retries, login.retry_first_s, login.retry_for_s) == (2, 0.3, None)
+    assert (login.connect_timeout_s, login.read_timeout_s) == (5.0, 60.0)
+    assert login.extensions == (("pool", "p"),)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +99,8 @@ def test_strimzis_client_credentials() -> None:
 def test_strimzis_other_grants(
     options: str, form: list[tuple[str, str]], files: list[tuple[str, str]], secret: str | None
 ) -> None:
-    found = strimzis(f'oauth.token.endpoint.uri="{URL}" oauth.client.id="m" {options}')
-    assert (list(found.form), list(found.form_files), found.client_secret) == (form, files, secret)
+    login = strimzis(f'oauth.token.endpoint.uri="{URL}" oauth.client.id="m" {options}')
+    assert (list(login.form), list(login.form_files), login.client_secret) == (form, files, secret)
 
 
 def test_strimzis_tokens_that_are_there() -> None:

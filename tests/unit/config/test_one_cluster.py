@@ -3,9 +3,8 @@
 import pytest
 
 from lockstep_config.resolve import precedence
-from lockstep_state.names import Flow
 
-from .conftest import LoadText
+from .conftest import A_TO_B, LoadText
 
 WHOLE = "clusters = A, B\nA.bootstrap.servers = {a}\nB.bootstrap.servers = {b}\nA->B.enabled = true\n"
 
@@ -20,8 +19,8 @@ WHOLE = "clusters = A, B\nA.bootstrap.servers = {a}\nB.bootstrap.servers = {b}\n
     ],
 )
 def test_an_address_in_common_is_remarked_on(a: str, b: str, known: str, load_text: LoadText) -> None:
-    notes = [one for one in load_text(whole=WHOLE.format(a=a, b=b)).notes if "one cluster" in one.message]
-    assert [(one.key, one.message.partition(",")[0]) for one in notes] == (
+    notes = [note for note in load_text(whole=WHOLE.format(a=a, b=b)).notes if "one cluster" in note.message]
+    assert [(note.key, note.message.partition(",")[0]) for note in notes] == (
         [("B.bootstrap.servers", f"has {known}")] if known else []
     )
 
@@ -31,14 +30,14 @@ def test_a_topic_that_keeps_its_name_is_not_replicated_on_one_cluster(
     topic: str, replicated: bool, load_text: LoadText
 ) -> None:
     identity = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-    settings = load_text(f"replication.policy.class = {identity}\n").flow(Flow("A", "B"))
+    settings = load_text(f"replication.policy.class = {identity}\n").flow(A_TO_B)
     assert settings.replicates(topic, one_cluster=True) is replicated
     assert settings.replicates(topic)
 
 
 def test_exact_cycles_and_heartbeats_keys_are_read(load_text: LoadText) -> None:
-    usual = load_text("").flow(Flow("A", "B"))
-    exact = load_text("lockstep.cycles = exact\nA->B.lockstep.heartbeats.topics = exact\n").flow(Flow("A", "B"))
+    usual = load_text("").flow(A_TO_B)
+    exact = load_text("lockstep.cycles = exact\nA->B.lockstep.heartbeats.topics = exact\n").flow(A_TO_B)
     assert (usual.topic_sync.cycles_exact, exact.topic_sync.cycles_exact) == (False, True)
     assert usual.policy.is_heartbeats_topic("x.heartbeats")
     assert not exact.policy.is_heartbeats_topic("x.heartbeats")
@@ -47,13 +46,13 @@ def test_exact_cycles_and_heartbeats_keys_are_read(load_text: LoadText) -> None:
 
 
 def test_every_alias_has_those_of_the_connectors(load_text: LoadText) -> None:
-    settings = load_text("A->B.source.cluster.alias = dc1\n").flow(Flow("A", "B"))
+    settings = load_text("A->B.source.cluster.alias = dc1\n").flow(A_TO_B)
     assert settings.topic_sync.aliases == {"A", "B", "dc1"}
-    assert precedence.every_alias(precedence.Layers({}, {}, {}), Flow("A", "B")) == {"A", "B"}
+    assert precedence.every_alias(precedence.Layers({}, {}, {}), A_TO_B) == {"A", "B"}
 
 
 def test_own_copies_are_not_replicated_within_one_cluster(load_text: LoadText) -> None:
-    flow = load_text("").flow(Flow("A", "B"))
+    flow = load_text("").flow(A_TO_B)
     assert flow.replicates("A.orders")
     assert not flow.replicates("A.orders", one_cluster=True)
     assert flow.replicates("orders", one_cluster=True)

@@ -1,4 +1,4 @@
-"""What people write, and the sentence that says what works instead; the file starts where MirrorMaker starts."""
+"""Files with common mistakes: the remark says what works instead, and the file starts where MirrorMaker starts."""
 
 import json
 import pickle
@@ -12,11 +12,9 @@ from lockstep_cli.commands.config import command
 from lockstep_config import Configuration, ConfigurationError, load
 from lockstep_config.flow.client_settings import source_consumer
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE
-from lockstep_state.names import Flow
 
-from .conftest import TWO_CLUSTERS, LoadText, MistakesOf
+from .conftest import A_TO_B, TWO_CLUSTERS, LoadText, MistakesOf
 
-AB = Flow("A", "B")
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
 PLAIN = "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\n"
 NO_GROUP = (
@@ -36,14 +34,8 @@ WARNED = [
     ("A->B.checkpoints.topic = x", NAMED_ITSELF),
     ("replication.facotr = 1", "did you mean replication.factor?"),
     ("A->B.replication-factor = 1", "did you mean A->B.replication.factor?"),
-    (
-        "checkpoints.topic.replication.fator = 1",
-        "did you mean checkpoints.topic.replication.factor?",
-    ),
-    (
-        "A->B.offset-sync.topic.replication.factr = 1",
-        "has no effect: it is no key that MirrorMaker or Lockstep knows",
-    ),
+    ("checkpoints.topic.replication.fator = 1", "did you mean checkpoints.topic.replication.factor?"),
+    ("A->B.offset-sync.topic.replication.factr = 1", "has no effect: it is no key that MirrorMaker or Lockstep knows"),
     ("A->B.topics.blacklist = x", "MirrorMaker ignores this line since 4.0, and here it counts: write topics.exclude"),
     ("groups.blacklist = x", "MirrorMaker ignores this line since 4.0, and here it counts: write groups.exclude"),
     ("A.consumer.group.prefix = x", NO_GROUP),
@@ -81,13 +73,13 @@ WARNED = [
 @pytest.mark.parametrize(("line", "said"), WARNED)
 def test_line_that_mm2_ignores_is_a_warning_with_what_works(load_text: LoadText, line: str, said: str) -> None:
     loaded = load_text(line + "\n")
-    assert loaded.flow(AB).enabled
-    remarks = [one for one in (*loaded.notes, *loaded.unused) if one.line == 5]
-    assert any(said in one.message for one in remarks), remarks
+    assert loaded.flow(A_TO_B).enabled
+    remarks = [note for note in (*loaded.notes, *loaded.unused) if note.line == 5]
+    assert any(said in remark.message for remark in remarks), remarks
 
 
 def test_no_reset_begins_at_the_earliest_record(load_text: LoadText) -> None:
-    settings = load_text("A.consumer.auto.offset.reset = none\n").flow(AB)
+    settings = load_text("A.consumer.auto.offset.reset = none\n").flow(A_TO_B)
     assert settings.data_plane.auto_offset_reset == "earliest"
     assert source_consumer(settings, "replication-consumer")["auto.offset.reset"] == "earliest"
 
@@ -104,7 +96,7 @@ def test_one_address_for_both_sides_with_names_kept_is_refused(mistakes_of: Mist
     assert "A->B keeps the names of topics, so a topic would be copied onto itself" in mistake
     bare = "replication.policy.separator =\nA->B.source.cluster.alias =\n"
     assert "copied onto itself" in mistakes_of(whole=whole + bare)[0], "an alias of nothing keeps names too"
-    (note,) = [one for one in load_text(whole=whole).notes if "one cluster" in one.message]
+    (note,) = [note for note in load_text(whole=whole).notes if "one cluster" in note.message]
     assert "topics whose names begin with either alias are not mirrored" in note.message
 
 
@@ -158,9 +150,9 @@ def test_clients_behind_a_connectors_cluster_are_named_once(load_file: LoadFile)
         for name in SECURITY
     }
     loaded = load_file("msk.json", json.dumps({"name": "mm2-msc", "config": CONNECTOR | clients}, indent=1))
-    remarks = [one for one in loaded.unused if "reads only the connection" in one.message]
+    remarks = [remark for remark in loaded.unused if "reads only the connection" in remark.message]
     assert len(remarks) == 6, "one for each client of each side, not one for each line"
-    first = next(one for one in remarks if "source.cluster.producer" in one.key)
+    first = next(remark for remark in remarks if "source.cluster.producer" in remark.key)
     assert first.message == (
         "has no effect, as 3 more that begin with source.cluster.producer.: MirrorMaker reads only the connection "
         "there: write source.cluster.security.protocol for every client, or source.producer.security.protocol"
@@ -239,8 +231,8 @@ def test_refusal_shows_the_warnings_and_names_the_way_out_last(tmp_path: Path) -
     assert result.stderr.splitlines()[-2:] == [f"{file} cannot be used: 1 mistake", last]
     assert CliRunner().invoke(command, ["check", str(file), "--unknown", "warn"]).exit_code == 0
     in_json = json.loads(CliRunner().invoke(command, ["check", str(file), "--output", "json"]).stdout)
-    assert [one["key"] for one in in_json["notes"]] == ["topics.blacklist"]
-    assert [one["key"] for one in in_json["without_effect"]] == ["A.consumer.max.poll.records"]
+    assert [remark["key"] for remark in in_json["notes"]] == ["topics.blacklist"]
+    assert [remark["key"] for remark in in_json["without_effect"]] == ["A.consumer.max.poll.records"]
 
 
 def test_refusal_without_an_unknown_key_names_no_way_out(mistakes_of: MistakesOf, tmp_path: Path) -> None:

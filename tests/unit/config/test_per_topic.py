@@ -52,14 +52,14 @@ def test_policies_are_read_per_flow_and_topic(load_text: LoadText) -> None:
 
 
 def test_mistakes_in_them_are_named(mistakes_of: MistakesOf) -> None:
-    found = mistakes_of(
+    mistakes = mistakes_of(
         "lockstep.on.gap = stop\nlockstep.on.doubt = halt, a.*=skip\nlockstep.max.bytes.per.second = 0\n"
         "lockstep.on.refused = ([=halt\n"
     )
-    assert [line.split(":")[0] for line in found] == [
+    assert [line.split(":")[0] for line in mistakes] == [
         "5 lockstep.on.gap",
         "6 lockstep.on.doubt",
         "7 lockstep.max.bytes.per.second",
         "8 lockstep.on.refused",
     ]
-    assert "halt, skip or restart" in found[0]
+    assert "halt, skip or restart" in mistakes[0]

@@ -1,4 +1,4 @@
-"""What a flow's users need: no more on the source than Strimzi lists, and a refusal says what it is for."""
+"""ACLs that a flow's users need: no more on the source than Strimzi lists, each with its purpose."""
 
 import pytest
 
@@ -11,11 +11,9 @@ from lockstep_config.credentials.permissions import (
     target_grants,
 )
 from lockstep_config.flow.client_settings import offset_syncs_consumer, target_consumer
-from lockstep_state.names import Flow
 
-from .conftest import LoadText
+from .conftest import A_TO_B, LoadText
 
-A_TO_B = Flow("A", "B")
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
 LOGIN = (
     "B.security.protocol = SASL_SSL\nB.sasl.mechanism = PLAIN\nB.sasl.jaas.config = "
@@ -34,12 +32,12 @@ SEED = {
 def test_key_partitioning_needs_a_transactional_id(load_text: LoadText) -> None:
     lines = "A->B.lockstep.legacy.group = mm1\nA->B.lockstep.legacy.partitioning = key\n"
     grants = target_grants(load_text(lines).flow(A_TO_B))
-    (transactional,) = [one for one in grants if one.resource == "transactional-id"]
+    (transactional,) = [grant for grant in grants if grant.resource == "transactional-id"]
     assert (transactional.operation, transactional.feature) == (
         "Write",
         "transactions (lockstep.legacy.partitioning=key)",
     )
-    assert "Alter" not in {one.operation for one in grants}
+    assert "Alter" not in {grant.operation for grant in grants}
 
 
 @pytest.mark.parametrize(
@@ -64,9 +62,9 @@ def test_source_grants_are_within_the_list(load_text: LoadText, lines: str) -> N
 
 def test_source_grants_with_offset_syncs_on_the_target_are_read_only(load_text: LoadText) -> None:
     settings = load_text("offset-syncs.topic.location = target\n").flow(A_TO_B)
-    assert {one.operation for one in source_grants(settings)} == {"Read", "Describe", "DescribeConfigs"}
+    assert {grant.operation for grant in source_grants(settings)} == {"Read", "Describe", "DescribeConfigs"}
     assert Grant("topic", "mm2-offset-syncs.A.internal", "Write", "") in [
-        Grant(one.resource, one.name, one.operation, "") for one in target_grants(settings)
+        Grant(grant.resource, grant.name, grant.operation, "") for grant in target_grants(settings)
     ]
 
 
@@ -77,14 +75,14 @@ def test_the_group_that_readers_on_the_target_name_may_be_read(load_text: LoadTe
     confs = [target_consumer(settings, "reader")]
     if settings.data_plane.offset_syncs_location == "target":
         confs.append(offset_syncs_consumer(settings))
-    granted = [one for one in target_grants(settings) if one.resource == "group"]
+    granted = [grant for grant in target_grants(settings) if grant.resource == "group"]
     for conf in confs:
-        assert any(one.covers("group", conf["group.id"], "Describe") for one in granted)
+        assert any(grant.covers("group", conf["group.id"], "Describe") for grant in granted)
 
 
 def test_a_legacy_flow_commits_as_its_group_and_needs_no_other(load_text: LoadText) -> None:
     legacy = load_text("A->B.lockstep.legacy.group = mm1\n").flow(A_TO_B)
-    assert [(one.resource, one.name, one.operation) for one in source_grants(legacy)] == [
+    assert [(grant.resource, grant.name, grant.operation) for grant in source_grants(legacy)] == [
         ("topic", "*", "Read"),
         ("topic", "*", "DescribeConfigs"),
         ("group", "mm1", "Read"),
@@ -96,26 +94,26 @@ def test_less_is_needed_where_less_is_done(load_text: LoadText) -> None:
         "emit.checkpoints.enabled = false\nsync.topic.acls.enabled = false\nemit.offset-syncs.enabled = false\n"
         "emit.heartbeats.enabled = false\nsync.topic.configs.enabled = false\n"
     ).flow(A_TO_B)
-    assert [(one.resource, one.name, one.operation) for one in source_grants(least)] == [
+    assert [(grant.resource, grant.name, grant.operation) for grant in source_grants(least)] == [
         ("topic", "*", "Read"),
         ("topic", "*", "DescribeConfigs"),
     ]
-    needed = {(one.resource, one.name, one.operation) for one in target_grants(least)}
-    assert not {one for one in needed if one[0] == "cluster" or one[1] in ("*", "heartbeats")}
+    needed = {(grant.resource, grant.name, grant.operation) for grant in target_grants(least)}
+    assert not {need for need in needed if need[0] == "cluster" or need[1] in ("*", "heartbeats")}
     assert ("topic", "A.", "AlterConfigs") not in needed
     assert ("topic", "A.", "DescribeConfigs") in needed
 
 
 def test_copies_that_keep_their_names_have_no_prefix(load_text: LoadText) -> None:
     grants = target_grants(load_text(IDENTITY).flow(A_TO_B))
-    assert {one.pattern for one in grants} == {"literal"}
-    assert any((one.name, one.operation) == ("*", "Write") for one in grants)
+    assert {grant.pattern for grant in grants} == {"literal"}
+    assert any((grant.name, grant.operation) == ("*", "Write") for grant in grants)
 
 
 def test_each_grant_is_listed_once_with_all_its_features(load_text: LoadText) -> None:
     for grants in (source_grants(load_text().flow(A_TO_B)), target_grants(load_text().flow(A_TO_B))):
-        assert len({(one.resource, one.name, one.operation) for one in grants}) == len(grants)
-    (describe,) = (one for one in source_grants(load_text().flow(A_TO_B)) if one.resource == "cluster")
+        assert len({(grant.resource, grant.name, grant.operation) for grant in grants}) == len(grants)
+    (describe,) = (grant for grant in source_grants(load_text().flow(A_TO_B)) if grant.resource == "cluster")
     assert "consumer groups" in describe.feature
     assert "ACLs" in describe.feature
 
@@ -123,20 +121,8 @@ def test_each_grant_is_listed_once_with_all_its_features(load_text: LoadText) ->
 @pytest.mark.parametrize(
     ("resource", "name", "asked", "lacks", "command"),
     [
-        (
-            "topic",
-            "A.orders",
-            "Create",
-            "Create on topic A.orders (topics that",
-            "Create --topic A. --resource",
-        ),
-        (
-            "topic",
-            "A.orders",
-            "Describe",
-            "Write on topic A.orders (records",
-            "Write --topic A. --resource",
-        ),
+        ("topic", "A.orders", "Create", "Create on topic A.orders (topics that", "Create --topic A. --resource"),
+        ("topic", "A.orders", "Describe", "Write on topic A.orders (records", "Write --topic A. --resource"),
         ("topic", "A.orders", "DescribeConfigs", "AlterConfigs on topic A.orders", "--operation AlterConfigs --topic"),
         ("topic", "heartbeats", "Write", "Write on topic heartbeats (heartbeats)", "Write --topic heartbeats"),
         ("cluster", "", "Alter", "Alter on the cluster (ACL sync adds", "--operation Alter --cluster"),

@@ -1,4 +1,4 @@
-"""Which line counts (`mm2-behaviour.md` §5.4, §5.5), as a table: lines, question, answer."""
+"""The order in which lines of a file override each other (`mm2-behaviour.md` §5.4, §5.5), as tables."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry
 from lockstep_state.names import Flow
 
-FLOW = Flow("A", "B")
+from .conftest import A_TO_B
 
 
 def layers(text: str) -> Layers:
@@ -25,7 +25,7 @@ def layers(text: str) -> Layers:
         ("topics", KeyScope("topics")),
         ("topics.exclude", KeyScope("topics.exclude")),
         ("A.bootstrap.servers", KeyScope("bootstrap.servers", alias="A")),
-        ("A->B.topics", KeyScope("topics", flow=FLOW)),
+        ("A->B.topics", KeyScope("topics", flow=A_TO_B)),
         ("A->Z.source.consumer.client.rack", KeyScope("source.consumer.client.rack", flow=Flow("A", "Z"))),
         ("C.bootstrap.servers", KeyScope("C.bootstrap.servers")),
         ("A->B", KeyScope("A->B")),
@@ -53,7 +53,7 @@ def test_alias_equal_to_the_start_of_a_known_key_does_not_split_it() -> None:
     ],
 )
 def test_connector_line_of_the_flow_overrides_the_top(lines: str, value: str | None, line: int) -> None:
-    cell = precedence.connector(layers(lines), FLOW, "topics")
+    cell = precedence.connector(layers(lines), A_TO_B, "topics")
     assert (cell and cell.entry.value, cell.entry.line if cell else 0) == (value, line)
 
 
@@ -69,7 +69,7 @@ def test_connector_line_of_the_flow_overrides_the_top(lines: str, value: str | N
     ],
 )
 def test_the_worker_is_the_targets_and_only_storage_counts_at_the_top(lines: str, key: str, value: str | None) -> None:
-    cell = precedence.worker(layers(lines), FLOW, key)
+    cell = precedence.worker(layers(lines), A_TO_B, key)
     assert (cell.entry.value if cell else None) == value
 
 
@@ -84,8 +84,8 @@ def test_the_worker_is_the_targets_and_only_storage_counts_at_the_top(lines: str
     ],
 )
 def test_mm2_058_059_a_client_property_of_the_side_beats_that_of_the_flow(lines: str, value: str | None) -> None:
-    found = precedence.client(layers(lines), FLOW, "source", "consumer").get("client.rack")
-    assert (found.entry.value if found else None) == value
+    cell = precedence.client(layers(lines), A_TO_B, "source", "consumer").get("client.rack")
+    assert (cell.entry.value if cell else None) == value
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_mm2_058_059_a_client_property_of_the_side_beats_that_of_the_flow(lines:
     ],
 )
 def test_connection_properties_spread_to_every_client_of_the_cluster(lines: str, value: str | None) -> None:
-    found = precedence.client(layers(lines), FLOW, "source", "consumer").get("security.protocol")
-    assert (found.entry.value if found else None) == value
+    cell = precedence.client(layers(lines), A_TO_B, "source", "consumer").get("security.protocol")
+    assert (cell.entry.value if cell else None) == value
 
 
 @pytest.mark.parametrize(
@@ -120,19 +120,19 @@ def test_connection_properties_spread_to_every_client_of_the_cluster(lines: str,
     ],
 )
 def test_the_producer_of_records_is_the_targets_worker(lines: str, value: str | None) -> None:
-    found = precedence.record_producer(layers(lines), FLOW).get("compression.type")
-    assert (found.entry.value if found else None) == value
+    cell = precedence.record_producer(layers(lines), A_TO_B).get("compression.type")
+    assert (cell.entry.value if cell else None) == value
 
 
 def test_the_override_prefix_is_no_property_of_the_other_producers() -> None:
     entries = layers("A->B.producer.override.linger.ms=1 A->B.producer.linger.ms=2")
     assert {
-        key: found.entry.value for key, found in precedence.client(entries, FLOW, "target", "producer").items()
+        key: cell.entry.value for key, cell in precedence.client(entries, A_TO_B, "target", "producer").items()
     } == {"linger.ms": "2"}
 
 
 def test_a_cluster_as_a_side_of_a_flow_keeps_its_own_lines_first() -> None:
     entries = layers("A.ssl.key.password=c A->B.source.cluster.ssl.key.password=f A->B.source.cluster.ssl.provider=p")
-    side = precedence.connection(entries, "A", FLOW)
+    side = precedence.connection(entries, "A", A_TO_B)
     assert (side["ssl.key.password"].entry.value, side["ssl.provider"].entry.value) == ("c", "p")
     assert "ssl.provider" not in precedence.connection(entries, "A")

@@ -1,4 +1,4 @@
-"""As whom a broker knows us: what a refusal says, and its command grants to."""
+"""The principal of a client, which refusals name and commands grant to."""
 
 import os
 from pathlib import Path

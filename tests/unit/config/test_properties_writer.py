@@ -1,4 +1,4 @@
-"""What is written as mm2.properties loads to the same model as what it was made of."""
+"""Writing mm2.properties: the text loads to the model that it was made of."""
 
 from pathlib import Path
 
@@ -21,10 +21,12 @@ HERE = Path("x.properties")
 def test_every_example_comes_back_the_same(path: Path) -> None:
     text = read(path, {})
     written = read_properties(as_properties(text.entries, path).encode("ascii"), path)
-    assert [(one.key, one.value) for one in written.entries] == [(one.key, one.value) for one in text.entries]
+    assert [(entry.key, entry.value) for entry in written.entries] == [
+        (entry.key, entry.value) for entry in text.entries
+    ]
     before, after = load(path, ENVIRONMENT), build_configuration(written, path, ENVIRONMENT)
     assert (after.clusters, after.flows) == (before.clusters, before.flows)
-    assert [one.message for one in after.unused] == [one.message for one in before.unused]
+    assert [remark.message for remark in after.unused] == [remark.message for remark in before.unused]
 
 
 def test_mirror_maker_1s_files_come_back_the_same(tmp_path: Path) -> None:
@@ -72,7 +74,7 @@ def test_any_key_and_value_come_back(lines: dict[str, str]) -> None:
     entries = [Entry(key, value, line) for line, (key, value) in enumerate(lines.items(), 1)]
     read_again = read_properties(as_properties(entries, HERE).encode("ascii"), HERE)
     assert read_again.problems == ()
-    assert {one.key: one.value for one in read_again.entries} == lines
+    assert {entry.key: entry.value for entry in read_again.entries} == lines
 
 
 def test_written_properties_have_comments_with_their_origin() -> None:

@@ -46,18 +46,16 @@ def test_a_flow_that_only_beats_carries_nothing(load_text: LoadText) -> None:
     assert loaded.flow(BA).data_plane.provenance is None
 
 
-def test_graph_with_two_paths_to_a_cluster_is_refused_with_other_mistakes(
-    mistakes_of: MistakesOf,
-) -> None:
+def test_graph_with_two_paths_to_a_cluster_is_refused_with_other_mistakes(mistakes_of: MistakesOf) -> None:
     diamond = ["A->C", "B->D", "C->D", "A->B"]
     text = THREE.replace("A, B, C", "A, B, C, D") + "D.bootstrap.servers = d:9092\n" + IDENTITY + enabled(*diamond)
-    found = mistakes_of(whole=text + "tasks.max = many\n")
-    assert len(found) == 2
-    assert found[0] == (
+    mistakes = mistakes_of(whole=text + "tasks.max = many\n")
+    assert len(mistakes) == 2
+    assert mistakes[0] == (
         "0 lockstep.provenance: records of A reach D twice under the same topic names, by A->B->D and by A->C->D: set "
         "B->D.lockstep.provenance=local or C->D.lockstep.provenance=local, or let these flows select different topics"
     )
-    assert found[1].startswith("11 tasks.max")
+    assert mistakes[1].startswith("11 tasks.max")
 
 
 def test_transactions_cannot_pass_on_what_comes_back(load_text: LoadText, mistakes_of: MistakesOf) -> None:
@@ -65,9 +63,9 @@ def test_transactions_cannot_pass_on_what_comes_back(load_text: LoadText, mistak
     assert load_text(PAIR + once).flow(AB).data_plane.provenance == "local"
     assert load_text(IDENTITY + once).flow(AB).data_plane.provenance is None, "nothing comes back: nobody asks"
     for text in (IDENTITY + once + "lockstep.provenance = relay\n", PAIR + once + "A->B.lockstep.provenance = relay\n"):
-        (found,) = mistakes_of(text)
-        assert "is relay for A->B, and exactly.once.source.support=enabled for B" in found
-        assert found.endswith("set A->B.lockstep.provenance=local, or B.exactly.once.source.support=disabled")
+        (mistake,) = mistakes_of(text)
+        assert "is relay for A->B, and exactly.once.source.support=enabled for B" in mistake
+        assert mistake.endswith("set A->B.lockstep.provenance=local, or B.exactly.once.source.support=disabled")
 
 
 def test_records_that_do_not_reach_a_cluster_are_noted(load_text: LoadText) -> None:

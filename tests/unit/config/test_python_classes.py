@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config import FlowSettings
 from lockstep_config.keys.python_classes import ClassFailed, PythonTopics
 from lockstep_rules.policy import is_cycle, keeps_names
 from lockstep_state.names import Flow
 
-from .conftest import STRICT, LoadText, MistakesOf
+from .conftest import A_TO_B, STRICT, LoadText, MistakesOf, ab
 
 RULES = "lockstep_own_rules"
-A_TO_B = Flow("A", "B")
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +25,6 @@ def importable(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
     monkeypatch.syspath_prepend(str(folder))
     for name in (RULES, "lockstep_broken"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-
-
-def ab(load_text: LoadText, lines: str) -> FlowSettings:
-    return load_text(lines).flow(A_TO_B)
 
 
 class TestWhatTheyDecide:
@@ -133,10 +127,10 @@ class TestProperties:
         text = f"lockstep.topic.filter.class = {RULES}:Regional\nexample.regions = eu\n"
         text += f"lockstep.replication.policy.class={RULES}:Suffixed\n"
         settings = ab(load_text, text)
-        there = pickle.loads(pickle.dumps(settings))  # noqa: S301 - the bytes are ours
-        assert there == settings == ab(load_text, text)
-        assert there.replicates("eu-1")
-        assert there.policy.format_remote_topic("A", "t") == "t--A"
+        arrived = pickle.loads(pickle.dumps(settings))  # noqa: S301 - the bytes are ours
+        assert arrived == settings == ab(load_text, text)
+        assert arrived.replicates("eu-1")
+        assert arrived.policy.format_remote_topic("A", "t") == "t--A"
         assert "example.regions" not in repr(settings.topics)
 
 
@@ -164,6 +158,7 @@ class TestMistakes:
             ),
             ("topic.filter", f"{RULES}:NOT_A_CLASS", f"names NOT_A_CLASS of {RULES}, which is no class"),
             ("group.filter", f"{RULES}:Regional", f"is '{RULES}:Regional', which has no should_replicate_group"),
+            ("topic.filter", f"{RULES}:Refuses", f"is '{RULES}:Refuses', which has no should_replicate_topic"),
             (
                 "replication.policy",
                 f"{RULES}:Unfinished",
@@ -186,10 +181,6 @@ class TestMistakes:
     ) -> None:
         (mistake,) = mistakes_of(f"lockstep.{key}.class = {value}\n")
         assert mistake.startswith(f"5 lockstep.{key}.class: {sentence}")
-
-    def test_a_class_that_cannot_be_made(self, mistakes_of: MistakesOf) -> None:
-        (mistake,) = mistakes_of(f"lockstep.topic.filter.class = {RULES}:Refuses\n")
-        assert "which has no should_replicate_topic" in mistake
 
     def test_python_class_error_shows_no_secret(self, mistakes_of: MistakesOf) -> None:
         text = f"A.ssl.key.password = hunter2\nA->B.lockstep.topic.filter.class = {RULES}:Recording\n"
@@ -218,12 +209,12 @@ class TestInThePlaceOfJava:
         assert not loaded.flow(A_TO_B).replicates("us-1")
 
     def test_python_class_of_one_flow_does_not_replace_that_of_another(self, mistakes_of: MistakesOf) -> None:
-        found = mistakes_of(
+        mistakes = mistakes_of(
             "topic.filter.class = com.example.Regional\nB->A.enabled = true\n"
             f"A->B.lockstep.topic.filter.class = {RULES}:Regional\n"
         )
-        assert len(found) == 1
-        assert found[0].startswith("5 topic.filter.class: is 'com.example.Regional', which is refused")
+        assert len(mistakes) == 1
+        assert mistakes[0].startswith("5 topic.filter.class: is 'com.example.Regional', which is refused")
 
     @pytest.mark.parametrize(
         "key", ["replication.policy.class", "topic.filter.class", "group.filter.class", "config.property.filter.class"]

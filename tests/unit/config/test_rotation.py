@@ -1,20 +1,17 @@
-"""Which files a configuration came from, and what becomes of it when they change."""
+"""Rotation: the files that a configuration depends on, and new credentials in them."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import connections
 from lockstep_config.flow.rotation import differing_keys, identities, is_credential, replace_credentials
 from lockstep_config.text.sources import named_files
-from lockstep_state.names import Flow
 
-from .conftest import LoadText
+from .conftest import LoadText, ab
 from .test_config_providers import KAFKA, PROVIDERS
 
-A_TO_B = Flow("A", "B")
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
 
@@ -23,10 +20,6 @@ def sasl(alias: str, password: str, user: str = "mirror") -> str:
         f"{alias}.security.protocol = SASL_PLAINTEXT\n{alias}.sasl.mechanism = SCRAM-SHA-512\n"
         f'{alias}.sasl.jaas.config = {SCRAM} username="{user}" password="{password}";\n'
     )
-
-
-def settings_from(load_text: LoadText, lines: str) -> FlowSettings:
-    return load_text(lines).flow(A_TO_B)
 
 
 def test_watched_files_are_the_configuration_and_all_it_refers_to(load_text: LoadText, tmp_path: Path) -> None:
@@ -48,24 +41,15 @@ def test_watched_files_are_the_configuration_and_all_it_refers_to(load_text: Loa
         ("A->B.source.consumer.ssl.keystore.location", "/k.pem", "/k.pem"),
         ("ssl.keystore.location", "/k.pem", "/k.pem"),
         ("A.sasl.jaas.config", 'M required oauth.ssl.truststore.location="/ca.pem" x="y";', "/ca.pem"),
+        ("A->B.offset-syncs.topic.location", "source", None),
+        ("A.ssl.truststore.location", "", None),
+        ("A.sasl.oauthbearer.token.endpoint.url", "file:///token", None),
+        ("A.sasl.jaas.config", 'M required oauth.access.token.location="/token";', None),
+        ("A.bootstrap.servers", "a:1", None),
     ],
 )
-def test_a_key_that_names_a_file(key: str, value: str, file: str) -> None:
-    assert named_files({key: value}) == {Path(file)}
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("A->B.offset-syncs.topic.location", "source"),
-        ("A.ssl.truststore.location", ""),
-        ("A.sasl.oauthbearer.token.endpoint.url", "file:///token"),
-        ("A.sasl.jaas.config", 'M required oauth.access.token.location="/token";'),
-        ("A.bootstrap.servers", "a:1"),
-    ],
-)
-def test_a_key_that_names_none(key: str, value: str) -> None:
-    assert named_files({key: value}) == frozenset()
+def test_a_key_that_names_a_file(key: str, value: str, file: str | None) -> None:
+    assert named_files({key: value}) == ({Path(file)} if file else set())
 
 
 @pytest.mark.parametrize(
@@ -100,22 +84,22 @@ def test_a_value_from_elsewhere_is_the_same_value(load_text: LoadText) -> None:
 
 
 def test_only_the_side_whose_credentials_changed_is_somebody_else(load_text: LoadText) -> None:
-    before = identities(settings_from(load_text, sasl("A", "one") + sasl("B", "one")), {})
-    now = identities(settings_from(load_text, sasl("A", "one") + sasl("B", "two") + "A->B.topics = other\n"), {})
+    before = identities(ab(load_text, sasl("A", "one") + sasl("B", "one")), {})
+    now = identities(ab(load_text, sasl("A", "one") + sasl("B", "two") + "A->B.topics = other\n"), {})
     assert before["source"] == now["source"]
     assert before["target"] != now["target"]
 
 
 def test_a_client_of_its_own_makes_the_side_somebody_else(load_text: LoadText) -> None:
-    one = sasl("B", "one")
+    login = sasl("B", "one")
     own = f'A->B.producer.override.sasl.jaas.config = {SCRAM} username="w" password="%s";\n'
-    before, now = (identities(settings_from(load_text, one + own % password), {}) for password in ("1", "2"))
+    before, now = (identities(ab(load_text, login + own % password), {}) for password in ("1", "2"))
     assert before["source"] == now["source"]
     assert before["target"] != now["target"]
 
 
 def test_a_file_with_another_content_makes_the_side_somebody_else(load_text: LoadText) -> None:
-    settings, key = settings_from(load_text, ""), Path("/k.pem")
+    settings, key = ab(load_text, ""), Path("/k.pem")
     clients = replace(settings.clients, target_admin={"ssl.keystore.location": str(key)})
     settings = replace(settings, clients=clients)
     before, now = identities(settings, {key: "one"}), identities(settings, {key: "two", Path("/other"): "x"})
@@ -124,11 +108,8 @@ def test_a_file_with_another_content_makes_the_side_somebody_else(load_text: Loa
 
 
 def test_only_credentials_are_taken_over_and_only_those_of_the_side(load_text: LoadText) -> None:
-    present = settings_from(load_text, sasl("A", "one") + sasl("B", "one") + "A->B.topics = a\n")
-    newer = settings_from(
-        load_text,
-        (sasl("A", "two") + sasl("B", "two", user="other") + "A->B.topics = b\nB.client.id = new\n"),
-    )
+    present = ab(load_text, sasl("A", "one") + sasl("B", "one") + "A->B.topics = a\n")
+    newer = ab(load_text, (sasl("A", "two") + sasl("B", "two", user="other") + "A->B.topics = b\nB.client.id = new\n"))
     renewed = replace_credentials(present, newer, ["target"])
     assert identities(renewed, {}) == {
         "source": identities(present, {})["source"],
@@ -142,14 +123,14 @@ def test_only_credentials_are_taken_over_and_only_those_of_the_side(load_text: L
 
 
 def test_a_credential_that_is_gone_is_gone(load_text: LoadText) -> None:
-    present = settings_from(load_text, sasl("A", "one") + "A.sasl.login.retry.backoff.ms = 7\n")
-    newer = settings_from(load_text, sasl("A", "one"))
+    present = ab(load_text, sasl("A", "one") + "A.sasl.login.retry.backoff.ms = 7\n")
+    newer = ab(load_text, sasl("A", "one"))
     assert "sasl.login.retry.backoff.ms" not in replace_credentials(present, newer, ["source"]).clients.source_admin
 
 
 def test_each_way_to_connect_to_a_side_is_there_once(load_text: LoadText) -> None:
     own = f'A->B.producer.override.sasl.jaas.config = {SCRAM} username="w" password="w";\n'
-    settings = settings_from(load_text, sasl("A", "one") + sasl("B", "one") + own + "A.consumer.client.rack = r\n")
+    settings = ab(load_text, sasl("A", "one") + sasl("B", "one") + own + "A.consumer.client.rack = r\n")
     assert [conf["sasl.username"] for conf in connections(settings, "source")] == ["mirror"]
     assert [conf["sasl.username"] for conf in connections(settings, "target")] == ["mirror", "w"]
 

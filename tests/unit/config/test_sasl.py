@@ -1,4 +1,4 @@
-"""Each SASL mechanism has one record, from which every client library has its login."""
+"""SASL mechanisms: one record each, from which every client library has its login."""
 
 from pathlib import Path
 
@@ -19,7 +19,8 @@ def test_login_of_every_mechanism_is_the_same_for_each_client(mechanism: SaslMec
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "lacking"), [(one, option) for one in MECHANISMS.values() for option in one.required]
+    ("mechanism", "lacking"),
+    [(mechanism, option) for mechanism in MECHANISMS.values() for option in mechanism.required],
 )
 def test_mechanism_without_an_option_it_needs_is_refused(mechanism: SaslMechanism, lacking: str) -> None:
     options = "".join(f' {option}="x"' for option in mechanism.required if option != lacking)

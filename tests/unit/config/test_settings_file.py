@@ -7,11 +7,9 @@ import pytest
 from lockstep_config import ConfigurationError, load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE
-from lockstep_state.names import Flow
 from tests.support.mirror_maker_2_resources import V1
-from tests.unit.config.conftest import TWO_CLUSTERS
 
-AB = Flow("A", "B")
+from .conftest import A_TO_B, TWO_CLUSTERS
 
 
 @pytest.fixture
@@ -28,7 +26,7 @@ def _loaded(base: Path, text: str, settings: Path, settings_text: str):  # type:
 def test_settings_add_keys_to_a_resource(tmp_path: Path, settings: Path) -> None:
     more = "lockstep.spark.conf.spark.driver.memory = 300m\nA.consumer.client.rack = ${env:RACK}\n"
     loaded = _loaded(tmp_path / "mirror.yaml", V1, settings, more)
-    flow = loaded.flow(AB)
+    flow = loaded.flow(A_TO_B)
     assert flow.data_plane.spark.conf == {"spark.driver.memory": "300m"}
     assert flow.clients.source_consumer["client.rack"] == "eu-1a"
     assert settings in loaded.sources.files
@@ -37,7 +35,7 @@ def test_settings_add_keys_to_a_resource(tmp_path: Path, settings: Path) -> None
 def test_settings_line_overrides_the_configuration_and_is_noted(tmp_path: Path, settings: Path) -> None:
     text = TWO_CLUSTERS + "A->B.tasks.max = 2\n"
     loaded = _loaded(tmp_path / "mm2.properties", text, settings, "\nA->B.tasks.max = 5\n")
-    assert loaded.flow(AB).data_plane.tasks_max == 5
+    assert loaded.flow(A_TO_B).data_plane.tasks_max == 5
     assert [str(note) for note in loaded.notes] == [
         f"{settings}:2: A->B.tasks.max: counts, and not A->B.tasks.max in the configuration"
     ]
@@ -60,7 +58,7 @@ def test_mistake_in_the_settings_has_its_file_and_line(tmp_path: Path, settings:
         _loaded(
             tmp_path / "mm2.properties", TWO_CLUSTERS, settings, "A->B.tasks.max = many\nlockstep.sparc.master = x\n"
         )
-    assert sorted((one.file, one.line) for one in raised.value.problems) == [(settings, 1), (settings, 2)]
+    assert sorted((problem.file, problem.line) for problem in raised.value.problems) == [(settings, 1), (settings, 2)]
 
 
 def test_settings_that_are_not_there_are_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where slots may run, and which of Spark's settings a file may choose."""
+"""Spark's master and settings in a file: those that are accepted, pinned or refused."""
 
 import pytest
 
@@ -50,16 +50,16 @@ def test_connections_of_a_cluster_are_always_encrypted(mistakes_of: MistakesOf, 
 
 
 def test_sparks_own_settings_reach_every_flow(load_text: LoadText) -> None:
-    found = load_text(
+    loaded = load_text(
         "B->A.enabled = true\nlockstep.spark.master = k8s://https://k:6443\n"
         "lockstep.spark.conf.spark.kubernetes.container.image = lockstep:1\n"
         "lockstep.spark.conf.spark.executor.cores = 4\n"
     )
-    assert not found.unused
-    assert [dict(flow.data_plane.spark.conf) for flow in found.flows] == 2 * [
+    assert not loaded.unused
+    assert [dict(flow.data_plane.spark.conf) for flow in loaded.flows] == 2 * [
         {"spark.kubernetes.container.image": "lockstep:1", "spark.executor.cores": "4"}
     ]
-    assert "lockstep:1" not in repr(found.flows[0].data_plane.spark), "a setting may be a secret"
+    assert "lockstep:1" not in repr(loaded.flows[0].data_plane.spark), "a setting may be a secret"
 
 
 @pytest.mark.parametrize("key", PINNED)

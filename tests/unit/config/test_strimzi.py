@@ -1,4 +1,4 @@
-"""What each field of a `KafkaMirrorMaker2` becomes: the lines, and the settings that come of them."""
+"""Fields of a `KafkaMirrorMaker2`: the lines that they become, and the settings of these."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -10,17 +10,12 @@ from lockstep_state.names import Flow
 from tests.support.mirror_maker_2_resources import ALL, V1, old
 from tests.support.strimzi_resources import Resources
 
-AB = Flow("A", "B")
-
-
-@pytest.fixture
-def resources(tmp_path: Path) -> Resources:
-    return Resources(tmp_path)
+from .conftest import A_TO_B
 
 
 def test_v1_has_one_target_and_a_source_in_each_mirror(resources: Resources) -> None:
     (settings,) = resources.load(V1).flows
-    assert (settings.flow, settings.source.bootstrap, settings.target.bootstrap) == (AB, "a:9092", "b:9092")
+    assert (settings.flow, settings.source.bootstrap, settings.target.bootstrap) == (A_TO_B, "a:9092", "b:9092")
     assert settings.group_id == "my-group"
     assert settings.control.offset_storage_topic == "my-offsets"
     assert (settings.data_plane.enabled, settings.checkpoint.enabled, settings.heartbeat.enabled) == (True, True, False)
@@ -64,26 +59,26 @@ def test_strimzi_newer_exclude_pattern_overrides_the_older(resources: Resources)
     (settings,) = resources.load(old(mirror)).flows
     assert [settings.topics.matches(name) for name in ("x", "y")] == [False, True]
     assert any(
-        "topicsBlacklistPattern: has no effect: topicsExcludePattern counts" in one
-        for one in resources.remarks(old(mirror))
+        "topicsBlacklistPattern: has no effect: topicsExcludePattern counts" in remark
+        for remark in resources.remarks(old(mirror))
     )
 
 
 def test_only_the_mirrors_run_and_only_their_connectors(resources: Resources) -> None:
     (settings,) = resources.load(old("sourceConnector: {}")).flows
-    assert settings.flow == AB, "no other pair of clusters has heartbeats, unlike in an mm2.properties file"
+    assert settings.flow == A_TO_B, "no other pair of clusters has heartbeats, unlike in an mm2.properties file"
     assert (settings.checkpoint.enabled, settings.heartbeat.enabled) == (False, False)
     (settings,) = resources.load(old("heartbeatConnector: {}")).flows
     assert (settings.enabled, settings.heartbeat.enabled) == (False, True)
     (settings,) = resources.load(old("checkpointConnector: {}")).flows
     assert (settings.enabled, settings.data_plane.enabled, settings.checkpoint.enabled) == (True, False, True)
     assert not settings.acl_sync.enabled
-    assert any("has no connector, so nothing runs" in one for one in resources.remarks(old("topicsPattern: x")))
+    assert any("has no connector, so nothing runs" in remark for remark in resources.remarks(old("topicsPattern: x")))
 
 
 def test_strimzi_target_may_have_two_sources(resources: Resources) -> None:
     text = V1 + '  - source: {alias: C, bootstrapServers: "c:9092"}\n    sourceConnector: {}\n'
-    assert [settings.flow for settings in resources.load(text).flows] == [AB, Flow("C", "B")]
+    assert [settings.flow for settings in resources.load(text).flows] == [A_TO_B, Flow("C", "B")]
 
 
 def test_the_targets_config_is_the_connect_workers(resources: Resources) -> None:
@@ -102,15 +97,8 @@ def test_the_targets_config_is_the_connect_workers(resources: Resources) -> None
 @pytest.mark.parametrize(
     "key",
     [
-        "ssl.truststore.location",
-        "sasl.mechanism",
-        "SASL.mechanism",
-        "security.protocol",
-        "listeners",
-        "plugin.path",
-        "rest.port",
-        "bootstrap.servers",
-        "consumer.interceptor.classes",
+        *("ssl.truststore.location", "sasl.mechanism", "SASL.mechanism", "security.protocol", "listeners"),
+        *("plugin.path", "rest.port", "bootstrap.servers", "consumer.interceptor.classes"),
         "producer.interceptor.classes",
     ],
 )
@@ -179,7 +167,9 @@ def test_a_live_resource_is_taken_as_kubectl_prints_it(resources: Resources) -> 
     )
     live += "status:\n  conditions:\n  - {type: Ready, status: 'True'}\n  connectors:\n  - {name: x, tasks: []}\n  url: http://x\n"
     assert resources.entries(live) == resources.entries(old())
-    assert any("restart-connector: has no effect: `lockstep restart FILE" in one for one in resources.remarks(live))
+    assert any(
+        "restart-connector: has no effect: `lockstep restart FILE" in remark for remark in resources.remarks(live)
+    )
     listed = "apiVersion: v1\nkind: List\nitems:\n- " + live.rstrip("\n").replace("\n", "\n  ") + "\n"
     assert resources.entries(listed) == resources.entries(old())
 
@@ -190,16 +180,16 @@ def test_json_is_yaml_too(resources: Resources, tmp_path: Path) -> None:
         '"bootstrapServers": "b:1", "groupId": "g", "offsetStorageTopic": "o"}, "mirrors": [{"source": {"alias": "A", '
         '"bootstrapServers": "a:1"}, "sourceConnector": {}}]}}'
     )
-    assert resources.load(text).flows[0].flow == AB
+    assert resources.load(text).flows[0].flow == A_TO_B
 
 
 def test_file_kind_is_known_by_its_content(tmp_path: Path) -> None:
     for name in ("resource", "mirror.txt", "mm2.properties"):
         path = tmp_path / name
         path.write_text(old())
-        assert load(path, {}).flows[0].flow == AB
+        assert load(path, {}).flows[0].flow == A_TO_B
     path.write_text("clusters = A, B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enabled=true\n")
-    assert load(path, {}).flows[0].flow == AB
+    assert load(path, {}).flows[0].flow == A_TO_B
 
 
 @pytest.mark.parametrize(
@@ -209,8 +199,8 @@ def test_tracing_is_switched_on_by_its_type(resources: Resources, kind: str, tra
     text = V1.replace("  replicas: 1\n", f"  replicas: 1\n  {kind}\n")
     (settings,) = resources.load(text).flows
     assert settings.tracing is traced
-    assert any("write opentelemetry" in one for one in resources.remarks(text)) == ("jaeger" in kind)
-    assert any("spec.tracing: has no effect" in one for one in resources.remarks(text)) is False
+    assert any("write opentelemetry" in remark for remark in resources.remarks(text)) == ("jaeger" in kind)
+    assert any("spec.tracing: has no effect" in remark for remark in resources.remarks(text)) is False
 
 
 @pytest.mark.parametrize("group", ["eventstreams.ibm.com", "ibmevents.ibm.com"])
@@ -219,7 +209,7 @@ def test_ibms_operators_have_the_same_resource(resources: Resources, group: str,
     ibms = old().replace("kafka.strimzi.io/v1beta2", f"{group}/{version}")
     assert resources.entries(ibms) == resources.entries(old())
     restarting = ibms.replace("namespace: kafka", "annotations: {GROUP/restart-connector: x}".replace("GROUP", group))
-    (remark,) = (one for one in resources.remarks(restarting) if "annotations" in one)
+    (remark,) = (remark for remark in resources.remarks(restarting) if "annotations" in remark)
     assert remark.endswith("has no effect: `lockstep restart FILE connector:NAME` does this")
 
 
@@ -238,4 +228,6 @@ def test_a_values_file_of_the_chart_means_the_same_here(resources: Resources) ->
     entries = resources.entries(old("sourceConnector: {config: {offset.lag.max: 5}}") + values)
     assert (entries["A->B.offset.lag.max"], entries["A.client.id"]) == ("7", "${env:ID}")
     assert "config.providers.env.class" in entries
-    assert any("services: is the Helm chart's" in one for one in resources.remarks(old() + values.splitlines()[0]))
+    assert any(
+        "services: is the Helm chart's" in remark for remark in resources.remarks(old() + values.splitlines()[0])
+    )

@@ -1,7 +1,5 @@
 """`tls` and `authentication` of a resource, and the secrets they name."""
 
-from pathlib import Path
-
 import pytest
 
 from lockstep_config.clients.oauth import TokenSettings
@@ -11,11 +9,9 @@ from tests.support.mirror_maker_2_resources import old
 from tests.support.strimzi_resources import Resources, certificate_and_key
 
 SECRET = "${strimzisecrets:kafka/"
-
-
-@pytest.fixture
-def resources(tmp_path: Path) -> Resources:
-    return Resources(tmp_path)
+CLIENT_CERTIFICATE = "authentication: {type: tls, certificateAndKey: {secretName: me, certificate: c.crt, key: k.key}}"
+CUSTOM = "authentication: {type: custom, sasl: true, config: {sasl.mechanism: PLAIN, security.protocol: X}}"
+PASSWORD = "authentication: {type: plain, username: x, passwordSecret: {secretName: pw, password: password}}"
 
 
 def access(lines: str) -> str:
@@ -28,25 +24,42 @@ def of_source(resources: Resources, lines: str) -> dict[str, str]:
     return {key.removeprefix("A."): value for key, value in entries.items() if key.startswith(("A.s", "A.ss"))}
 
 
-def test_without_both_it_is_spoken_in_the_clear(resources: Resources) -> None:
-    assert of_source(resources, "tls:") == {}
+@pytest.mark.parametrize(
+    ("lines", "entries"),
+    [
+        ("tls:", {}),
+        ("tls: {}", {"security.protocol": "SSL"}),
+        ("tls: {trustedCertificates: []}", {"security.protocol": "SSL"}),
+        (
+            "tls: {trustedCertificates: [{secretName: a, certificate: ca.crt}, {secretName: b, pattern: '*.crt'}]}",
+            {
+                "security.protocol": "SSL",
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.certificates": f"{SECRET}a:ca.crt}}\n{SECRET}b:*.crt}}",
+            },
+        ),
+        (
+            f"tls: {{}}\n    {CLIENT_CERTIFICATE}",
+            {
+                "security.protocol": "SSL",
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": f"{SECRET}me:c.crt}}",
+                "ssl.keystore.key": f"{SECRET}me:k.key}}",
+            },
+        ),
+        (f"tls: {{}}\n    {CUSTOM}", {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}),
+    ],
+)
+def test_tls_and_authentication_become_client_properties(
+    resources: Resources, lines: str, entries: dict[str, str]
+) -> None:
+    assert of_source(resources, lines) == entries
 
 
-def test_tls_without_certificates_trusts_the_systems(resources: Resources) -> None:
-    assert of_source(resources, "tls: {}") == {"security.protocol": "SSL"}
-    assert of_source(resources, "tls: {trustedCertificates: []}") == {"security.protocol": "SSL"}
-
-
-def test_trusted_certificates_by_name_and_by_pattern(resources: Resources) -> None:
-    found = of_source(
-        resources,
-        "tls: {trustedCertificates: [{secretName: a, certificate: ca.crt}, {secretName: b, pattern: '*.crt'}]}",
-    )
-    assert found == {
-        "security.protocol": "SSL",
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": f"{SECRET}a:ca.crt}}\n{SECRET}b:*.crt}}",
-    }
+def test_custom_authentication_ignores_other_keys_with_a_note(resources: Resources) -> None:
+    resource = access(f"tls: {{}}\n    {CUSTOM}").encode()
+    notes = [note.message for note in read_resource(resource, resources.file).notes]
+    assert notes == ["is ignored, as Strimzi does: a custom authentication takes ssl.keystore.* and sasl.*"]
 
 
 def test_strimzi_trusts_all_listed_certificates(resources: Resources) -> None:
@@ -66,22 +79,8 @@ def test_watched_files_include_those_of_secrets(resources: Resources) -> None:
     assert loaded.sources.files >= {resources.file, *(resources.secrets / "a" / name for name in ("1.crt", "2.crt"))}
 
 
-def test_a_client_certificate(resources: Resources) -> None:
-    found = of_source(
-        resources,
-        "tls: {}\n    authentication: {type: tls, certificateAndKey: {secretName: me, certificate: c.crt, key: k.key}}",
-    )
-    assert found == {
-        "security.protocol": "SSL",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.certificate.chain": f"{SECRET}me:c.crt}}",
-        "ssl.keystore.key": f"{SECRET}me:k.key}}",
-    }
-
-
 @pytest.mark.parametrize(
-    ("kind", "mechanism"),
-    [("plain", "PLAIN"), ("scram-sha-256", "SCRAM-SHA-256"), ("scram-sha-512", "SCRAM-SHA-512")],
+    ("kind", "mechanism"), [("plain", "PLAIN"), ("scram-sha-256", "SCRAM-SHA-256"), ("scram-sha-512", "SCRAM-SHA-512")]
 )
 @pytest.mark.parametrize(("tls", "protocol"), [("", "SASL_PLAINTEXT"), ("tls: {}\n    ", "SASL_SSL")])
 def test_password_of_a_secret_becomes_credentials(
@@ -107,9 +106,9 @@ def test_a_user_with_quotes_is_one_user(resources: Resources) -> None:
 
 
 def options(resources: Resources, lines: str) -> list[str]:
-    found = of_source(resources, f"authentication: {{type: oauth, {lines}}}")
-    assert found["sasl.mechanism"] == "OAUTHBEARER"
-    module, required, *rest = found["sasl.jaas.config"].removesuffix(";").split(" ")
+    entries = of_source(resources, f"authentication: {{type: oauth, {lines}}}")
+    assert entries["sasl.mechanism"] == "OAUTHBEARER"
+    module, required, *rest = entries["sasl.jaas.config"].removesuffix(";").split(" ")
     assert (module.rpartition(".")[2], required) == ("OAuthBearerLoginModule", "required")
     return rest
 
@@ -193,14 +192,6 @@ def test_certificates_in_a_jaas_line_stay_on_one(resources: Resources) -> None:
     assert "-----END CERTIFICATE-----" in settled.value
 
 
-def test_custom_authentication_accepts_the_keys_of_strimzi(resources: Resources) -> None:
-    lines = "authentication: {type: custom, sasl: true, config: {sasl.mechanism: PLAIN, security.protocol: X}}"
-    found = of_source(resources, "tls: {}\n    " + lines)
-    assert found == {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
-    notes = [note.message for note in read_resource(access(lines).encode(), resources.file).notes]
-    assert notes == ["is ignored, as Strimzi does: a custom authentication takes ssl.keystore.* and sasl.*"]
-
-
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
@@ -237,52 +228,50 @@ def test_custom_authentication_accepts_the_keys_of_strimzi(resources: Resources)
     ],
 )
 def test_mistake_in_tls_or_authentication_is_refused(resources: Resources, lines: str, said: str) -> None:
-    found = resources.mistakes(access(lines))
-    assert any(said in one for one in found), found
+    mistakes = resources.mistakes(access(lines))
+    assert any(said in mistake for mistake in mistakes), mistakes
 
 
 def test_strimzi_field_of_another_authentication_type_is_unused(resources: Resources) -> None:
     certificate, key = certificate_and_key()
     resources.secret("me", c__crt=certificate, k__key=key)
-    lines = (
-        "tls: {}\n    authentication: {type: tls, username: x, "
-        "certificateAndKey: {secretName: me, certificate: c.crt, key: k.key}}"
-    )
-    assert any("username: has no effect: type tls does not use it" in one for one in resources.remarks(access(lines)))
+    remarks = resources.remarks(access("tls: {}\n    " + CLIENT_CERTIFICATE.replace("tls,", "tls, username: x,")))
+    assert any("username: has no effect: type tls does not use it" in remark for remark in remarks)
 
 
 def test_a_client_certificate_without_tls_is_not_shown_to_anybody(resources: Resources) -> None:
-    lines = "authentication: {type: tls, certificateAndKey: {secretName: me, certificate: c.crt, key: k.key}}"
-    assert any("is spoken to in the clear, as Strimzi does" in one for one in resources.remarks(access(lines)))
+    remarks = resources.remarks(access(CLIENT_CERTIFICATE))
+    assert any("is spoken to in the clear, as Strimzi does" in remark for remark in remarks)
 
 
 def test_a_missing_secret_is_one_line_with_secret_key_and_folder(resources: Resources) -> None:
     lines = "tls: {trustedCertificates: [{secretName: nowhere, certificate: ca.crt}]}"
-    (found,) = resources.mistakes(access(lines))
-    assert f"there is no secret 'nowhere' (for its key 'ca.crt'): {resources.secrets}/nowhere is no folder" in found
-    assert "--secrets-dir" in found
+    (mistake,) = resources.mistakes(access(lines))
+    assert f"there is no secret 'nowhere' (for its key 'ca.crt'): {resources.secrets}/nowhere is no folder" in mistake
+    assert "--secrets-dir" in mistake
     resources.secret("nowhere", other="x")
-    (found,) = resources.mistakes(access(lines))
-    assert f"the secret 'nowhere' has no key 'ca.crt': there is no such file in {resources.secrets}/nowhere" in found
-    (found,) = resources.mistakes(access(lines.replace("certificate: ca.crt", "pattern: '*.crt'")))
-    assert f"has no key that matches '*.crt': looked in {resources.secrets}/nowhere, it has other" in found
+    (mistake,) = resources.mistakes(access(lines))
+    assert f"the secret 'nowhere' has no key 'ca.crt': there is no such file in {resources.secrets}/nowhere" in mistake
+    (mistake,) = resources.mistakes(access(lines.replace("certificate: ca.crt", "pattern: '*.crt'")))
+    assert f"has no key that matches '*.crt': looked in {resources.secrets}/nowhere, it has other" in mistake
 
 
 @pytest.mark.parametrize("name", ["..", "a/../../b", "/etc", "."])
 def test_a_secrets_name_leads_nowhere_else(resources: Resources, name: str) -> None:
     (resources.secrets.parent / "passwd").write_text("x")
     lines = f"authentication: {{type: plain, username: x, passwordSecret: {{secretName: '{name}', password: passwd}}}}"
-    found = resources.mistakes(access(lines))
-    assert any("is no name of a secret, of a namespace, or of a key in one" in one for one in found), found
+    mistakes = resources.mistakes(access(lines))
+    assert any("is no name of a secret, of a namespace, or of a key in one" in mistake for mistake in mistakes), (
+        mistakes
+    )
 
 
 def test_a_namespace_may_have_a_folder_of_its_own(resources: Resources) -> None:
     resources.secret("pw", password="of-nobody")
-    lines = "authentication: {type: plain, username: x, passwordSecret: {secretName: pw, password: password}}"
-    (settings,) = resources.load(access(lines)).flows
+    (settings,) = resources.load(access(PASSWORD)).flows
     assert read_login(settings.source.properties) == Credentials("PLAIN", "x", "of-nobody")
     resources.secret("kafka/pw", password="of-kafka")
-    (settings,) = resources.load(access(lines)).flows
+    (settings,) = resources.load(access(PASSWORD)).flows
     assert read_login(settings.source.properties) == Credentials("PLAIN", "x", "of-kafka")
 
 

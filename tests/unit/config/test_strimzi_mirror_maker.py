@@ -1,7 +1,5 @@
 """`KafkaMirrorMaker`, which ran MirrorMaker 1, as the lines of a legacy flow."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.support.strimzi_resources import Resources
@@ -27,11 +25,6 @@ def text(consumer: str = "", producer: str = "", topics: str = 'whitelist: ".*"'
     return TEXT.format(version=version, consumer=consumer, producer=producer, topics=topics)
 
 
-@pytest.fixture
-def resources(tmp_path: Path) -> Resources:
-    return Resources(tmp_path)
-
-
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1", "v1beta2"])
 def test_the_fewest_fields_in_each_api_version(resources: Resources, version: str) -> None:
     assert resources.entries(text(version=version)) == {
@@ -48,20 +41,20 @@ def test_the_fewest_fields_in_each_api_version(resources: Resources, version: st
 
 
 def test_kafka_mirror_maker_fields_become_properties(resources: Resources) -> None:
-    found = resources.entries(
+    entries = resources.entries(
         text(
             "numStreams: 3\n    offsetCommitInterval: 120000\n    "
             "config: {max.poll.records: 100, ssl.protocol: TLSv1.3}",
             "abortOnSendFailure: false\n    tls: {}\n    config: {compression.type: gzip}",
         )
     )
-    assert found["source->target.tasks.max"] == "3"
-    assert found["source->target.lockstep.legacy.offset.commit.interval.ms"] == "120000"
-    assert found["source->target.lockstep.legacy.abort.on.send.failure"] == "false"
-    assert found["source.consumer.max.poll.records"] == "100"
-    assert found["source.ssl.protocol"] == "TLSv1.3", "let through by later releases of Strimzi"
-    assert found["target.producer.compression.type"] == "gzip"
-    assert found["target.security.protocol"] == "SSL"
+    assert entries["source->target.tasks.max"] == "3"
+    assert entries["source->target.lockstep.legacy.offset.commit.interval.ms"] == "120000"
+    assert entries["source->target.lockstep.legacy.abort.on.send.failure"] == "false"
+    assert entries["source.consumer.max.poll.records"] == "100"
+    assert entries["source.ssl.protocol"] == "TLSv1.3", "let through by later releases of Strimzi"
+    assert entries["target.producer.compression.type"] == "gzip"
+    assert entries["target.security.protocol"] == "SSL"
 
 
 @pytest.mark.parametrize(
@@ -82,11 +75,11 @@ def test_kafka_mirror_maker_topics_become_a_pattern(resources: Resources, topics
 @pytest.mark.parametrize("key", ["ssl.truststore.location", "sasl.mechanism", "security.protocol", "bootstrap.servers"])
 def test_kafka_mirror_maker_reserved_key_is_ignored_with_a_note(resources: Resources, key: str) -> None:
     remarks = resources.remarks(text(f"config: {{{key}: x}}", f"config: {{{key}: x}}"))
-    assert sum(f"config.{key}: is ignored, as Strimzi does" in one for one in remarks) == 2
+    assert sum(f"config.{key}: is ignored, as Strimzi does" in remark for remark in remarks) == 2
 
 
 def test_the_consumers_group_is_a_field(resources: Resources) -> None:
-    assert any("config.group.id: is ignored" in one for one in resources.remarks(text("config: {group.id: x}")))
+    assert any("config.group.id: is ignored" in remark for remark in resources.remarks(text("config: {group.id: x}")))
 
 
 @pytest.mark.parametrize(
@@ -114,5 +107,5 @@ def test_the_consumers_group_is_a_field(resources: Resources) -> None:
     ],
 )
 def test_mistake_in_a_resource_is_refused(resources: Resources, changed: str, said: str) -> None:
-    found = resources.mistakes(changed)
-    assert any(said in one for one in found), found
+    mistakes = resources.mistakes(changed)
+    assert any(said in mistake for mistake in mistakes), mistakes

@@ -87,14 +87,14 @@ def test_librdkafka_comes_back_when_there_is_another(scene: Scene) -> None:
 
 def test_token_source_asks_once_for_many_threads(scene: Scene) -> None:
     source = scene.source()
-    found: list[str] = []
-    threads = [threading.Thread(target=lambda: found.append(source.token().text)) for _ in range(16)]
+    texts: list[str] = []
+    threads = [threading.Thread(target=lambda: texts.append(source.token().text)) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 16
-    assert len(set(found)) == len(scene.server.asked) == 1
+    assert len(texts) == 16
+    assert len(set(texts)) == len(scene.server.asked) == 1
 
 
 def test_equal_settings_share_a_source(scene: Scene) -> None:
@@ -179,21 +179,14 @@ def test_a_token_from_a_file_is_read_at_each_login(scene: Scene, tmp_path: Path)
     assert source.token().text == "second"
 
 
-def test_expired_static_token_is_named(scene: Scene) -> None:
-    token = scene.server.token("mirror", lifetime_s=-10)
-    source = TokenSource(TokenSettings(token=token))
-    with pytest.raises(
-        TokenUnavailable, match=r"the token in oauth.access.token expired at 20.* UTC: put a new one there"
-    ):
-        source.token()
+def test_expired_static_token_and_unreachable_server_are_named(scene: Scene) -> None:
+    expired = TokenSettings(token=scene.server.token("mirror", lifetime_s=-10))
+    with pytest.raises(TokenUnavailable, match=r"the token in oauth.access.token expired at 20.* UTC: put a new one"):
+        TokenSource(expired).token()
     assert TokenSource(TokenSettings(token="opaque")).token().text == "opaque"
-
-
-def test_unreachable_token_server_is_named(scene: Scene) -> None:
     away = replace(scene.settings, endpoint="http://127.0.0.1:1/token")
-    with pytest.raises(
-        TokenUnavailable, match=r"http://127\.0\.0\.1:1/token cannot be asked for a token: Connection refused"
-    ):
+    words = r"http://127\.0\.0\.1:1/token cannot be asked for a token: Connection refused"
+    with pytest.raises(TokenUnavailable, match=words):
         scene.source(away).token()
 
 

@@ -22,5 +22,5 @@ def test_tracing_refuses_another_value(mistakes_of: MistakesOf) -> None:
 
 def test_a_flows_own_line_has_no_effect(load_text: LoadText) -> None:
     loaded = load_text("A->B.lockstep.tracing = opentelemetry\n")
-    assert [one.key for one in loaded.unused] == ["A->B.lockstep.tracing"]
+    assert [remark.key for remark in loaded.unused] == ["A->B.lockstep.tracing"]
     assert not loaded.flows[0].tracing

@@ -85,7 +85,7 @@ def test_anchors_aliases_and_merges() -> None:
 
 def test_yaml_with_several_and_empty_documents_is_read() -> None:
     documents, problems = read_yaml(b"---\n---\na: 1\n---\n# nothing\n---\nb: 2\n", FILE)
-    assert [plain(one) for one in documents] == [{"a": 1}, {"b": 2}]
+    assert [plain(document) for document in documents] == [{"a": 1}, {"b": 2}]
     assert problems == ()
     assert read_yaml(b"", FILE) == ((), ())
 
@@ -111,7 +111,7 @@ def test_yaml_with_several_and_empty_documents_is_read() -> None:
 )
 def test_mistakes_say_where(text: str | bytes, said: list[str]) -> None:
     found = mistakes(text)
-    assert all(any(part in one for one in found) for part in said), found
+    assert all(any(part in mistake for mistake in found) for part in said), found
 
 
 @pytest.mark.parametrize(
@@ -138,4 +138,4 @@ def test_oversized_yaml_is_refused_soon(text: bytes) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     documents, problems = read_yaml(text.encode(), FILE)
     assert all(problem.message for problem in problems)
-    assert all(plain(one) is not NotImplemented for one in documents)
+    assert all(plain(document) is not NotImplemented for document in documents)

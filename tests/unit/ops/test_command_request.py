@@ -1,4 +1,4 @@
-"""What is asked of whom, and what the answers come to."""
+"""Commands: the services that are asked, and the sum of their answers."""
 
 import json
 from collections.abc import Callable
@@ -49,15 +49,20 @@ def test_services_without_work_in_the_flow_are_not_waited_for(settings: Settings
     assert asked.absent == {"checkpoint"}
 
 
-def test_command_for_a_disabled_connector_is_refused(settings: Settings) -> None:
-    scope = Scope.parse("connector:MirrorCheckpointConnector")
-    with pytest.raises(CannotUse, match="checkpoint would carry out pause connector:MirrorCheckpointConnector"):
-        command_request(settings("emit.checkpoints.enabled = false"), "pause", scope)
-
-
-def test_a_scope_that_the_verb_is_not_for_is_not_asked(settings: Settings) -> None:
-    with pytest.raises(CannotUse, match="stop is not for a topic"):
-        command_request(settings(), "stop", Scope.parse("topic:orders"))
+@pytest.mark.parametrize(
+    ("verb", "scope", "words"),
+    [
+        (
+            "pause",
+            "connector:MirrorCheckpointConnector",
+            "checkpoint would carry out pause connector:MirrorCheckpointConnector",
+        ),
+        ("stop", "topic:orders", "stop is not for a topic"),
+    ],
+)
+def test_command_that_no_service_carries_out_is_refused(settings: Settings, verb: str, scope: str, words: str) -> None:
+    with pytest.raises(CannotUse, match=words):
+        command_request(settings("emit.checkpoints.enabled = false"), verb, Scope.parse(scope))
 
 
 def test_answers_of_all_are_fine(reply: CommandReply) -> None:
@@ -68,13 +73,10 @@ def test_answers_of_all_are_fine(reply: CommandReply) -> None:
     assert reply.as_lines()[0] == "A->B  checkpoint: paused, connector:X is to be paused"
 
 
-def test_reply_counts_only_events_with_its_id_from_asked_services(reply: CommandReply) -> None:
+def test_reply_counts_the_first_answer_to_its_id_of_each_asked_service(reply: CommandReply) -> None:
     reply.add_event(answer("heartbeat", answers="2"))
     reply.add_event(answer("acl-sync"))
     assert reply.heard == {}
-
-
-def test_the_first_answer_of_a_service_counts(reply: CommandReply) -> None:
     reply.add_event(answer("heartbeat"))
     reply.add_event(answer("heartbeat", REFUSED, reason="late"))
     assert reply.heard["heartbeat"].kind == "Paused"
@@ -123,15 +125,15 @@ def test_a_program_reads_all_of_it(reply: CommandReply) -> None:
 
 
 def test_the_only_flow_need_not_be_named(file: File) -> None:
-    assert [str(one.flow) for one in choose_flows(file(), [])] == ["A->B"]
+    assert [str(settings.flow) for settings in choose_flows(file(), [])] == ["A->B"]
 
 
 def test_command_for_a_file_with_several_flows_needs_a_flow(file: File) -> None:
     both = file("B->A.enabled = true")
     with pytest.raises(CannotUse, match="has 2 flows, 'A->B', 'B->A': say which one with --flow"):
         choose_flows(both, [])
-    assert [str(one.flow) for one in choose_flows(both, ["B->A", "B->A"])] == ["B->A"]
-    assert [str(one.flow) for one in choose_flows(both, [], every=True)] == ["A->B", "B->A"]
+    assert [str(settings.flow) for settings in choose_flows(both, ["B->A", "B->A"])] == ["B->A"]
+    assert [str(settings.flow) for settings in choose_flows(both, [], every=True)] == ["A->B", "B->A"]
 
 
 @pytest.mark.parametrize(
@@ -165,25 +167,22 @@ def test_a_dry_run_for_programs_shows_the_command(file: File) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "line", "words"),
     [
-        (["pause", "topics:x"], "is nothing that commands are about"),
-        (["stop", "topic:x"], "stop is not for a topic"),
-        (["refresh", "slot:1"], "refresh is not for a slot"),
-        (["pause", "flow", "--flow", "A->C"], "A->C"),
+        (["pause", "topics:x"], "", "is nothing that commands are about"),
+        (["stop", "topic:x"], "", "stop is not for a topic"),
+        (["refresh", "slot:1"], "", "refresh is not for a slot"),
+        (["pause", "flow", "--flow", "A->C"], "", "A->C"),
+        (["pause"], "tasks.max = nonsense", "nonsense"),
     ],
 )
-def test_command_with_bad_arguments_is_bad_usage(file: File, arguments: list[str], words: str) -> None:
-    verb, what, *more = arguments
-    ran = CliRunner().invoke(main, [verb, str(file()), what, *more])
+def test_command_with_bad_arguments_or_a_wrong_file_is_bad_usage(
+    file: File, arguments: list[str], line: str, words: str
+) -> None:
+    verb, *more = arguments
+    ran = CliRunner().invoke(main, [verb, str(file(line)), *more])
     assert ran.exit_code == 2
     assert words in ran.output
-
-
-def test_a_file_that_is_wrong_is_bad_usage(file: File) -> None:
-    ran = CliRunner().invoke(main, ["pause", str(file("tasks.max = nonsense"))])
-    assert ran.exit_code == 2
-    assert "nonsense" in ran.output
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "stop", "restart", "refresh"])

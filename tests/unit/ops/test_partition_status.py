@@ -1,11 +1,11 @@
-"""What `lockstep status` says is behind, and what it calls fine, in every state of a partition."""
+"""`lockstep status` of a partition in every state: its lag, and whether all is fine."""
 
 import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_cli.rendering.report_tables import as_json
@@ -77,17 +77,26 @@ def test_passed_over_records_are_not_counted_as_lag() -> None:
     assert "2 quarantined, 30 given up, 1 lost on the target" in shown(report)
 
 
-def test_topics_that_cannot_be_created_are_behind_by_all_they_hold() -> None:
-    report = reported(topic(phase="failed", reason="refused"), ends={("t", 0): 70})
-    assert (report.lag_records, report.not_copying) == (70, {"not begun": 1})
+@pytest.mark.parametrize(
+    ("rows", "ends", "lag"),
+    [
+        pytest.param([topic(phase="failed", reason="refused")], {("t", 0): 70}, 70, id="topic cannot be created"),
+        pytest.param(
+            [replace(topic(partitions=1), missing=1), progress(), *at_work(("t", 0))],
+            {("t", 0): 10, ("t", 1): 5},
+            5,
+            id="partition that the target lacks",
+        ),
+    ],
+)
+def test_partitions_without_a_copy_are_behind_by_all_they_hold(
+    rows: list[Row], ends: dict[tuple[str, int], int], lag: int
+) -> None:
+    report = reported(*rows, ends=ends)
+    assert (report.lag_records, report.not_copying) == (lag, {"not begun": 1})
 
 
-def test_partitions_that_the_target_lacks_are_not_copied() -> None:
-    lacking = replace(topic(partitions=1), missing=1)
-    report = reported(lacking, progress(), *at_work(("t", 0)), ends={("t", 0): 10, ("t", 1): 5})
-    assert (report.lag_records, report.not_copying) == (5, {"not begun": 1})
-
-
+@settings(max_examples=60)
 @given(
     phase=st.sampled_from(["none", "copying", "halted", "paused", "stopped"]),
     case=st.sampled_from(["", "in-doubt", "source-recreated", "target-truncated", "refused"]),

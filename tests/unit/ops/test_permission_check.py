@@ -1,4 +1,4 @@
-"""Which declared permissions are missing, by what brokers say that we may do."""
+"""Declared permissions that brokers say are missing."""
 
 import pytest
 
@@ -61,9 +61,9 @@ def test_star_permission_covers_the_topics_of_the_flow_only() -> None:
 
 
 def test_permission_check_selects_topics_to_describe() -> None:
-    there = ["orders", "secret", "A.orders"]
-    assert topics_for([READ_ALL, GROUP], there, ["orders"]) == {"orders"}
+    names = ["orders", "secret", "A.orders"]
+    assert topics_for([READ_ALL, GROUP], names, ["orders"]) == {"orders"}
     hidden_or_missing = {"A.bills", "state"}
-    wanted = topics_for([WRITE_COPIES, STATE], there, ["A.orders", "A.bills"])
+    wanted = topics_for([WRITE_COPIES, STATE], names, ["A.orders", "A.bills"])
     assert wanted == {"A.orders"} | hidden_or_missing
     assert named_groups([GROUP, grant("group", "*", "Describe"), STATE]) == {"g"}

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_cli.commands.watch import TOPICS
@@ -88,6 +88,7 @@ def test_decoded_answer_names_the_command_it_answers() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
+@settings(max_examples=50)
 @given(key=st.none() | st.binary(), value=st.none() | st.binary())
 def test_decoder_shows_any_record(role: str, key: bytes | None, value: bytes | None) -> None:
     seen = decode(role, key, value)
@@ -103,6 +104,7 @@ JSON_VALUES = st.recursive(
 
 
 @pytest.mark.parametrize("role", ROLES)
+@settings(max_examples=25)
 @given(key=JSON_VALUES, value=JSON_VALUES)
 def test_json_that_is_something_else_is_shown(role: str, key: object, value: object) -> None:
     seen = decode(role, json.dumps(key).encode(), json.dumps(value).encode())

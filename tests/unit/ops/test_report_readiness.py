@@ -1,4 +1,4 @@
-"""Whether a flow is ready to switch, as its report says it."""
+"""Readiness of a flow to switch, in its report."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,7 +37,7 @@ R = reasons.reported("r")
 
 
 def blocking(report: Report) -> list[tuple[str, str]]:
-    return [(one.reason.word, one.subject) for one in report.switch_blockers if one.blocks]
+    return [(blocker.reason.word, blocker.subject) for blocker in report.switch_blockers if blocker.blocks]
 
 
 def test_flow_at_its_end_is_ready_to_switch() -> None:
@@ -93,11 +93,7 @@ def test_note_is_shown_behind_yes() -> None:
             ("service-failing", "topic-sync"),
             id="spent",
         ),
-        pytest.param(
-            of_copied(AclStatus(phase="failing", cause=R)),
-            ("service-failing", "acl-sync"),
-            id="ACLs",
-        ),
+        pytest.param(of_copied(AclStatus(phase="failing", cause=R)), ("service-failing", "acl-sync"), id="ACLs"),
         pytest.param(of_copied(topic("u", phase="failed", reason="r")), ("topic-failed", "u"), id="topic"),
         pytest.param(
             of_copied(topic("u"), progress("u", phase="halted", reason="r")), ("partition-halted", "u-0"), id="halted"
@@ -117,38 +113,37 @@ def test_report_that_is_not_ready_names_the_reason(report: Report, reason: tuple
 
 
 @pytest.mark.parametrize(
-    ("read", "why"),
+    ("read", "cause"),
     [
         ((), "the checkpoint service has not read them yet"),
         (GROUPS_READ[1:], "the checkpoint service has not read them yet"),
         ((*GROUPS_READ, SourceGroupsStatus(share=2, phase="failing", cause=reasons.reported("denied"))), "denied"),
     ],
 )
-def test_flow_whose_groups_are_unknown_is_not_ready_nor_fine(read: tuple[Row, ...], why: str) -> None:
+def test_flow_whose_groups_are_unknown_is_not_ready_nor_fine(read: tuple[Row, ...], cause: str) -> None:
     report = of_copied(groups_read=read)
     assert blocking(report) == [("groups-unknown", "")]
-    assert f"no: the consumer groups of the source are not known: {why}\n" in shown(report)
+    assert f"no: the consumer groups of the source are not known: {cause}\n" in shown(report)
     assert not report.fine
-    assert [(one.what, one.why) for one in report.troubles] == [("groups", why)]
+    assert [(trouble.what, trouble.why) for trouble in report.troubles] == [("groups", cause)]
     paused = of_copied(Wanted(scope="connector:MirrorCheckpointConnector", phase="paused"), groups_read=read)
     assert not paused.switch_ready
     assert not paused.troubles, "an operator wants that"
     absent = of_copied(groups_read=read, replicas={"checkpoint": 0})
-    assert [one.what for one in absent.troubles] == ["checkpoint"], "the cause is shown"
+    assert [trouble.what for trouble in absent.troubles] == ["checkpoint"], "the cause is shown"
 
 
-def test_flow_whose_groups_were_read_too_long_ago_is_not_ready() -> None:
-    limit_ms = LIMITS.max_groups_age_ms
-    assert of_copied(groups_read=groups_read_at(NOW - limit_ms)).switch_ready
-    report = of_copied(groups_read=groups_read_at(NOW - limit_ms - 1))
+LIMIT_MS = LIMITS.max_groups_age_ms
+GROUPS_OLD = "no: the consumer groups of the source were not read for 10 s of the source's time"
+GROUPS_UNDATED = "no: up to which moment the consumer groups of the source were read is not known"
+
+
+@pytest.mark.parametrize(("read_ms", "words"), [(NOW - LIMIT_MS - 1, GROUPS_OLD), (0, GROUPS_UNDATED)])
+def test_flow_whose_groups_were_read_too_long_ago_is_not_ready(read_ms: int, words: str) -> None:
+    assert of_copied(groups_read=groups_read_at(NOW - LIMIT_MS)).switch_ready
+    report = of_copied(groups_read=groups_read_at(read_ms))
     assert blocking(report) == [("groups-stale", "")]
-    assert "no: the consumer groups of the source were not read for 10 s of the source's time" in shown(report)
-
-
-def test_flow_whose_groups_an_earlier_release_read_is_not_ready() -> None:
-    report = of_copied(groups_read=groups_read_at(0))
-    assert blocking(report) == [("groups-stale", "")]
-    assert "no: up to which moment the consumer groups of the source were read is not known" in shown(report)
+    assert words in shown(report)
 
 
 @pytest.mark.parametrize(
@@ -163,13 +158,8 @@ def test_flow_whose_groups_an_earlier_release_read_is_not_ready() -> None:
     ],
 )
 def test_flow_whose_slot_speaks_seldom_is_ready_as_long(pause_ms: int, heard_ago_ms: int, ready: bool) -> None:
-    assert of_slow_slot(pause_ms, heard_ago_ms).switch_ready is ready
-
-
-def of_slow_slot(pause_ms: int, heard_ago_ms: int) -> Report:
-    """Of a copied flow whose slot spoke so long ago, and so long after it had spoken before."""
     status = SlotStatus(slot=0, phase="started", partitions=1, at_ms=NOW - heard_ago_ms, pause_ms=pause_ms)
-    return of_copied(status)
+    assert of_copied(status).switch_ready is ready
 
 
 def test_flow_without_checkpoints_is_not_ready_and_ignores_old_rows() -> None:
@@ -222,5 +212,5 @@ def test_flow_that_copies_nothing_by_the_file_has_no_readiness() -> None:
 
 @pytest.mark.parametrize(("never_run", "reason"), [(True, "nothing-copied"), (False, "target-unreachable")])
 def test_flow_whose_rows_cannot_be_read_has_one_blocker(never_run: bool, reason: str) -> None:
-    (found,) = blockers_as_json(blockers_without_rows(FLOW, "no answer", never_run=never_run))
-    assert (found["reason"], found["blocks"]) == (reason, True)
+    (blocker,) = blockers_as_json(blockers_without_rows(FLOW, "no answer", never_run=never_run))
+    assert (blocker["reason"], blocker["blocks"]) == (reason, True)

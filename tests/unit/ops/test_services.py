@@ -1,4 +1,4 @@
-"""How the run starts its services."""
+"""Services that `lockstep run` starts."""
 
 from pathlib import Path
 
@@ -52,6 +52,6 @@ def test_shared_process_is_given_its_services_and_every_flow_once() -> None:
 def test_all_services_but_the_data_plane_share_a_process(
     services: tuple[ServicePlan, ...], apart: bool, processes: dict[str, tuple[ServicePlan, ...]]
 ) -> None:
-    found = plan_processes(services, apart=apart)
-    assert {process.name: process.services for process in found} == processes
-    assert [process.name for process in found] == list(processes)
+    started = plan_processes(services, apart=apart)
+    assert {process.name: process.services for process in started} == processes
+    assert [process.name for process in started] == list(processes)

@@ -1,4 +1,4 @@
-"""What a slot says that it cannot do is the reason of its partitions, and a trouble of the flow."""
+"""Troubles of a slot are the reason of its partitions, and a trouble of the flow."""
 
 from lockstep_state.rows.state_rows import Assignment, MirroredTopic, SlotStatus
 from tests.support import reasons
@@ -12,13 +12,7 @@ def test_partition_that_a_slot_cannot_begin_has_its_reason() -> None:
     report = reported(
         MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, target_partitions=1),
         Assignment(slot=0, partitions=(("t", 0),)),
-        SlotStatus(
-            slot=0,
-            phase="started",
-            partitions=1,
-            at_ms=1_000_000,
-            causes=CAUSES,
-        ),
+        SlotStatus(slot=0, phase="started", partitions=1, at_ms=1_000_000, causes=CAUSES),
         replicas={"topic-sync": 1},
     )
     (line,) = report.partitions

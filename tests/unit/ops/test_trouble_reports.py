@@ -1,4 +1,4 @@
-"""What `lockstep status` makes of the reports of replicas."""
+"""Reports of replicas in `lockstep status`."""
 
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.status.report import Trouble

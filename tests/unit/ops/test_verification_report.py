@@ -27,10 +27,7 @@ OLD = replace(ROW, upstream=999, differences=(("offset", 1),), found=(("offset",
 
 
 def rows(*more: Row) -> dict[str, Row]:
-    every = (
-        *(TOPIC, PROGRESS, replace(PROGRESS, partition=1), ROW, replace(ROW, partition=1)),
-        *more,
-    )
+    every = (*(TOPIC, PROGRESS, replace(PROGRESS, partition=1), ROW, replace(ROW, partition=1)), *more)
     return {row.key(): row for row in every}
 
 
@@ -46,7 +43,10 @@ def test_difference_of_any_kind_is_trouble_and_is_listed() -> None:
     report = build_verification(FLOW, rows(wrong))
     assert report.exit_code is Exit.TROUBLE
     assert (report.topics[0].missing, report.topics[0].differ, report.topics[0].extra) == (2, 1, 0)
-    assert [(one.kind, one.source_offset) for one in report.differences] == [("missing", 5), ("value", 7)]
+    assert [(difference.kind, difference.source_offset) for difference in report.differences] == [
+        ("missing", 5),
+        ("value", 7),
+    ]
     assert "orders-0  value  source 7, target 6" in as_markdown(report)
 
 
@@ -89,8 +89,10 @@ def test_records_that_could_not_be_compared_are_named() -> None:
     assert "source 10 to 12: quarantined or skipped by a policy (3)" in as_markdown(report)
 
 
-def test_partition_that_waits_is_not_verified() -> None:
-    report = build_verification(FLOW, rows(replace(ROW, cause=reported("cluster B: nobody answers"))))
+@pytest.mark.parametrize("decisions", [0, 3], ids=["compared", "without topic ids yet"])
+def test_partition_that_waits_is_not_verified(decisions: int) -> None:
+    row = replace(ROW, decisions=decisions, cause=reported("cluster B: nobody answers"))
+    report = build_verification(FLOW, rows(row))
     assert report.exit_code is Exit.NOT_VERIFIED
     assert report.waiting == {"orders-0": "cluster B: nobody answers"}
 
@@ -120,12 +122,6 @@ def test_place_of_a_record_is_not_that_in_a_log_that_is_gone(progress: Partition
     assert record_places(rows(OLD, progress, topic), ("orders", 0), 7) != (7, 6)
 
 
-def test_partition_that_waits_without_a_comparison_is_named() -> None:
-    """Its row has no topic ids yet."""
-    report = build_verification(FLOW, rows(replace(ROW, decisions=3, cause=reported("cluster B: no answer"))))
-    assert report.waiting == {"orders-0": "cluster B: no answer"}
-
-
 def test_flow_without_topics_is_not_verified() -> None:
     report = build_verification(FLOW, {})
     assert report.exit_code is Exit.NOT_VERIFIED
@@ -142,8 +138,8 @@ def test_place_of_a_record_is_that_of_its_difference_or_run() -> None:
 
 
 def test_pair_of_records_marks_what_differs_and_masks_values() -> None:
-    one = ShownRecord(7, 5, b"key", b"secret", ())
-    pair = RecordPair("orders", 0, "A.orders", 7, 6, one, replace(one, offset=6, value=b"other"))
+    record = ShownRecord(7, 5, b"key", b"secret", ())
+    pair = RecordPair("orders", 0, "A.orders", 7, 6, record, replace(record, offset=6, value=b"other"))
     lines = list(pair_lines(pair, values=False))
     assert not pair.is_equal
     assert [line[:13] for line in lines if line.startswith("  - ")] == ["  - value    "]

@@ -1,4 +1,4 @@
-"""What is said of a flow without a state topic: that it has never run, only if nothing else may be the cause."""
+"""Flows without a state topic: they have never run, only if nothing else may be the cause."""
 
 import pytest
 
@@ -29,20 +29,20 @@ async def said_without_rows(
 
 
 async def test_target_that_stops_answering_leaves_it_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = await said_without_rows(monkeypatch, AWAY)
-    assert not found.never_run
-    assert str(found) == f"whether the flow has ever run is not known: {AWAY}"
+    error = await said_without_rows(monkeypatch, AWAY)
+    assert not error.never_run
+    assert str(error) == f"whether the flow has ever run is not known: {AWAY}"
 
 
 async def test_flow_without_a_cause_has_never_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = await said_without_rows(monkeypatch, "")
-    assert found.never_run
-    assert str(found) == "the flow has never run"
+    error = await said_without_rows(monkeypatch, "")
+    assert error.never_run
+    assert str(error) == "the flow has never run"
 
 
 async def test_causes_stand_with_what_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = await said_without_rows(monkeypatch, AWAY, Trouble("reports", "not known"))
-    assert (found.causes, found.never_run) == (("reports: not known",), False)
-    assert str(found) == f"reports: not known; whether the flow has ever run is not known: {AWAY}"
+    error = await said_without_rows(monkeypatch, AWAY, Trouble("reports", "not known"))
+    assert (error.causes, error.never_run) == (("reports: not known",), False)
+    assert str(error) == f"reports: not known; whether the flow has ever run is not known: {AWAY}"
     refused = await said_without_rows(monkeypatch, "it cannot be created")
     assert (refused.never_run, refused.unknown) == (False, "")

@@ -1,4 +1,4 @@
-"""What is said of names, connections and the login."""
+"""doctor's checks of names, connections and the login."""
 
 from dataclasses import replace
 
@@ -32,15 +32,19 @@ def login(outcome: LoginOutcome) -> list[CheckFinding]:
     return list(judge_login(replace(FACTS, login=outcome)))
 
 
-def test_name_has_every_address_with_its_kind() -> None:
-    (one,) = hosts(HostAddresses("a", 9092, ("10.0.0.1", "10.0.0.2", "2001:db8::1")))
-    assert one.result is Result.OK
-    assert one.detail == "a is 10.0.0.1, 10.0.0.2, 2001:db8::1 (1 IPv6 address, 2 IPv4 addresses)"
-
-
-def test_address_in_the_place_of_a_name_is_shown_as_one() -> None:
-    (one,) = hosts(HostAddresses("10.0.0.1", 9092, ("10.0.0.1",), is_literal=True))
-    assert one.detail == "10.0.0.1 is an address"
+@pytest.mark.parametrize(
+    ("host", "detail"),
+    [
+        (
+            HostAddresses("a", 9092, ("10.0.0.1", "10.0.0.2", "2001:db8::1")),
+            "a is 10.0.0.1, 10.0.0.2, 2001:db8::1 (1 IPv6 address, 2 IPv4 addresses)",
+        ),
+        (HostAddresses("10.0.0.1", 9092, ("10.0.0.1",), is_literal=True), "10.0.0.1 is an address"),
+    ],
+)
+def test_name_has_every_address_with_its_kind(host: HostAddresses, detail: str) -> None:
+    (finding,) = hosts(host)
+    assert (finding.result, finding.detail) == (Result.OK, detail)
 
 
 def test_one_name_of_two_without_an_address_is_a_warning() -> None:
@@ -56,21 +60,28 @@ def test_no_name_with_an_address_is_fatal_after_the_last() -> None:
 
 
 def test_port_that_is_closed_at_one_address_is_a_warning() -> None:
-    found = connections(AddressConnection("a", "10.0.0.1", 9092), AddressConnection("a", "::1", 9092, "refused"))
-    assert found[0].result is Result.WARNING
-    assert found[0].detail == "a:9092: ::1: refused. 1 of its addresses work"
+    findings = connections(AddressConnection("a", "10.0.0.1", 9092), AddressConnection("a", "::1", 9092, "refused"))
+    assert findings[0].result is Result.WARNING
+    assert findings[0].detail == "a:9092: ::1: refused. 1 of its addresses work"
 
 
 def test_port_that_is_closed_everywhere_is_fatal() -> None:
-    found = connections(AddressConnection("a", "10.0.0.1", 9092, "refused"), AddressConnection("b", "b", 1, "refused"))
-    assert [(one.result, one.is_fatal) for one in found] == [(Result.FAILED, False), (Result.FAILED, True)]
+    findings = connections(
+        AddressConnection("a", "10.0.0.1", 9092, "refused"), AddressConnection("b", "b", 1, "refused")
+    )
+    assert [(finding.result, finding.is_fatal) for finding in findings] == [
+        (Result.FAILED, False),
+        (Result.FAILED, True),
+    ]
 
 
 def test_bootstrap_server_that_is_away_beside_another_is_a_warning() -> None:
-    found = connections(AddressConnection("a", "10.0.0.1", 9092, "refused"), AddressConnection("b", "10.0.0.2", 9092))
-    assert found[0].result is Result.WARNING
-    assert found[0].detail.endswith("Other bootstrap servers accept connections")
-    assert found[1].result is Result.OK
+    findings = connections(
+        AddressConnection("a", "10.0.0.1", 9092, "refused"), AddressConnection("b", "10.0.0.2", 9092)
+    )
+    assert findings[0].result is Result.WARNING
+    assert findings[0].detail.endswith("Other bootstrap servers accept connections")
+    assert findings[1].result is Result.OK
 
 
 def test_advertised_listener_that_is_away_fails_and_is_named() -> None:
@@ -106,12 +117,12 @@ def test_advertised_listeners_are_not_known_before_the_login() -> None:
     ],
 )
 def test_login_ends_at_the_step_that_failed(changed: dict[str, object], codes: str, words: str) -> None:
-    found = login(replace(LOGIN, **changed))  # type: ignore[arg-type]  # names are fields
-    assert " ".join(one.check.code for one in found) == codes
-    assert words in found[-1].detail
-    assert all(one.result is Result.OK for one in found[:-1])
+    findings = login(replace(LOGIN, **changed))  # type: ignore[arg-type]  # names are fields
+    assert " ".join(finding.check.code for finding in findings) == codes
+    assert words in findings[-1].detail
+    assert all(finding.result is Result.OK for finding in findings[:-1])
     is_open = changed.get("step", OpeningStep.OPEN) is OpeningStep.OPEN and changed.get("is_broker", True)
-    assert found[-1].is_fatal is not is_open
+    assert findings[-1].is_fatal is not is_open
 
 
 def test_long_lists_name_three_and_count_the_others() -> None:

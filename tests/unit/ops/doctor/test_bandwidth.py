@@ -1,4 +1,4 @@
-"""What is said of measured rates, and which scratch topics are leftovers."""
+"""doctor's checks of measured rates, and leftovers of its scratch topics."""
 
 from dataclasses import replace
 
@@ -33,22 +33,22 @@ OWN = ScratchRun("host-1", 17, 1_800_000_000_000)
 
 
 def judged(facts: BandwidthFacts) -> dict[str, CheckFinding]:
-    return {one.check.code: one for one in judge_bandwidth(facts)}
+    return {finding.check.code: finding for finding in judge_bandwidth(facts)}
 
 
 def test_slower_side_is_what_to_expect() -> None:
-    found = judged(FACTS)
-    assert list(found) == ["LD903", "LD904", "LD905", "LD906", "LD907"]
-    assert found["LD906"].detail.startswith(
+    findings = judged(FACTS)
+    assert list(findings) == ["LD903", "LD904", "LD905", "LD906", "LD907"]
+    assert findings["LD906"].detail.startswith(
         "expect 100 MB/s; tasks.max 1 is enough. Reading from A is the slower side; a slot copies about 180 MB/s"
     )
-    assert found["LD904"].detail == "400 MB/s, measured over 500 MB; read back with 900 MB/s"
+    assert findings["LD904"].detail == "400 MB/s, measured over 500 MB; read back with 900 MB/s"
 
 
 def test_source_without_records_leaves_the_rate_of_writing() -> None:
-    found = judged(replace(FACTS, read=MeasuredRate(trouble="no record", is_too_little=True)))
-    assert found["LD905"].result is Result.SKIPPED
-    assert found["LD906"].detail.startswith("expect 400 MB/s; tasks.max 3 is enough. Only writing to B was measured")
+    findings = judged(replace(FACTS, read=MeasuredRate(trouble="no record", is_too_little=True)))
+    assert findings["LD905"].result is Result.SKIPPED
+    assert findings["LD906"].detail.startswith("expect 400 MB/s; tasks.max 3 is enough. Only writing to B was measured")
 
 
 def test_source_that_cannot_be_read_is_unknown() -> None:
@@ -65,14 +65,14 @@ def test_too_few_slots_for_the_rate_are_a_warning(tasks_max: int | None, cores: 
 
 def test_topic_that_is_refused_leaves_one_line() -> None:
     facts = replace(FACTS, trouble="cluster B does not permit to create", fix="kafka-acls", write=None)
-    (one,) = judged(facts).values()
-    assert (one.result, one.fix) == (Result.FAILED, "kafka-acls")
+    (finding,) = judged(facts).values()
+    assert (finding.result, finding.fix) == (Result.FAILED, "kafka-acls")
 
 
 def test_topic_that_could_not_be_removed_fails_beside_the_rates() -> None:
-    found = judged(replace(FACTS, trouble="scratch could not be removed"))
-    assert found["LD903"].result is Result.FAILED
-    assert found["LD906"].result is Result.OK
+    findings = judged(replace(FACTS, trouble="scratch could not be removed"))
+    assert findings["LD903"].result is Result.FAILED
+    assert findings["LD906"].result is Result.OK
 
 
 def test_removed_leftovers_are_named() -> None:
@@ -102,27 +102,21 @@ def test_megabytes_are_as_exact_as_they_are_small(size: float, text: str) -> Non
     ],
 )
 def test_rate_of_reading_is_that_of_intervals_with_data(sizes: list[int], rate: float | None) -> None:
-    found = received_rate([(at * 0.02, size) for at, size in enumerate(sizes)])
-    assert found.is_too_little is (rate is None)
-    assert found.bytes_per_s == pytest.approx(rate or 0.0)
+    measured = received_rate([(tick * 0.02, size) for tick, size in enumerate(sizes)])
+    assert measured.is_too_little is (rate is None)
+    assert measured.bytes_per_s == pytest.approx(rate or 0.0)
 
 
 def leftovers(*names: str, alive: bool = True) -> tuple[str, ...]:
     return leftover_topics(names, OWN, lambda _: alive)
 
 
-def test_scratch_topic_of_an_ended_process_is_a_leftover() -> None:
-    name = ScratchRun("host-1", 99, OWN.at_ms - 1).topic
-    assert leftovers(name, alive=False) == (name,)
-    assert leftovers(name) == ()
-
-
-def test_scratch_topic_of_another_host_is_a_leftover_when_it_is_old() -> None:
+def test_scratch_topics_are_leftovers_of_ended_processes_and_old_runs_elsewhere() -> None:
+    ended = ScratchRun("host-1", 99, OWN.at_ms - 1).topic
+    assert leftovers(ended, alive=False) == (ended,)
+    assert leftovers(ended) == ()
     young, old = (ScratchRun("host-2", 99, OWN.at_ms - age).topic for age in (OLD_MS, OLD_MS + 1))
     assert leftovers(young, old, alive=False) == (old,)
-
-
-def test_other_topics_are_no_leftovers() -> None:
     assert leftovers("orders", f"{PREFIX}x", f"{PREFIX}h.1.2.internal.x", "mm2-lockstep-state.A.internal") == ()
 
 

@@ -1,4 +1,4 @@
-"""What is said of TLS."""
+"""doctor's checks of TLS."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ FACTS = AccessFacts("A", "SSL", store_ends=(StoreEnd("truststore", NOW + 400 * D
 
 def judged(*served: ServedCertificate, **changed: object) -> dict[str, CheckFinding]:
     facts = replace(FACTS, certificates=served or FACTS.certificates, **changed)  # type: ignore[arg-type]  # fields
-    return {one.check.code: one for one in judge_tls(facts, NOW)}
+    return {finding.check.code: finding for finding in judge_tls(facts, NOW)}
 
 
 def faulty(fault: TlsFault, **changed: object) -> ServedCertificate:
@@ -23,26 +23,29 @@ def faulty(fault: TlsFault, **changed: object) -> ServedCertificate:
 
 
 def test_plaintext_has_one_line_that_is_skipped() -> None:
-    (one,) = judged(protocol="SASL_PLAINTEXT").values()
-    assert (one.result, one.detail) == (Result.SKIPPED, "security.protocol is SASL_PLAINTEXT, so there is no TLS")
+    (finding,) = judged(protocol="SASL_PLAINTEXT").values()
+    assert (finding.result, finding.detail) == (
+        Result.SKIPPED,
+        "security.protocol is SASL_PLAINTEXT, so there is no TLS",
+    )
 
 
 def test_good_certificate_is_ok_in_every_line() -> None:
-    found = judged()
-    assert list(found) == ["LD401", "LD402", "LD403", "LD404", "LD405", "LD407"]
-    assert {one.result for one in found.values()} == {Result.OK}
-    assert found["LD403"].detail == "100 days left: CN=a1 at a1:9093"
+    findings = judged()
+    assert list(findings) == ["LD401", "LD402", "LD403", "LD404", "LD405", "LD407"]
+    assert {finding.result for finding in findings.values()} == {Result.OK}
+    assert findings["LD403"].detail == "100 days left: CN=a1 at a1:9093"
 
 
 def test_stores_that_cannot_be_read_are_fatal() -> None:
-    (one,) = judged(store_trouble="a.jks: wrong password").values()
-    assert (one.check.code, one.result, one.is_fatal) == ("LD401", Result.FAILED, True)
+    (finding,) = judged(store_trouble="a.jks: wrong password").values()
+    assert (finding.check.code, finding.result, finding.is_fatal) == ("LD401", Result.FAILED, True)
 
 
 def test_port_without_tls_is_fatal_where_there_is_no_other() -> None:
-    found = judged(faulty(TlsFault.PROTOCOL))
-    assert list(found) == ["LD401", "LD402"]
-    assert found["LD402"].is_fatal
+    findings = judged(faulty(TlsFault.PROTOCOL))
+    assert list(findings) == ["LD401", "LD402"]
+    assert findings["LD402"].is_fatal
     more = judged(faulty(TlsFault.PROTOCOL), replace(SERVED, host="a2"))
     assert (more["LD402"].result, more["LD402"].is_fatal) == (Result.FAILED, False)
     assert more["LD404"].result is Result.OK
@@ -61,10 +64,10 @@ def test_port_without_tls_is_fatal_where_there_is_no_other() -> None:
 def test_days_left_decide_on_the_brokers_certificate(days: float, result: Result, words: str) -> None:
     ends = NOW + days * DAY_S
     fault = TlsFault.NONE if days > 0 else TlsFault.EXPIRED
-    one = judged(replace(SERVED, fault=fault, ends_s=ends))["LD403"]
-    assert one.result is result
-    assert one.detail.startswith(words)
-    assert one.is_fatal is (days < 0)
+    finding = judged(replace(SERVED, fault=fault, ends_s=ends))["LD403"]
+    assert finding.result is result
+    assert finding.detail.startswith(words)
+    assert finding.is_fatal is (days < 0)
 
 
 def test_first_of_several_certificates_to_end_is_named() -> None:
@@ -72,27 +75,24 @@ def test_first_of_several_certificates_to_end_is_named() -> None:
     assert judged(SERVED, soon)["LD403"].detail == "5 days left: CN=a2 at a2:9093"
 
 
-def test_one_ended_certificate_of_two_is_no_fatal_failure() -> None:
-    ended = replace(faulty(TlsFault.EXPIRED), host="a2", ends_s=NOW - DAY_S)
-    one = judged(SERVED, ended)["LD403"]
-    assert (one.result, one.is_fatal) == (Result.FAILED, False)
+ENDED = replace(faulty(TlsFault.EXPIRED), host="a2", ends_s=NOW - DAY_S)
 
 
-def test_certificate_that_is_not_valid_yet_points_to_the_clocks() -> None:
-    one = judged(faulty(TlsFault.NOT_YET))["LD403"]
-    assert (one.result, one.is_fatal, one.fix) == (Result.FAILED, True, "Check the clocks of both hosts.")
-
-
-def test_chain_that_is_not_trusted_is_fatal() -> None:
-    one = judged(faulty(TlsFault.CHAIN))["LD404"]
-    assert (one.result, one.is_fatal) == (Result.FAILED, True)
-    assert one.detail == "a1:9093: as OpenSSL says (CN=a1)"
-
-
-def test_wrong_name_has_the_names_of_the_certificate() -> None:
-    one = judged(faulty(TlsFault.NAME, names=("b", "c")))["LD405"]
-    assert (one.result, one.is_fatal) == (Result.FAILED, True)
-    assert one.detail == "a1 is not among b, c (a1:9093)"
+@pytest.mark.parametrize(
+    ("served", "code", "is_fatal", "words"),
+    [
+        ((SERVED, ENDED), "LD403", False, "ended 1 day"),
+        ((faulty(TlsFault.NOT_YET),), "LD403", True, "Check the clocks of both hosts."),
+        ((faulty(TlsFault.CHAIN),), "LD404", True, "a1:9093: as OpenSSL says (CN=a1)"),
+        ((faulty(TlsFault.NAME, names=("b", "c")),), "LD405", True, "a1 is not among b, c (a1:9093)"),
+    ],
+)
+def test_faulty_certificate_fails_its_line(
+    served: tuple[ServedCertificate, ...], code: str, is_fatal: bool, words: str
+) -> None:
+    finding = judged(*served)[code]
+    assert (finding.result, finding.is_fatal) == (Result.FAILED, is_fatal)
+    assert words in (finding.detail, finding.fix) or finding.detail.startswith(words)
 
 
 def test_names_that_are_not_checked_are_a_warning() -> None:
@@ -101,6 +101,6 @@ def test_names_that_are_not_checked_are_a_warning() -> None:
 
 def test_own_certificate_that_ends_soon_is_a_warning() -> None:
     ends = (StoreEnd("keystore", NOW + 2.5 * DAY_S), StoreEnd("truststore", NOW - DAY_S))
-    found = judged(store_ends=ends)
-    assert (found["LD406"].result, found["LD406"].detail) == (Result.WARNING, "2 days left: the keystore")
-    assert found["LD407"].result is Result.FAILED
+    findings = judged(store_ends=ends)
+    assert (findings["LD406"].result, findings["LD406"].detail) == (Result.WARNING, "2 days left: the keystore")
+    assert findings["LD407"].result is Result.FAILED

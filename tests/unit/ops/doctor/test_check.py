@@ -18,12 +18,12 @@ def report(*findings: CheckFinding) -> DoctorReport:
 def test_findings_after_a_fatal_one_are_unknown() -> None:
     stores = registry.STORES.ok("A", "x")
     spoken = registry.TLS_SPOKEN.failed("A", "no", is_fatal=True)
-    found = list(until_fatal("A", TLS, iter([stores, spoken, registry.CHAIN.ok("A", "never")])))
-    assert found[:2] == [stores, spoken]
-    assert [one.check for one in found[2:]] == list(TLS[2:])
-    assert {one.result for one in found[2:]} == {Result.UNKNOWN}
-    assert {one.ended_by for one in found[2:]} == {"LD402"}
-    assert found[2].detail == "not checked, because LD402 (TLS handshake) failed for A"
+    findings = list(until_fatal("A", TLS, iter([stores, spoken, registry.CHAIN.ok("A", "never")])))
+    assert findings[:2] == [stores, spoken]
+    assert [finding.check for finding in findings[2:]] == list(TLS[2:])
+    assert {finding.result for finding in findings[2:]} == {Result.UNKNOWN}
+    assert {finding.ended_by for finding in findings[2:]} == {"LD402"}
+    assert findings[2].detail == "not checked, because LD402 (TLS handshake) failed for A"
 
 
 def test_failure_that_is_not_fatal_ends_nothing() -> None:

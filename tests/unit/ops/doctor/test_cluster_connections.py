@@ -1,4 +1,4 @@
-"""In how many ways clients connect to a cluster, and what lines about each are called."""
+"""Distinct connections to a cluster, and their subjects in doctor's findings."""
 
 from pathlib import Path
 
@@ -17,11 +17,11 @@ def flows_of(folder: Path, *lines: str) -> tuple[FlowSettings, ...]:
         "clusters = A, B, C\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nC.bootstrap.servers = c:9092\n"
     )
     path.write_text(head + "\n".join(lines or BOTH) + "\n", encoding="utf-8")
-    return tuple(one for one in load(path, {}).flows if one.enabled)
+    return tuple(settings for settings in load(path, {}).flows if settings.enabled)
 
 
 def subjects(folder: Path, *lines: str) -> list[str]:
-    return [one.subject for one in cluster_connections(flows_of(folder, *lines)).values()]
+    return [connection.subject for connection in cluster_connections(flows_of(folder, *lines)).values()]
 
 
 @pytest.mark.parametrize(
@@ -45,17 +45,17 @@ def test_each_way_to_a_cluster_is_named_once(tmp_path: Path, lines: tuple[str, .
 
 def test_main_connection_is_that_of_the_admin_client(tmp_path: Path) -> None:
     (settings,) = flows_of(tmp_path, "A->B.enabled = true", "A.admin.bootstrap.servers = x:1")
-    found = cluster_connections([settings])
-    main = found[main_key(settings, "source")]
+    by_key = cluster_connections([settings])
+    main = by_key[main_key(settings, "source")]
     assert (main.subject, main.bootstrap, main.is_main) == ("A", "x:1", True)
-    (other,) = [one for one in found.values() if one.alias == "A" and not one.is_main]
+    (other,) = [connection for connection in by_key.values() if connection.alias == "A" and not connection.is_main]
     assert other.bootstrap == "a:9092"
 
 
 def test_connection_has_no_settings_that_only_copy(tmp_path: Path) -> None:
     (settings,) = flows_of(tmp_path, "A->B.enabled = true", "A.consumer.fetch.min.bytes = 5")
-    (one,) = [one for one in cluster_connections([settings]).values() if one.alias == "A"]
-    assert "fetch.min.bytes" not in one.properties
+    (source,) = [way for way in cluster_connections([settings]).values() if way.alias == "A"]
+    assert "fetch.min.bytes" not in source.properties
 
 
 @pytest.mark.parametrize(

@@ -64,19 +64,19 @@ def test_fault_of_a_certificate_is_found_and_its_end_read(
     tmp_path: Path, certified: Certified, fault: TlsFault
 ) -> None:
     with served(tmp_path, certified) as port:
-        found = read_certificate("localhost", port, TlsSettings(trusted_pem=AUTHORITY.pem), 5.0)
-    assert found.fault is fault
-    assert found.ends_s == certified.certificate.not_valid_after_utc.timestamp()
-    assert found.subject == certified.certificate.subject.rfc4514_string()
+        certificate = read_certificate("localhost", port, TlsSettings(trusted_pem=AUTHORITY.pem), 5.0)
+    assert certificate.fault is fault
+    assert certificate.ends_s == certified.certificate.not_valid_after_utc.timestamp()
+    assert certificate.subject == certified.certificate.subject.rfc4514_string()
 
 
 def test_address_in_a_certificate_is_among_its_names(tmp_path: Path) -> None:
     with served(tmp_path, AUTHORITY.server("broker.example", "10.0.0.7")) as port:
-        found = read_certificate("localhost", port, TlsSettings(trusted_pem=AUTHORITY.pem), 5.0)
-    assert found.names == ("broker.example", "10.0.0.7")
+        certificate = read_certificate("localhost", port, TlsSettings(trusted_pem=AUTHORITY.pem), 5.0)
+    assert certificate.names == ("broker.example", "10.0.0.7")
 
 
 def test_port_that_closes_at_once_does_not_speak_tls() -> None:
     with closing_port(lambda plain: plain.recv(1)) as port:
-        found = read_certificate("localhost", port, TlsSettings(trusted_pem=AUTHORITY.pem), 5.0)
-    assert (found.fault, found.why, found.ends_s) == (TlsFault.PROTOCOL, CLOSED, None)
+        served = read_certificate("localhost", port, TlsSettings(trusted_pem=AUTHORITY.pem), 5.0)
+    assert (served.fault, served.why, served.ends_s) == (TlsFault.PROTOCOL, CLOSED, None)

@@ -1,7 +1,8 @@
-"""What is said of the limits of both clusters."""
+"""doctor's checks of the limits of both clusters."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -25,19 +26,21 @@ UNREADABLE = replace(TARGET, configs=None, configs_trouble="denied", configs_fix
 
 def judged(facts: FlowLimits) -> dict[str, CheckFinding]:
     """By code; of several findings of a check the last."""
-    return {one.check.code: one for one in judge_limits(facts)}
+    return {finding.check.code: finding for finding in judge_limits(facts)}
 
 
 def test_like_clusters_have_good_lines_only() -> None:
-    found = judged(FACTS)
-    assert {code: one.result for code, one in found.items() if one.result is not Result.OK} == {"LD802": Result.SKIPPED}
-    assert found["LD801"].detail == "B takes 1.0 MiB; compared 1 mirrored topic"
+    findings = judged(FACTS)
+    assert {code: finding.result for code, finding in findings.items() if finding.result is not Result.OK} == {
+        "LD802": Result.SKIPPED
+    }
+    assert findings["LD801"].detail == "B takes 1.0 MiB; compared 1 mirrored topic"
 
 
 def test_control_topic_that_a_cluster_refuses_is_a_failure() -> None:
     facts = replace(FACTS, refused_topics=("cluster B refused to create topic state: no",), changed_topics=("events",))
-    findings = [one for one in judge_limits(facts) if one.check.code == "LD808"]
-    assert [(one.result, one.detail) for one in findings] == [
+    findings = [finding for finding in judge_limits(facts) if finding.check.code == "LD808"]
+    assert [(finding.result, finding.detail) for finding in findings] == [
         (Result.FAILED, "cluster B refused to create topic state: no"),
         (Result.OK, "events"),
     ]
@@ -51,78 +54,89 @@ def test_fault_of_a_control_topic_fails_if_it_ends_the_work(ends_work: bool, res
     assert (finding.result, finding.detail, finding.fix) == (result, fault.sentence, fault.command)
 
 
-def test_smaller_limit_of_the_target_is_a_warning() -> None:
-    target = replace(TARGET, configs=CONFIGS | {"message.max.bytes": "100000"})
-    one = judged(replace(FACTS, target=target, pairs=()))["LD801"]
-    assert one.result is Result.WARNING
-    assert one.detail == "message.max.bytes is 97.7 KiB on B, and 1.0 MiB on A"
+SMALL = replace(PAIR, copy_bytes=10)
+LARGE = replace(PAIR, source_bytes=10_000_000, copy_bytes=None)
+DATED = replace(PAIR, copy_timestamps="LogAppendTime")
+BOTH_DATED = replace(DATED, source_timestamps="LogAppendTime")
+UNREADABLE_SOURCE = replace(SOURCE, configs=None, configs_trouble="denied", configs_fix="kafka-acls")
+DATING = replace(TARGET, configs=CONFIGS | {"log.message.timestamp.type": "LogAppendTime"})
+
+
+def limited(bytes_per_second: float) -> SideLimits:
+    return replace(TARGET, quotas=(ClientQuota("mirror", None, {"producer_byte_rate": bytes_per_second}),))
 
 
 @pytest.mark.parametrize(
-    ("pair", "result"),
+    ("code", "fields", "result"),
     [
-        (replace(PAIR, copy_bytes=1000), Result.WARNING),
-        (replace(PAIR, source_bytes=10_000_000, copy_bytes=None), Result.WARNING),
-        (replace(PAIR, source_bytes=10_000_000, copy_bytes=None, is_own=True), Result.OK),
-        (replace(PAIR, source_bytes=1000, copy_bytes=1000), Result.OK),
+        ("LD801", {"pairs": (replace(PAIR, copy_bytes=1000),)}, Result.WARNING),
+        ("LD801", {"pairs": (LARGE,)}, Result.WARNING),
+        ("LD801", {"pairs": (replace(LARGE, is_own=True),)}, Result.OK),
+        ("LD801", {"pairs": (replace(PAIR, source_bytes=1000, copy_bytes=1000),)}, Result.OK),
+        ("LD801", {"target": UNREADABLE}, Result.OK),
+        ("LD801", {"target": UNREADABLE, "pairs": (SMALL,)}, Result.WARNING),
+        ("LD801", {"target": UNREADABLE, "pairs": (), "topics": 0}, Result.UNKNOWN),
+        ("LD801", {"source": UNREADABLE_SOURCE}, Result.OK),
+        ("LD802", {"request_bytes": 2_000_000}, Result.WARNING),
+        ("LD802", {"request_bytes": 1_000_000}, Result.OK),
+        ("LD802", {"request_bytes": 1, "target": UNREADABLE}, Result.UNKNOWN),
+        ("LD804", {"target": limited(500_000.0)}, Result.WARNING),
+        ("LD804", {"target": limited(50_000_000.0)}, Result.OK),
+        ("LD804", {}, Result.OK),
+        ("LD805", {"target": DATING}, Result.WARNING),
+        ("LD805", {"pairs": (BOTH_DATED,)}, Result.OK),
+        ("LD805", {"target": UNREADABLE}, Result.OK),
+        ("LD805", {"target": UNREADABLE, "pairs": ()}, Result.UNKNOWN),
+        ("LD806", {"target": UNREADABLE}, Result.UNKNOWN),
     ],
 )
-def test_copy_is_compared_with_its_topic(pair: TopicPair, result: Result) -> None:
-    assert judged(replace(FACTS, pairs=(pair,)))["LD801"].result is result
-
-
-def test_copies_are_compared_also_where_brokers_configs_are_not_known() -> None:
-    assert judged(replace(FACTS, target=UNREADABLE))["LD801"].result is Result.OK
-    small = replace(PAIR, copy_bytes=10)
-    assert judged(replace(FACTS, target=UNREADABLE, pairs=(small,)))["LD801"].result is Result.WARNING
-    without_copy = replace(PAIR, topic="u", copy_bytes=None)
-    one = judged(replace(FACTS, target=UNREADABLE, pairs=(PAIR, without_copy), topics=2))["LD801"]
-    assert (one.result, one.fix) == (Result.UNKNOWN, "kafka-acls")
-    assert judged(replace(FACTS, target=UNREADABLE, pairs=(), topics=0))["LD801"].result is Result.UNKNOWN
-
-
-def test_source_of_which_nothing_is_known_leaves_sizes_unknown() -> None:
-    source = replace(SOURCE, configs=None, configs_trouble="denied", configs_fix="kafka-acls")
-    one = judged(replace(FACTS, source=source, pairs=(), topics=0))["LD801"]
-    assert (one.result, one.detail, one.fix) == (Result.UNKNOWN, "denied", "kafka-acls")
-    assert judged(replace(FACTS, source=source))["LD801"].result is Result.OK
-
-
-def test_request_size_above_the_targets_limit_is_a_warning() -> None:
-    assert judged(replace(FACTS, request_bytes=2_000_000))["LD802"].result is Result.WARNING
-    assert judged(replace(FACTS, request_bytes=1_000_000))["LD802"].result is Result.OK
-    assert judged(replace(FACTS, request_bytes=1, target=UNREADABLE))["LD802"].result is Result.UNKNOWN
-
-
-def test_replication_factor_above_the_brokers_names_its_key() -> None:
-    target = replace(TARGET, brokers=1, factors={"replication.factor": 2, "x": 1})
-    one = judged(replace(FACTS, target=target))["LD803"]
-    assert one.result is Result.WARNING
-    assert one.detail == "B has 1 broker, and replication.factor is 2: new topics get 1"
+def test_check_of_limits_has_its_result(code: str, fields: dict[str, Any], result: Result) -> None:
+    assert judged(replace(FACTS, **fields))[code].result is result
 
 
 @pytest.mark.parametrize(
-    ("rate", "result"), [(500_000.0, Result.WARNING), (50_000_000.0, Result.OK), (None, Result.OK)]
+    ("code", "fields", "result", "detail", "fix"),
+    [
+        (
+            *("LD801", {"target": UNREADABLE, "pairs": (PAIR, replace(PAIR, topic="u", copy_bytes=None)), "topics": 2}),
+            *(Result.UNKNOWN, "of 1 topic without a copy: denied", "kafka-acls"),
+        ),
+        (
+            *("LD801", {"source": UNREADABLE_SOURCE, "pairs": (), "topics": 0}),
+            *(Result.UNKNOWN, "denied", "kafka-acls"),
+        ),
+        (
+            *("LD801", {"target": replace(TARGET, configs=CONFIGS | {"message.max.bytes": "100000"}), "pairs": ()}),
+            *(Result.WARNING, "message.max.bytes is 97.7 KiB on B, and 1.0 MiB on A", None),
+        ),
+        (
+            *("LD803", {"target": replace(TARGET, brokers=1, factors={"replication.factor": 2, "x": 1})}),
+            *(Result.WARNING, "B has 1 broker, and replication.factor is 2: new topics get 1", None),
+        ),
+        (
+            *("LD804", {"target": replace(TARGET, quotas=None, quotas_trouble="denied", quotas_fix="x")}),
+            *(Result.UNKNOWN, "writing to B: denied", "x"),
+        ),
+        ("LD805", {"pairs": (DATED,)}, Result.WARNING, "B dates the records of A.t", None),
+    ],
 )
-def test_quota_below_one_batch_a_second_is_a_warning(rate: float | None, result: Result) -> None:
-    quotas = () if rate is None else (ClientQuota("mirror", None, {"producer_byte_rate": rate}),)
-    one = judged(replace(FACTS, target=replace(TARGET, quotas=quotas)))["LD804"]
-    assert one.result is result
+def test_check_of_limits_has_its_detail_and_fix(
+    code: str, fields: dict[str, Any], result: Result, detail: str, fix: str | None
+) -> None:
+    finding = judged(replace(FACTS, **fields))[code]
+    assert (finding.result, finding.detail) == (result, detail)
+    assert fix in (None, finding.fix)
 
 
-def test_quotas_that_cannot_be_read_are_unknown() -> None:
-    one = judged(replace(FACTS, target=replace(TARGET, quotas=None, quotas_trouble="denied", quotas_fix="x")))["LD804"]
-    assert (one.result, one.detail, one.fix) == (Result.UNKNOWN, "writing to B: denied", "x")
+def test_unclean_elections_are_a_warning_on_either_side() -> None:
+    unclean = replace(SOURCE, configs=CONFIGS | {"unclean.leader.election.enable": "true"})
+    findings = judge_limits(replace(FACTS, source=unclean))
+    assert [finding.result for finding in findings if finding.check.code == "LD806"] == [Result.WARNING, Result.OK]
 
 
 @pytest.mark.parametrize(
     ("user", "client_id", "expected"),
-    [
-        ("mirror", "c-0", 1.0),
-        ("mirror", "other", 2.0),
-        ("anna", "c-0", 4.0),
-        ("anna", "other", 3.0),
-    ],
+    [("mirror", "c-0", 1.0), ("mirror", "other", 2.0), ("anna", "c-0", 4.0), ("anna", "other", 3.0)],
 )
 def test_quota_of_the_narrowest_entity_counts(user: str, client_id: str, expected: float) -> None:
     key = "producer_byte_rate"
@@ -134,33 +148,14 @@ def test_quota_of_the_narrowest_entity_counts(user: str, client_id: str, expecte
         ClientQuota(None, "c-0", {key: 5.0}),
         ClientQuota("mirror", "c-0", {"consumer_byte_rate": 9.0}),
     )
-    found = effective_quota(quotas, user, client_id, key)
-    assert found is not None
-    assert found[1] == expected
+    quota = effective_quota(quotas, user, client_id, key)
+    assert quota is not None
+    assert quota[1] == expected
 
 
 def test_quota_of_another_client_does_not_count() -> None:
     assert effective_quota([ClientQuota(None, "x", {"k": 1.0})], "mirror", "c-0", "k") is None
     assert ClientQuota("", "c", {}).entity == "the default user with client id c"
-
-
-def test_target_that_dates_records_is_a_warning() -> None:
-    target = replace(TARGET, configs=CONFIGS | {"log.message.timestamp.type": "LogAppendTime"})
-    assert judged(replace(FACTS, target=target))["LD805"].result is Result.WARNING
-    dated = replace(PAIR, copy_timestamps="LogAppendTime")
-    one = judged(replace(FACTS, pairs=(dated,)))["LD805"]
-    assert (one.result, one.detail) == (Result.WARNING, "B dates the records of A.t")
-    both = replace(dated, source_timestamps="LogAppendTime")
-    assert judged(replace(FACTS, pairs=(both,)))["LD805"].result is Result.OK
-    assert judged(replace(FACTS, target=UNREADABLE))["LD805"].result is Result.OK
-    assert judged(replace(FACTS, target=UNREADABLE, pairs=()))["LD805"].result is Result.UNKNOWN
-
-
-def test_unclean_elections_are_a_warning_on_either_side() -> None:
-    unclean = CONFIGS | {"unclean.leader.election.enable": "true"}
-    found = list(judge_limits(replace(FACTS, source=replace(SOURCE, configs=unclean))))
-    assert [one.result for one in found if one.check.code == "LD806"] == [Result.WARNING, Result.OK]
-    assert judged(replace(FACTS, target=UNREADABLE))["LD806"].result is Result.UNKNOWN
 
 
 def test_replicas_of_control_topics_are_compared_with_the_brokers(settings: Callable[..., FlowSettings]) -> None:

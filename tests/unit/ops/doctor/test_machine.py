@@ -1,4 +1,4 @@
-"""What is said of this machine."""
+"""doctor's checks of this machine."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ GOOD = MachineFacts(
 
 
 def results(facts: MachineFacts, pod: PodFacts | None = None) -> dict[str, Result]:
-    return {one.check.code: one.result for one in judge_machine(facts, pod)}
+    return {finding.check.code: finding.result for finding in judge_machine(facts, pod)}
 
 
 def test_good_machine_has_five_good_lines() -> None:
@@ -50,10 +50,10 @@ def test_one_fault_changes_its_line_only(changed: dict[str, object], code: str, 
 
 def test_pod_without_dns_is_a_warning_and_unreadable_files_fail() -> None:
     pod = PodFacts("10.96.0.10", "Name or service not known", 2, (("/mnt/a", "Permission denied"),))
-    found = {one.check.code: one for one in judge_machine(GOOD, pod)}
-    assert found["LD106"].result is Result.WARNING
-    assert found["LD107"].result is Result.FAILED
-    assert found["LD107"].detail == "/mnt/a cannot be read: Permission denied"
+    findings = {finding.check.code: finding for finding in judge_machine(GOOD, pod)}
+    assert findings["LD106"].result is Result.WARNING
+    assert findings["LD107"].result is Result.FAILED
+    assert findings["LD107"].detail == "/mnt/a cannot be read: Permission denied"
     good = results(GOOD, PodFacts("10.96.0.10", "", 2, ()))
     assert (good["LD106"], good["LD107"]) == (Result.OK, Result.OK)
 

@@ -1,4 +1,4 @@
-"""What is said of rights that are missing."""
+"""doctor's check of ACLs that are missing."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -77,19 +77,19 @@ async def examined(settings: FlowSettings, source: Admin, target: Admin) -> list
 
 async def test_rights_that_brokers_omit_are_not_checked(settings: Settings) -> None:
     flow = settings()
-    found = await examined(
+    findings = await examined(
         flow, cluster(flow, "A", "orders", reports=False), cluster(flow, "B", "A.orders", reports=False)
     )
-    assert [one.result for one in found] == [Result.UNKNOWN, Result.UNKNOWN]
-    assert all("are not checked" in one.detail for one in found)
-    assert {one.probe_exit for one in found} == {Exit.FINE}
+    assert [finding.result for finding in findings] == [Result.UNKNOWN, Result.UNKNOWN]
+    assert all("are not checked" in finding.detail for finding in findings)
+    assert {finding.probe_exit for finding in findings} == {Exit.FINE}
 
 
 async def test_rights_are_not_ok_where_the_source_hides_its_topics(settings: Settings) -> None:
     flow = settings()
     source, target = cluster(flow, "A", "orders.eu", may=nothing), cluster(flow, "B")
     on_source, *offset_syncs, on_target = await examined(flow, source, target)
-    assert {one.result for one in offset_syncs} == {Result.FAILED}
+    assert {finding.result for finding in offset_syncs} == {Result.FAILED}
     assert on_source.result is Result.UNKNOWN
     assert on_source.detail.startswith("A shows no topic. It has none, or User:OURS lacks Read on topic *")
     assert on_source.fix.endswith("--operation Read --topic '*'")
@@ -99,16 +99,16 @@ async def test_rights_are_not_ok_where_the_source_hides_its_topics(settings: Set
 
 async def test_rights_are_ok_where_the_source_has_no_topic_yet(settings: Settings) -> None:
     flow = settings()
-    found = await examined(flow, cluster(flow, "A", "bills"), cluster(flow, "B"))
-    assert [one.result for one in found] == [Result.OK, Result.OK]
+    findings = await examined(flow, cluster(flow, "A", "bills"), cluster(flow, "B"))
+    assert [finding.result for finding in findings] == [Result.OK, Result.OK]
 
 
 async def test_rights_are_checked_on_topics_that_exact_cycles_select(settings: Settings) -> None:
     """`B.orders` is no copy, for B has no topic `orders`. Its own copy is `A.B.orders`."""
     flow = settings("A->B.topics = B.orders", "lockstep.cycles = exact")
-    found = await examined(flow, cluster(flow, "A", "B.orders"), cluster(flow, "B", "A.B.orders", may=nothing))
-    assert found[0].result is Result.OK
-    assert {one.result for one in found[1:]} == {Result.FAILED}
+    findings = await examined(flow, cluster(flow, "A", "B.orders"), cluster(flow, "B", "A.B.orders", may=nothing))
+    assert findings[0].result is Result.OK
+    assert {finding.result for finding in findings[1:]} == {Result.FAILED}
     read_only = cluster(flow, "A", "B.orders", operations=frozenset({"DESCRIBE"}))
     lacks, *_ = await examined(flow, read_only, cluster(flow, "B"))
     assert lacks.result is Result.FAILED
@@ -118,10 +118,10 @@ async def test_rights_are_checked_on_topics_that_exact_cycles_select(settings: S
 async def test_rights_that_the_target_hides_behind_are_missing(settings: Settings) -> None:
     """A topic that we may not describe is not listed; asked about by its name, brokers refuse."""
     flow = settings()
-    found = await examined(flow, cluster(flow, "A", "orders.eu"), cluster(flow, "B", "A.orders.eu", may=nothing))
-    assert {one.result for one in found[1:]} == {Result.FAILED}
-    lacking = " ".join(one.fix for one in found[1:])
-    needed = {one.name for one in target_grants(flow) if one.resource == "topic"}
+    findings = await examined(flow, cluster(flow, "A", "orders.eu"), cluster(flow, "B", "A.orders.eu", may=nothing))
+    assert {finding.result for finding in findings[1:]} == {Result.FAILED}
+    lacking = " ".join(finding.fix for finding in findings[1:])
+    needed = {grant.name for grant in target_grants(flow) if grant.resource == "topic"}
     assert all(f"--topic {name}" in lacking for name in needed)
     assert "--operation Write --topic A. --resource-pattern-type prefixed" in lacking
 

@@ -1,4 +1,4 @@
-"""Where a copy begins, how much it is, how long it takes, and what retention removes before."""
+"""Forecast of a copy: its first offset, size and time, and the records that retention removes before."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,59 +28,60 @@ from tests.support.plan_facts import (
 Settings = Callable[..., FlowSettings]
 
 
-def test_copy_of_a_new_partition_begins_at_the_earliest(settings: Settings) -> None:
-    one = only_partition(forecast(facts(settings(), logs={("orders", 0): log(100, begin=50)})))
-    assert (one.start, one.end, one.begins, one.records, one.bytes) == (50, 150, "earliest", 100, 1000)
+@pytest.mark.parametrize(
+    ("lines", "fields", "start", "begins", "records", "gone"),
+    [
+        ("", {"logs": {("orders", 0): log(100, begin=50)}}, 50, "earliest", 100, 0),
+        ("A->B.consumer.auto.offset.reset = latest", {}, 100, "latest", 0, 0),
+        ("", {"dated": {("orders", 0): 40}}, 40, "timestamp", 60, 0),
+        ("", {"reached": {("orders", 0): ReachedPosition(90, LOCKSTEP)}}, 90, LOCKSTEP, 10, 0),
+        ("", {"reached": {("orders", 0): ReachedPosition(90, MIRROR_MAKER)}}, 90, MIRROR_MAKER, 10, 0),
+        (
+            "",
+            {"logs": {("orders", 0): log(100, begin=50)}, "reached": {("orders", 0): ReachedPosition(40, LOCKSTEP)}},
+            *(40, LOCKSTEP, 100, 10),
+        ),
+        ("", {"reached": {("orders", 0): ReachedPosition(500, LOCKSTEP)}}, 500, LOCKSTEP, 0, 0),
+    ],
+)
+def test_copy_of_a_partition_begins_where_the_file_or_its_progress_has_it(
+    settings: Settings, lines: str, fields: dict[str, Any], start: int, begins: str, records: int, gone: int
+) -> None:
+    partition = only_partition(forecast(facts(settings(*lines.splitlines()), **fields)))
+    assert (partition.start, partition.begins, partition.gone) == (start, begins, gone)
+    assert (partition.records, partition.bytes) == (records, 10 * records)
+    assert records or not partition.seconds
 
 
-def test_copy_begins_at_the_end_with_reset_to_latest(settings: Settings) -> None:
-    found = facts(settings("A->B.consumer.auto.offset.reset = latest"))
-    one = only_partition(forecast(found))
-    assert (one.start, one.begins, one.records, one.bytes, one.seconds) == (100, "latest", 0, 0, 0)
+@pytest.mark.parametrize(
+    ("logs", "records", "size", "seconds"),
+    [
+        ({("orders", 0): log(0, size=0, age_ms=None)}, 0, 0, 0),
+        ({("orders", 0): log(size=None)}, 100, None, None),
+        ({}, None, None, None),
+    ],
+    ids=["an empty log", "bytes unknown", "not read"],
+)
+def test_copy_of_a_log_has_the_time_of_its_bytes(
+    settings: Settings, logs: Any, records: int | None, size: int | None, seconds: float | None
+) -> None:
+    copy = forecast(facts(settings(), logs=logs))
+    assert (copy.records, copy.bytes, copy.seconds) == (records, size, seconds)
+    if logs:
+        assert only_partition(copy).loses_ms == seconds, "retention is finite, so a loss is possible"
+    else:
+        assert only_topic(copy).begins == ""
 
 
-def test_copy_begins_at_the_start_timestamp_of_the_file(settings: Settings) -> None:
-    one = only_partition(forecast(facts(settings(), dated={("orders", 0): 40})))
-    assert (one.start, one.begins, one.records, one.bytes) == (40, "timestamp", 60, 600)
-
-
-@pytest.mark.parametrize("program", [LOCKSTEP, MIRROR_MAKER])
-def test_copy_goes_on_where_a_program_has_come(settings: Settings, program: str) -> None:
-    reached = {("orders", 0): ReachedPosition(90, program)}
-    one = only_partition(forecast(facts(settings(), reached=reached)))
-    assert (one.start, one.begins, one.records, one.bytes, one.gone) == (90, program, 10, 100, 0)
-
-
-def test_copy_counts_the_offsets_that_are_gone(settings: Settings) -> None:
-    reached = {("orders", 0): ReachedPosition(40, LOCKSTEP)}
-    one = only_partition(forecast(facts(settings(), logs={("orders", 0): log(100, begin=50)}, reached=reached)))
-    assert (one.start, one.gone, one.records) == (40, 10, 100)
-
-
-def test_copy_beyond_the_end_has_no_records(settings: Settings) -> None:
-    one = only_partition(forecast(facts(settings(), reached={("orders", 0): ReachedPosition(500, LOCKSTEP)})))
-    assert (one.records, one.bytes) == (0, 0)
-
-
-def test_copy_of_an_empty_log_needs_no_time(settings: Settings) -> None:
-    copy = forecast(facts(settings(), logs={("orders", 0): log(0, size=0, age_ms=None)}))
-    assert (copy.records, copy.bytes, copy.seconds) == (0, 0, 0)
-    assert only_partition(copy).loses_ms == 0
-
-
-def test_copy_of_unknown_bytes_has_no_time(settings: Settings) -> None:
-    copy = forecast(facts(settings(), logs={("orders", 0): log(size=None)}))
-    assert (copy.records, copy.bytes, copy.seconds) == (100, None, None)
-    assert only_partition(copy).loses_ms is None, "retention is finite, so a loss is possible"
-
-
-def test_copy_of_an_unread_partition_is_unknown(settings: Settings) -> None:
-    copy = forecast(facts(settings(), logs={}))
-    assert (only_topic(copy).begins, copy.records, copy.bytes) == ("", None, None)
+def test_rate_is_assumed_where_none_is_given_and_never_beyond_the_limit_of_the_file() -> None:
+    assert settled_rate(None, None) == ASSUMED
+    given_rate = CopyRate(1000, "stated")
+    assert settled_rate(given_rate, 10) == CopyRate(10, "limited")
+    assert settled_rate(given_rate, 5000) == given_rate
 
 
 def test_copy_of_a_topic_ends_with_its_slowest_partition(settings: Settings) -> None:
-    found = facts(
+    flow = facts(
         settings(),
         source=cluster("A", {"orders": topic(2)}),
         logs={
@@ -88,19 +89,19 @@ def test_copy_of_a_topic_ends_with_its_slowest_partition(settings: Settings) -> 
             ("orders", 1): log(size=3_000_000, age_ms=HOUR_MS // 2),
         },
     )
-    copy = forecast(found, 1_000_000)
-    assert [one.seconds for one in only_topic(copy).partitions] == [2, 4]
+    copy = forecast(flow, 1_000_000)
+    assert [partition.seconds for partition in only_topic(copy).partitions] == [2, 4]
     assert (copy.seconds, copy.growth) == (4, None)
 
 
 def test_topic_with_several_beginnings_is_mixed(settings: Settings) -> None:
-    found = facts(
+    flow = facts(
         settings(),
         source=cluster("A", {"orders": topic(2)}),
         logs={("orders", 0): log(), ("orders", 1): log()},
         reached={("orders", 1): ReachedPosition(5, LOCKSTEP)},
     )
-    assert only_topic(forecast(found)).begins == "mixed"
+    assert only_topic(forecast(flow)).begins == "mixed"
 
 
 def test_growth_of_producers_slows_the_copy_down(settings: Settings) -> None:
@@ -127,94 +128,61 @@ def test_young_log_has_no_growth(settings: Settings) -> None:
 # -- retention ---------------------------------------------------------------------------------------------------------
 
 
-def kept(settings: Settings, *, retention_ms: int, age_ms: int, size: int, rate: int, **configs: Any) -> int | None:
-    """What `orders` loses, in milliseconds."""
-    found = facts(
+HALF_AN_HOUR_MS = HOUR_MS // 2
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "age_ms", "size", "rate", "configs", "lost"),
+    [
+        pytest.param(DAY_MS, HALF_AN_HOUR_MS, 1_000_000, 1000, {}, 0, id="longer than the catch-up"),
+        # The log is 30 min old and kept for an hour, and the copy needs two: a quarter of an hour is lost.
+        pytest.param(HOUR_MS, HALF_AN_HOUR_MS, 7_200_000, 1000, {}, HOUR_MS // 4, id="shorter"),
+        pytest.param(1000, HALF_AN_HOUR_MS, 10**9, 1, {}, pytest.approx(HALF_AN_HOUR_MS, abs=5), id="the whole log"),
+        pytest.param(-1, HALF_AN_HOUR_MS, 10**9, 1, {}, 0, id="without limit"),
+        pytest.param(1000, HALF_AN_HOUR_MS, 10**9, 1, {"cleanup_policy": "compact"}, 0, id="compacted"),
+        pytest.param(-1, 1000, 1000, 1, {"retention_bytes": "1000"}, None, id="bytes, growth unknown"),
+        pytest.param(-1, 1000, 1000, 1, {"retention_bytes": str(10**9)}, 0, id="bytes far from the limit"),
+    ],
+)
+def test_retention_takes_what_the_copy_has_not_reached(
+    settings: Settings, retention_ms: int, age_ms: int, size: int, rate: int, configs: dict[str, Any], lost: Any
+) -> None:
+    flow = facts(
         settings(),
         source=cluster("A", {"orders": topic(retention_ms=str(retention_ms), **configs)}),
         logs={("orders", 0): log(1000, size, age_ms)},
     )
-    return only_partition(forecast(found, rate)).loses_ms
-
-
-def test_retention_longer_than_the_catch_up_loses_nothing(settings: Settings) -> None:
-    assert kept(settings, retention_ms=DAY_MS, age_ms=HOUR_MS // 2, size=1_000_000, rate=1000) == 0
-
-
-def test_retention_shorter_than_the_catch_up_loses_the_difference(settings: Settings) -> None:
-    """The log is 30 min old and kept for one hour; the copy needs two hours, so a quarter of the log an hour's way."""
-    lost = kept(settings, retention_ms=HOUR_MS, age_ms=HOUR_MS // 2, size=7_200_000, rate=1000)
-    assert lost == HOUR_MS // 4
-
-
-def test_retention_that_is_short_enough_loses_the_whole_log(settings: Settings) -> None:
-    assert kept(settings, retention_ms=1000, age_ms=HOUR_MS // 2, size=10**9, rate=1) == pytest.approx(
-        HOUR_MS // 2, abs=5
-    )
-
-
-def test_retention_without_limit_loses_nothing(settings: Settings) -> None:
-    assert kept(settings, retention_ms=-1, age_ms=HOUR_MS // 2, size=10**9, rate=1) == 0
-
-
-def test_compacted_topic_loses_nothing_by_age(settings: Settings) -> None:
-    compacted = {"cleanup_policy": "compact"}
-    assert kept(settings, retention_ms=1000, age_ms=HOUR_MS // 2, size=10**9, rate=1, **compacted) == 0
-
-
-def test_retention_by_bytes_without_a_known_growth_is_unknown(settings: Settings) -> None:
-    full = {"retention_bytes": "1000"}
-    assert kept(settings, retention_ms=-1, age_ms=1000, size=1000, rate=1, **full) is None
-
-
-def test_retention_by_bytes_far_from_its_limit_loses_nothing(settings: Settings) -> None:
-    wide = {"retention_bytes": str(10**9)}
-    assert kept(settings, retention_ms=-1, age_ms=1000, size=1000, rate=1, **wide) == 0
+    assert only_partition(forecast(flow, rate)).loses_ms == lost
 
 
 def test_retention_by_bytes_is_passed_by_a_slow_copy(settings: Settings) -> None:
     """A full log of one day grows by 100 bytes a second; the copy shares 150 with a partition that is as large."""
     size = 100 * DAY_MS // 1000
-    found = facts(
+    flow = facts(
         settings(),
         source=cluster("A", {"orders": topic(2, retention_ms="-1", retention_bytes=str(size))}),
         logs={("orders", 0): log(1000, size, DAY_MS), ("orders", 1): log(1000, size, DAY_MS)},
     )
-    losses = [one.loses_ms for one in only_topic(forecast(found, 350)).partitions]
+    losses = [partition.loses_ms for partition in only_topic(forecast(flow, 350)).partitions]
     assert losses[0] == losses[1]
     assert losses[0]
 
 
-@given(
-    st.integers(1, 10**7),
-    st.integers(1, 10**10),
-    st.integers(1, 10**9),
-    st.integers(1, 10**9),
-)
+@given(st.integers(1, 10**7), st.integers(1, 10**10), st.integers(1, 10**9), st.integers(1, 10**9))
 def test_loss_is_never_more_than_the_log(rate: int, size: int, age_ms: int, retention_ms: int) -> None:
-    found = facts(
+    flow = facts(
         settings_for(),
         source=cluster("A", {"orders": topic(retention_ms=str(retention_ms))}),
         logs={("orders", 0): log(1000, size, age_ms)},
     )
-    one = only_partition(forecast(found, rate))
-    assert one.loses_ms is not None
-    assert 0 <= one.loses_ms <= max(age_ms, 1)
-    assert one.loses_records is not None
-    assert 0 <= one.loses_records <= 1000
+    partition = only_partition(forecast(flow, rate))
+    assert partition.loses_ms is not None
+    assert 0 <= partition.loses_ms <= max(age_ms, 1)
+    assert partition.loses_records is not None
+    assert 0 <= partition.loses_records <= 1000
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------
-
-
-def test_rate_is_assumed_where_nothing_is_given() -> None:
-    assert settled_rate(None, None) == ASSUMED
-
-
-def test_rate_is_never_beyond_the_limit_of_the_file() -> None:
-    given_rate = CopyRate(1000, "stated")
-    assert settled_rate(given_rate, 10) == CopyRate(10, "limited")
-    assert settled_rate(given_rate, 5000) == given_rate
 
 
 def test_refused_topics_are_not_copied(settings: Settings) -> None:

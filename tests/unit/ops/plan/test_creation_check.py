@@ -1,4 +1,4 @@
-"""What becomes of the topics that a flow would create, where its clusters would not create them."""
+"""Topics that a flow would create and its clusters would refuse."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,11 +29,11 @@ class FakeCluster:
         assert validate_only
         code = KafkaError.TOPIC_ALREADY_EXISTS
         refusals = {
-            one.name: RequestRefused(self.alias, "create", f"topic {one.name}", code, "exists")
-            for one in topics
-            if one.name in self.existing
+            topic.name: RequestRefused(self.alias, "create", f"topic {topic.name}", code, "exists")
+            for topic in topics
+            if topic.name in self.existing
         }
-        return Outcome({one.name: None for one in topics if one.name not in refusals}, refusals)
+        return Outcome({topic.name: None for topic in topics if topic.name not in refusals}, refusals)
 
 
 async def test_control_topic_that_is_hidden_is_a_missing_right() -> None:
@@ -47,5 +47,5 @@ async def test_control_topic_that_is_hidden_is_a_missing_right() -> None:
     (right,) = check.rights
     assert (right.cluster, right.lacks) == ("B", f"User:OURS lacks Read on topic {STATE} (the flow's state)")
     assert right.command.endswith(f"--operation Read --topic {STATE}")
-    assert STATE not in {one.name for one in check.control}
+    assert STATE not in {topic.name for topic in check.control}
     assert len(check.control) == len(control) - 1

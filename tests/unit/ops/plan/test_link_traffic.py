@@ -1,12 +1,13 @@
-"""How many bytes a day go over the links of a flow."""
+"""Forecast of the bytes that go over a flow's links each day."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from lockstep_cli.rendering.traffic_lines import traffic_lines
-from lockstep_ops.plan.rules.flow_facts import FlowFacts, LogFacts
+from lockstep_ops.plan.rules.flow_facts import LogFacts
 from lockstep_ops.plan.rules.flow_plan import TrafficForecast
 from lockstep_ops.plan.rules.link_traffic import forecast_traffic
 from lockstep_rules.topic_plan import Selection
@@ -20,45 +21,40 @@ def of_a_week(day_ago: int | None, records: int = 7000, size: int | None = 70_00
     return replace(log(records, size, 7 * DAY_MS), day_ago=day_ago, record_bytes=40.0, **fields)
 
 
-def found(*logs: LogFacts, lines: tuple[str, ...] = (), **fields: Any) -> FlowFacts:
-    known = {("orders", number): each for number, each in enumerate(logs)}
-    source = cluster("A", {"orders": topic(len(logs))})
-    return facts(settings_for(*lines), **{"source": source, "logs": known, **fields})
-
-
 def traffic(*logs: LogFacts, lines: tuple[str, ...] = (), **fields: Any) -> TrafficForecast:
-    return forecast_traffic(found(*logs, lines=lines, **fields))
+    partitions = {("orders", number): each for number, each in enumerate(logs)}
+    source = cluster("A", {"orders": topic(len(logs))})
+    return forecast_traffic(facts(settings_for(*lines), **{"source": source, "logs": partitions, **fields}))
 
 
 def test_traffic_is_what_the_last_day_brought() -> None:
     forecast = traffic(of_a_week(day_ago=6900))
     assert (forecast.records_a_day, forecast.record_bytes_a_day) == (100, 4000)
-    assert (forecast.source.bytes_a_day, forecast.source.basis, forecast.source.direction) == (
-        1000,
-        "stored",
-        "received",
-    )
-    assert (forecast.target.bytes_a_day, forecast.target.basis, forecast.target.direction) == (
-        1000,
-        "unchanged",
-        "sent",
-    )
+    links = [(link.bytes_a_day, link.basis, link.direction) for link in (forecast.source, forecast.target)]
+    assert links == [(1000, "stored", "received"), (1000, "unchanged", "sent")]
     assert (forecast.partitions, forecast.uncounted, forecast.compacted) == (1, 0, 0)
 
 
-def test_traffic_of_an_unknown_last_day_is_the_average() -> None:
-    assert traffic(of_a_week(day_ago=None)).records_a_day == 1000
+YOUNG = replace(of_a_week(day_ago=0, records=600, size=6000), oldest_ms=NOW_MS - 6 * HOUR_MS)
+SEVERAL = (of_a_week(day_ago=6900), of_a_week(day_ago=6800), log(0, 0, None))
 
 
-def test_traffic_of_a_log_of_hours_is_scaled_to_a_day() -> None:
-    young = replace(of_a_week(day_ago=0, records=600, size=6000), oldest_ms=NOW_MS - 6 * HOUR_MS)
-    forecast = traffic(young)
-    assert (forecast.records_a_day, forecast.source.bytes_a_day) == (2400, 24_000)
-
-
-def test_traffic_of_partitions_adds_up() -> None:
-    forecast = traffic(of_a_week(day_ago=6900), of_a_week(day_ago=6800), log(0, 0, None))
-    assert (forecast.records_a_day, forecast.source.bytes_a_day, forecast.partitions) == (300, 3000, 3)
+@pytest.mark.parametrize(
+    ("logs", "fields", "records", "size", "partitions", "uncounted"),
+    [
+        pytest.param([of_a_week(day_ago=None)], {}, 1000, 10_000, 1, 0, id="average"),
+        pytest.param([YOUNG], {}, 2400, 24_000, 1, 0, id="hours scaled to a day"),
+        pytest.param(SEVERAL, {}, 300, 3000, 3, 0, id="partitions add up"),
+        pytest.param(SEVERAL[:1], {"source": cluster("A", {"orders": topic(3)})}, 100, 1000, 1, 2, id="not read"),
+        pytest.param(SEVERAL[:1], {"refused": {"A.orders": "no"}}, None, None, 0, 0, id="refused"),
+    ],
+)
+def test_traffic_counts_the_partitions_that_are_copied(
+    logs: Sequence[LogFacts], fields: dict[str, Any], records: int, size: int, partitions: int, uncounted: int
+) -> None:
+    forecast = traffic(*logs, **fields)
+    assert (forecast.records_a_day, forecast.source.bytes_a_day) == (records, size)
+    assert (forecast.partitions, forecast.uncounted) == (partitions, uncounted)
 
 
 def test_traffic_of_a_log_under_an_hour_is_not_counted() -> None:
@@ -73,16 +69,6 @@ def test_traffic_of_young_logs_alone_is_unknown() -> None:
     assert [*traffic_lines(forecast)] == [
         "not known: 1 partition with a log younger than an hour, or one that cannot be read"
     ]
-
-
-def test_partition_that_was_not_read_is_uncounted() -> None:
-    source = cluster("A", {"orders": topic(3)})
-    assert traffic(of_a_week(day_ago=6900), source=source).uncounted == 2
-
-
-def test_refused_topic_is_not_counted() -> None:
-    forecast = traffic(of_a_week(day_ago=6900), refused={"A.orders": "no"})
-    assert (forecast.partitions, forecast.uncounted) == (0, 0)
 
 
 def test_sizes_of_a_sample_say_nothing_of_the_link() -> None:

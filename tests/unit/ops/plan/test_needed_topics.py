@@ -37,14 +37,14 @@ def test_needed_topics_are_those_of_the_services_that_run(lines: list[str], need
 
 def test_topic_that_two_services_create_is_needed_once() -> None:
     settings = settings_for()
-    owners = [name for name in SERVICES if SYNCS in [(a, one.name) for a, one in service_topics(settings, name)]]
+    owners = [name for name in SERVICES if SYNCS in [(a, topic.name) for a, topic in service_topics(settings, name)]]
     assert owners == ["data-plane", "checkpoint"]
-    assert [(alias, one.name) for alias, one in needed_topics(settings)].count(SYNCS) == 1
+    assert [(alias, topic.name) for alias, topic in needed_topics(settings)].count(SYNCS) == 1
 
 
 def test_coming_topics_are_those_of_all_flows_by_cluster() -> None:
     both = settings_for("A->B.emit.heartbeats.enabled = false"), settings_for()
-    found = coming_topics(both)
-    assert found.keys() == {"A", "B"}
-    assert list(found["A"]) == ["mm2-offset-syncs.B.internal"]
-    assert found["B"].keys() >= {"heartbeats", "A.checkpoints.internal"}
+    topics = coming_topics(both)
+    assert topics.keys() == {"A", "B"}
+    assert list(topics["A"]) == ["mm2-offset-syncs.B.internal"]
+    assert topics["B"].keys() >= {"heartbeats", "A.checkpoints.internal"}

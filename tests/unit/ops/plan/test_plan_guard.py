@@ -1,4 +1,4 @@
-"""What has changed since a plan is named, one sentence each."""
+"""Changes since a plan was made: one sentence each."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What flows of a file share of a cluster: one client where they connect alike, and each answer once."""
+"""Clients and answers of a cluster that flows of a file share."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ B->A.enabled = true
 def flows_of(folder: Path, *lines: str) -> dict[str, FlowSettings]:
     path = folder / "mm2.properties"
     path.write_text(FILE + "\n".join(lines) + "\n", encoding="utf-8")
-    return {str(one.flow): one for one in load(path, {}).flows}
+    return {str(settings.flow): settings for settings in load(path, {}).flows}
 
 
 def test_flows_share_a_cluster_that_they_reach_alike(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a failback says of records that one cluster lacks has a code, and names their number once."""
+"""The refusal of a failback for records that one cluster lacks: its code, and their number once."""
 
 from collections.abc import Callable
 

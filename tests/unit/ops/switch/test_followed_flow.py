@@ -40,10 +40,10 @@ class Reading:
 
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> Reading:
-    found = Reading()
-    monkeypatch.setattr(FollowedFlow, "following", lambda flow: found.following(flow))
-    monkeypatch.setattr(FollowedFlow, "catch_up_now", lambda flow: found.catch_up_now(flow))
-    return found
+    requests = Reading()
+    monkeypatch.setattr(FollowedFlow, "following", lambda flow: requests.following(flow))
+    monkeypatch.setattr(FollowedFlow, "catch_up_now", lambda flow: requests.catch_up_now(flow))
+    return requests
 
 
 async def test_opposite_flow_is_read_once_and_caught_up_with_later(

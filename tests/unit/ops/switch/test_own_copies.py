@@ -108,22 +108,23 @@ async def test_log_that_has_nothing_more_needs_no_word_of_a_slot(back: WayBack, 
     assert back.reads == 0, "nothing is waited for"
 
 
-async def test_copies_that_come_into_a_row_are_not_diverged(back: WayBack) -> None:
-    back.write(copied(20))
-    back.later, back.last = [FIRST, SECOND], [copied(84)]
-    assert await back.find({P0: 84}) == {}
-
-
-async def test_records_beyond_the_row_of_a_live_slot_are_diverged(back: WayBack) -> None:
-    back.write(copied(20))
-    back.later, back.last = [FIRST, SECOND], [copied(50)]
-    assert await back.find({P0: 84}) == {P0: 34}
-
-
-async def test_records_of_a_way_back_that_ended_are_diverged_at_once(back: WayBack) -> None:
-    """Its row has the end of the log as the target has it."""
-    back.write(copied(20, phase="stopped", located=True))
-    assert await back.find({P0: 84}) == {P0: 64}
+@pytest.mark.parametrize(
+    ("row", "later", "last", "counts"),
+    [
+        pytest.param(copied(20), [FIRST, SECOND], [copied(84)], {}, id="copies that come into a row"),
+        pytest.param(copied(20), [FIRST, SECOND], [copied(50)], {P0: 34}, id="beyond the row of a live slot"),
+        # Its row has the end of the log as the target has it.
+        pytest.param(copied(20, phase="stopped", located=True), [], [], {P0: 64}, id="a way back that ended"),
+        # The slot was killed, and the next one has found all of it.
+        pytest.param(copied(20), [], [copied(84)], {}, id="a silent slot whose row has it"),
+    ],
+)
+async def test_records_are_diverged_that_the_row_of_a_slot_does_not_have(
+    back: WayBack, row: PartitionProgress, later: list[Row], last: list[Row], counts: dict[TopicPartition, int]
+) -> None:
+    back.write(row)
+    back.later, back.last = later, last
+    assert await back.find({P0: 84}) == counts
 
 
 @pytest.mark.parametrize(
@@ -166,13 +167,6 @@ async def test_tail_that_a_slot_counts_leaves_its_other_partitions_known(back: W
     back.write(Assignment(slot=0, partitions=(P0, P1), generation=1))
     back.later = [FIRST, SECOND]
     assert (await unknown(back, {P0: 84, P1: 30})).known.counts == {P1: 10}
-
-
-async def test_tail_of_a_silent_slot_is_known_once_its_row_has_it(back: WayBack) -> None:
-    """It was killed, and the next one has found all of it."""
-    back.write(copied(20))
-    back.last = [copied(84)]
-    assert await back.find({P0: 84}) == {}
 
 
 @pytest.mark.parametrize("generation", [1, 3, 4, 5])

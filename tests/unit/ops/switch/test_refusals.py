@@ -1,4 +1,4 @@
-"""What speaks against a switch has a code beside its text, for programs."""
+"""Refusals of a switch have a code beside their text, for programs."""
 
 from lockstep_ops.switch.refusals import format_refusal, refusal_as_json
 from lockstep_ops.switch.switch_under_way import SwitchRefused

@@ -1,4 +1,4 @@
-"""What a flow has copied to a cluster is known once its slots have written it down."""
+"""Records that a flow has copied to a cluster are known once its slots have written them down."""
 
 from dataclasses import replace
 
@@ -77,7 +77,7 @@ def back_rows(*rows: Row) -> dict[str, Row]:
 
 
 @pytest.mark.parametrize(
-    ("row", "end", "found"),
+    ("row", "end", "tails"),
     [
         (BACK, 84, {("t", 0): (3, 0)}),
         (BACK, 20, {}),
@@ -88,10 +88,10 @@ def back_rows(*rows: Row) -> dict[str, Row]:
     ],
 )
 def test_tail_behind_the_row_of_the_way_back_may_be_its_own(
-    row: PartitionProgress, end: int, found: dict[tuple[str, int], tuple[int, int]]
+    row: PartitionProgress, end: int, tails: dict[tuple[str, int], tuple[int, int]]
 ) -> None:
     where, ends = ("t", 0), {("t", 0): end}
-    assert unwritten_tails([where], ends, back_rows(row)) == found
+    assert unwritten_tails([where], ends, back_rows(row)) == tails
     diverged = diverged_records(ends, rows_of(SAME, FORTH), back_rows(row))
     assert diverged == ({where: end - 20} if end > 20 else {})
 

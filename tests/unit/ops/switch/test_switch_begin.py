@@ -35,9 +35,9 @@ def new(name: str, **fields: Any) -> Switch:
 @pytest.fixture
 def topic(settings: Callable[..., FlowSettings], monkeypatch: pytest.MonkeyPatch) -> SharedTopic:
     monkeypatch.setattr(switch_log, "WRITES_WITHIN_S", 0.2)
-    found = SharedTopic(settings(), monkeypatch)
-    found.write(ENDED)
-    return found
+    shared = SharedTopic(settings(), monkeypatch)
+    shared.write(ENDED)
+    return shared
 
 
 def last(log: SwitchLog) -> Switch:

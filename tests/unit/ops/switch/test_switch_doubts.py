@@ -1,41 +1,41 @@
-"""What a switch must not call fine: what its rows do not know, list in part, or know of another topic."""
+"""Rows that do not know, list in part, or know of another topic: a switch does not call them fine."""
 
-import shlex
-import sys
-import time
 from dataclasses import replace
 
 import pytest
-from aiohttp import web
 
 from lockstep_ops.switch.group_positions import GroupAtSource, judge_groups
-from lockstep_ops.switch.hook import HookCall, HookFailed, run_hook
 from lockstep_ops.switch.switch_check import about_topics
 from lockstep_ops.switch.switch_positions import diverged_records, known_loss, not_copied, switched_topics, topic_rows
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.reasons.switch_reason import Blocker, SwitchReason
-from lockstep_state.rows.state_rows import GroupStatus
+from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, PartitionProgress
 from tests.support.takeover_rows import progress, rows_of, topic
 
 T = topic(partitions=2)
 GROUP = GroupStatus(group="g", phase="translated", synced=True, positions=(("A.t", 0, 10, 12),))
 ENDS = {("t", 0): 10, ("t", 1): 5}
-CALL = HookCall("id1", "switchover", "fence", "A->B", "A", "B")
 
 
 def states(row: GroupStatus, source: GroupAtSource | None = None, *members: str) -> list[tuple[str, bool]]:
     at_source = {} if source is None else {"g": source}
-    found = judge_groups([row], at_source, {"g": members} if members else {}, [T], ENDS)
-    return [(one.state, one.can_move) for one in found]
+    verdicts = judge_groups([row], at_source, {"g": members} if members else {}, [T], ENDS)
+    return [(item.state, item.can_move) for item in verdicts]
 
 
-def test_known_loss_of_a_partition_never_begun_is_not_nothing() -> None:
-    assert known_loss(rows_of(T, progress(0, source_end=10)), [T])
-
-
-def test_known_loss_of_a_log_created_anew_is_not_nothing() -> None:
-    row = progress(upstream=999, source_end=10, source_topic_id="old")
-    assert known_loss(rows_of(row), [topic(partitions=1, source_topic_id="new")])
+@pytest.mark.parametrize(
+    ("row", "mirrored"),
+    [
+        pytest.param(progress(0, source_end=10), T, id="never begun"),
+        pytest.param(
+            progress(upstream=999, source_end=10, source_topic_id="old"),
+            topic(partitions=1, source_topic_id="new"),
+            id="log created anew",
+        ),
+    ],
+)
+def test_known_loss_of_what_was_not_copied_is_not_nothing(row: PartitionProgress, mirrored: MirroredTopic) -> None:
+    assert known_loss(rows_of(row), [mirrored])
 
 
 def test_not_copied_of_a_log_created_anew_is_all_of_it() -> None:
@@ -56,17 +56,25 @@ def test_topic_rows_without_an_end_call_it_unknown() -> None:
     assert row.ends == (-1,)
 
 
-def test_group_with_an_offset_and_no_place_is_not_exact() -> None:
-    assert states(GROUP, GroupAtSource(ENDS)) == [("waiting", False)]
-
-
-def test_group_with_members_and_unread_uncommitted_logs_is_reading() -> None:
-    assert states(GROUP, GroupAtSource({("t", 0): 10}, ("app",))) == [("reading", False)]
-
-
-def test_group_with_more_ahead_than_listed_skips() -> None:
-    elsewhere = tuple(("A.u", number, 9, 1, "ahead-on-target") for number in range(50))
-    assert states(replace(GROUP, ahead=elsewhere, more_ahead=1)) == [("skips", False)]
+@pytest.mark.parametrize(
+    ("row", "source", "members", "state"),
+    [
+        pytest.param(GROUP, GroupAtSource(ENDS), (), "waiting", id="an offset and no place"),
+        pytest.param(GROUP, GroupAtSource({("t", 0): 10}, ("app",)), (), "reading", id="unread and uncommitted logs"),
+        pytest.param(
+            replace(GROUP, ahead=tuple(("A.u", n, 9, 1, "ahead-on-target") for n in range(50)), more_ahead=1),
+            *(None, (), "skips"),
+            id="more ahead than listed",
+        ),
+        pytest.param(
+            replace(GROUP, ahead=(("A.t", 0, 99, 12, "ahead-on-target"),)), None, ("app",), "skips", id="works ahead"
+        ),
+    ],
+)
+def test_group_in_doubt_cannot_move(
+    row: GroupStatus, source: GroupAtSource | None, members: tuple[str, ...], state: str
+) -> None:
+    assert states(row, source, *members) == [(state, False)]
 
 
 def test_group_with_more_waiting_and_no_position_waits() -> None:
@@ -81,42 +89,3 @@ def test_group_with_more_behind_counts_them_too() -> None:
     behind = tuple(("A.u", number, 100) for number in range(50))
     (verdict,) = judge_groups([replace(GROUP, behind=behind, more_behind=3, read_ms=1)], {}, {}, [T], ENDS)
     assert (verdict.state, verdict.read_again) == ("behind", 300)
-
-
-def test_group_that_works_ahead_of_its_place_skips() -> None:
-    ahead = (("A.t", 0, 99, 12, "ahead-on-target"),)
-    assert states(replace(GROUP, ahead=ahead), None, "app") == [("skips", False)]
-
-
-async def test_hook_command_with_a_child_ends_in_time() -> None:
-    program = "import subprocess; subprocess.run(['sleep', '5'])"
-    began = time.monotonic()
-    with pytest.raises(HookFailed, match="was killed"):
-        await run_hook(shlex.join([sys.executable, "-c", program]), CALL, 0.5)
-    assert time.monotonic() - began < 3
-
-
-async def test_hook_command_that_leaves_a_child_succeeds() -> None:
-    program = "import subprocess; subprocess.Popen(['sleep', '5']); print('begun')"
-    assert await run_hook(shlex.join([sys.executable, "-c", program]), CALL, 3.0) == "begun"
-
-
-async def test_hook_address_that_redirects_fails() -> None:
-    async def elsewhere(_: web.Request) -> web.Response:
-        raise web.HTTPFound("/login")
-
-    async def log_in(_: web.Request) -> web.Response:
-        return web.Response(text="log in, please")
-
-    app = web.Application()
-    app.router.add_post("/switch", elsewhere)
-    app.router.add_get("/login", log_in)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        with pytest.raises(HookFailed, match="HTTP 302"):
-            await run_hook(f"http://127.0.0.1:{runner.addresses[0][1]}/switch", CALL, 5.0)
-    finally:
-        await runner.cleanup()

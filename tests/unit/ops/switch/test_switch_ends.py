@@ -33,23 +33,23 @@ class Source:
         self.count = 0
 
     async def require_found(self, rows: Mapping[str, Row], _names: Iterable[str]) -> None:
-        known = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)}
+        mirrored = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)}
         for name, _ in self.ends:
-            if name not in known:
+            if name not in mirrored:
                 raise NotFoundYet(f"topic {name} is not found yet")
 
     async def source_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
         self.count += 1
         if self.before_requests:
             self.before_requests.pop(0)()
-        known = {(one.source_topic, number) for one in topics for number in range(one.partitions)}
-        names = {one.source_topic for one in topics}
-        if any(name in names and (name, number) not in known for name, number in self.ends):
+        partitions = {(topic.source_topic, number) for topic in topics for number in range(topic.partitions)}
+        names = {topic.source_topic for topic in topics}
+        if any(name in names and (name, number) not in partitions for name, number in self.ends):
             raise NotFoundYet("a partition is not found yet")
-        found = {where: self.ends[where] for where in known}
+        ends = {where: self.ends[where] for where in partitions}
         if self.after_requests:
             self.after_requests.pop(0)()
-        return found
+        return ends
 
     async def ends_at(self, topics: Iterable[MirroredTopic], _moment_ms: int) -> dict[TopicPartition, int]:
         return await self.source_ends(topics)
@@ -94,48 +94,31 @@ async def test_ends_of_logs_that_stand_still_are_written(scene: Scene) -> None:
     assert scene.source.count == 2
 
 
-async def test_topic_found_between_two_checks_is_drained_too(scene: Scene) -> None:
+GROWN = topic(partitions=2)
+
+
+@pytest.mark.parametrize("checks", [0, 1], ids=["between two checks", "at the last check"])
+@pytest.mark.parametrize(("where", "row"), [(("u", 0), NEW), (("t", 1), GROWN)], ids=["topic", "partition"])
+async def test_partition_found_while_ends_are_read_is_drained_too(
+    scene: Scene, where: TopicPartition, row: MirroredTopic, checks: int
+) -> None:
     def appears() -> None:
-        scene.creates(("u", 0), 3)
-        scene.finds(NEW)
+        scene.creates(where, 3)
+        scene.finds(row)
 
-    scene.source.after_requests = [appears]
-    assert await scene.ends() == {("t", 0): 5, ("u", 0): 3}
-    assert scene.source.count == 3, "it stands still only after two checks"
-
-
-async def test_partition_found_between_two_checks_is_drained_too(scene: Scene) -> None:
-    def appears() -> None:
-        scene.creates(("t", 1), 0)
-        scene.finds(topic(partitions=2))
-
-    scene.source.after_requests = [appears]
-    assert await scene.ends() == {("t", 0): 5, ("t", 1): 0}
-    assert scene.source.count == 3
+    scene.source.after_requests = [*[lambda: None] * checks, appears]
+    assert await scene.ends() == {("t", 0): 5, where: 3}
+    assert scene.source.count >= 3, "it stands still only after two checks"
 
 
-async def test_topic_that_is_found_late_is_waited_for(scene: Scene) -> None:
+@pytest.mark.parametrize(("where", "row"), [(("u", 0), NEW), (("t", 1), GROWN)], ids=["topic", "partition"])
+async def test_partition_that_is_found_late_is_waited_for(
+    scene: Scene, where: TopicPartition, row: MirroredTopic
+) -> None:
     """It was created after the first check, and topic-sync finds it later."""
-    scene.source.after_requests = [lambda: scene.creates(("u", 0), 3)]
-    scene.source.before_requests = [lambda: None, lambda: None, lambda: scene.finds(NEW)]
-    assert await scene.ends() == {("t", 0): 5, ("u", 0): 3}
-
-
-async def test_partition_that_is_found_late_is_waited_for(scene: Scene) -> None:
-    scene.source.after_requests = [lambda: scene.creates(("t", 1), 7)]
-    scene.source.before_requests = [lambda: None, lambda: None, lambda: scene.finds(topic(partitions=2))]
-    assert await scene.ends() == {("t", 0): 5, ("t", 1): 7}
-
-
-async def test_topic_found_at_the_last_check_is_waited_for(scene: Scene) -> None:
-    """Its row comes while the ends of the others are read."""
-
-    def appears() -> None:
-        scene.creates(("u", 0), 3)
-        scene.finds(NEW)
-
-    scene.source.after_requests = [lambda: None, appears]
-    assert await scene.ends() == {("t", 0): 5, ("u", 0): 3}
+    scene.source.after_requests = [lambda: scene.creates(where, 3)]
+    scene.source.before_requests = [lambda: None, lambda: None, lambda: scene.finds(row)]
+    assert await scene.ends() == {("t", 0): 5, where: 3}
 
 
 @pytest.mark.parametrize("fields", [{"cutoff_ms": 1}, {"drill": True}], ids=["cutoff", "drill"])

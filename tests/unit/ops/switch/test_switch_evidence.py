@@ -1,4 +1,4 @@
-"""What a switch leaves to read, for programs and for people."""
+"""Evidence of a switch, for programs and for people."""
 
 import json
 from dataclasses import fields, replace
@@ -44,6 +44,7 @@ TOPIC = SwitchTopic(
 OF_WHAT = "of what A had accepted up to 2023-11-14T22:13:19.000+00:00; what it accepted later is not counted"
 PLACES = (("A.t", 0, 9, 12),)
 GROUP = SwitchGroup(group="g|1", switch="1", state="behind", text="a|b", read_again=3, positions=PLACES, known_ms=T0)
+EXACT = replace(GROUP, group="g", state="exact", text="")
 
 
 def evidence(*rows: Row, row: Switch = ROW, **more: Any) -> Evidence:
@@ -87,9 +88,14 @@ def test_evidence_as_json_has_the_switch_and_its_times() -> None:
     }
 
 
-def test_evidence_as_json_of_an_ended_switch_has_its_length() -> None:
+def test_evidence_as_json_of_an_ended_switch_and_of_rows_in_part() -> None:
     body = evidence(row=replace(ROW, phase="done", ended_ms=T0 + 4_500)).as_json()
     assert (body["ended"], body["seconds"]) == ("2023-11-14T22:13:24.500+00:00", 4.5)
+    short = replace(TOPIC, copied=(9,), target_ends=(), missing=(), since_ms=())
+    body = evidence(short, replace(EXACT, known_ms=0)).as_json()
+    last = body["topics"][0]["partitions"][1]
+    assert (last["copied_to"], last["target_end"], last["missing"], last["missing_since"]) == (-1, -1, 0, None)
+    assert body["groups"][0]["known_until"] is None
 
 
 def test_evidence_as_json_has_each_step() -> None:
@@ -107,9 +113,9 @@ def test_evidence_as_json_has_each_step() -> None:
 
 
 def test_evidence_as_json_has_each_partition() -> None:
-    (found,) = evidence(TOPIC).as_json()["topics"]
-    assert (found["topic"], found["target_topic"]) == ("t", "A.t")
-    assert found["partitions"] == [
+    (body,) = evidence(TOPIC).as_json()["topics"]
+    assert (body["topic"], body["target_topic"]) == ("t", "A.t")
+    assert body["partitions"] == [
         {
             "partition": 0,
             "source_end": 15,
@@ -131,12 +137,6 @@ def test_evidence_as_json_has_each_partition() -> None:
             "verified": None,
         },
     ]
-
-
-def test_evidence_as_json_of_a_short_row_is_unknown() -> None:
-    short = replace(TOPIC, copied=(9,), target_ends=(), missing=(), since_ms=())
-    last = evidence(short).as_json()["topics"][0]["partitions"][1]
-    assert (last["copied_to"], last["target_end"], last["missing"], last["missing_since"]) == (-1, -1, 0, None)
 
 
 def test_evidence_as_json_has_each_group() -> None:
@@ -165,9 +165,9 @@ NAMED_OTHERWISE = {
 def test_evidence_as_json_has_every_field_of_its_rows(kind: type[Row], section: str) -> None:
     """But for those that say which switch wrote the row, and when."""
     (body,) = evidence(TOPIC, GROUP).as_json()[section]
-    known = {*body, *(name for part in body.get("partitions", ()) for name in part)}
-    wanted = {one.name for one in fields(kind)} - {one.name for one in fields(Row)} - {"switch"}
-    assert {NAMED_OTHERWISE.get(name, name) for name in wanted} <= known
+    names = {*body, *(name for part in body.get("partitions", ()) for name in part)}
+    wanted = {field.name for field in fields(kind)} - {field.name for field in fields(Row)} - {"switch"}
+    assert {NAMED_OTHERWISE.get(name, name) for name in wanted} <= names
 
 
 def test_evidence_leaves_out_rows_of_other_switches() -> None:
@@ -178,8 +178,8 @@ def test_evidence_leaves_out_rows_of_other_switches() -> None:
 
 def test_evidence_has_topics_and_groups_by_name() -> None:
     several = evidence(replace(TOPIC, topic="u"), TOPIC, replace(GROUP, group="h"), replace(GROUP, group="a"))
-    assert [one.topic for one in several.topics] == ["t", "u"]
-    assert [one.group for one in several.groups] == ["a", "h"]
+    assert [topic.topic for topic in several.topics] == ["t", "u"]
+    assert [group.group for group in several.groups] == ["a", "h"]
 
 
 # -- Markdown ---------------------------------------------------------------------------------------------------------
@@ -202,38 +202,26 @@ def test_evidence_as_markdown_begins_with_the_result() -> None:
     ]
 
 
-def test_evidence_as_markdown_of_an_unfinished_drill_names_it() -> None:
-    text = evidence(row=replace(ROW, drill=True)).as_markdown()
-    assert text.startswith("# Failover A->B (drill)\n")
-    assert "- Ended: not yet\n" in text
+BEGAN = "2023-11-14T22:13:20.000+00:00"
 
 
-def test_evidence_as_markdown_has_each_step() -> None:
-    text = evidence().as_markdown()
-    began = "2023-11-14T22:13:20.000+00:00"
-    assert f"| check | {MEANINGS[Step.CHECK]} | done | {began} | 50 ms | ready |\n" in text
-    assert f"| groups | {MEANINGS[Step.GROUPS]} | waiting |  |  |  |\n" in text
-    assert "| 2.0 s | 7 records: t-0 (7) \\| and more |\n" in text
-
-
-def test_evidence_as_markdown_has_each_partition() -> None:
-    text = evidence(TOPIC).as_markdown()
-    assert "| t-0 | A.t-0 | 15 | 2023-11-14T22:13:19.000+00:00 | 9 | 21 | 5 |" in text
-    assert "| t-1 | A.t-1 | 3 | ? | -1 | 0 | 0 |" in text
-
-
-def test_evidence_as_markdown_escapes_what_breaks_tables() -> None:
-    group = replace(GROUP, text="one\ntwo | three")
-    text = evidence(group).as_markdown()
-    assert "| g\\|1 | behind |" in text
-
-
-def test_evidence_has_the_time_of_each_position() -> None:
-    group = replace(GROUP, group="g", state="exact", text="")
-    assert "| g | exact | 3 | 2023-11-14T22:13:20.000+00:00 |" in evidence(group).as_markdown()
-    undated = replace(group, known_ms=0)
-    assert "| g | exact | 3 | ? |" in evidence(undated).as_markdown()
-    assert evidence(undated).as_json()["groups"][0]["known_until"] is None
+@pytest.mark.parametrize(
+    ("shown", "line"),
+    [
+        (evidence(row=replace(ROW, drill=True)), "# Failover A->B (drill)\n"),
+        (evidence(row=replace(ROW, drill=True)), "- Ended: not yet\n"),
+        (evidence(), f"| check | {MEANINGS[Step.CHECK]} | done | {BEGAN} | 50 ms | ready |\n"),
+        (evidence(), f"| groups | {MEANINGS[Step.GROUPS]} | waiting |  |  |  |\n"),
+        (evidence(), "| 2.0 s | 7 records: t-0 (7) \\| and more |\n"),
+        (evidence(TOPIC), "| t-0 | A.t-0 | 15 | 2023-11-14T22:13:19.000+00:00 | 9 | 21 | 5 |"),
+        (evidence(TOPIC), "| t-1 | A.t-1 | 3 | ? | -1 | 0 | 0 |"),
+        (evidence(replace(GROUP, text="one\ntwo | three")), "| g\\|1 | behind |"),
+        (evidence(EXACT), f"| g | exact | 3 | {BEGAN} |"),
+        (evidence(replace(EXACT, known_ms=0)), "| g | exact | 3 | ? |"),
+    ],
+)
+def test_evidence_as_markdown_has_a_line_of_each_kind(shown: Evidence, line: str) -> None:
+    assert line in shown.as_markdown()
 
 
 def test_evidence_shown_has_the_times_up_to_which_all_is_known() -> None:
@@ -266,26 +254,26 @@ def test_evidence_without_any_row_is_still_readable() -> None:
 
 def test_evidence_has_no_verification_of_a_log_that_is_gone() -> None:
     row = VerifiedPartition(topic="t", partition=0, upstream=9, source_topic_id="old")
-    found = evidence(TOPIC, row, progress(source_topic_id="new"))
-    assert found.as_json()["topics"][0]["partitions"][0]["verified"] is None
-    assert "- Verified: 0 of 2 partitions were compared" in found.as_markdown()
+    verified = evidence(TOPIC, row, progress(source_topic_id="new"))
+    assert verified.as_json()["topics"][0]["partitions"][0]["verified"] is None
+    assert "- Verified: 0 of 2 partitions were compared" in verified.as_markdown()
 
 
 def test_evidence_has_what_verification_knew_of_a_copy() -> None:
     row = VerifiedPartition(topic="t", partition=0, depth="bytes", upstream=9, differences=(("value", 2),))
-    found = evidence(TOPIC, row, progress())
-    first, second = found.as_json()["topics"][0]["partitions"]
+    verified = evidence(TOPIC, row, progress())
+    first, second = verified.as_json()["topics"][0]["partitions"]
     assert first["verified"] == {"verified_to": 9, "depth": "bytes", "differences": 2, "not_verified": 0}
     assert second["verified"] is None, "never compared is not equal"
-    assert "- Verified: 1 of 2 partitions were compared with their source, 2 differences," in found.as_markdown()
+    assert "- Verified: 1 of 2 partitions were compared with their source, 2 differences," in verified.as_markdown()
 
 
 def test_evidence_of_an_unknown_loss_has_its_partitions() -> None:
     done = replace(ROW, phase="done", lost=0, late=0, ended_ms=T0 + 9_000)
-    found = evidence(replace(TOPIC, missing=(-1, 0)), row=done)
-    assert (found.as_json()["lost"], found.as_json()["lost_unknown_partitions"]) == (0, 1)
-    assert f"known to have: 0 records known, unknown for 1 partition, {OF_WHAT}\n" in found.as_markdown()
-    first, *others = evidence_shown(found)
+    verified = evidence(replace(TOPIC, missing=(-1, 0)), row=done)
+    assert (verified.as_json()["lost"], verified.as_json()["lost_unknown_partitions"]) == (0, 1)
+    assert f"known to have: 0 records known, unknown for 1 partition, {OF_WHAT}\n" in verified.as_markdown()
+    first, *others = evidence_shown(verified)
     assert [str(span.style) for span in first.spans] == ["yellow"]
     assert f"  lost          0 records known, unknown for 1 partition, {OF_WHAT}" in [line.plain for line in others]
 

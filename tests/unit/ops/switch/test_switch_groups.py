@@ -1,4 +1,4 @@
-"""Whether a group can move to the target now, by its row and by what both clusters say of it."""
+"""Verdicts of a switch on groups, by their rows and by what both clusters say of them."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,8 +25,8 @@ BY_POSITION = "by its position of 2023-11-14T22:13:23.000+00:00"
 
 def group(**fields: Any) -> GroupStatus:
     """At its exact place on the target, unless `fields` say otherwise."""
-    known = {"group": "g", "phase": "translated", "synced": True, "positions": PLACES, "exact": 2}
-    return GroupStatus(**{**known, **fields})
+    fields_by_default = {"group": "g", "phase": "translated", "synced": True, "positions": PLACES, "exact": 2}
+    return GroupStatus(**{**fields_by_default, **fields})
 
 
 def judged(row: GroupStatus, source: GroupAtSource | None = READ, members: tuple[str, ...] = ()) -> GroupVerdict:
@@ -36,8 +36,63 @@ def judged(row: GroupStatus, source: GroupAtSource | None = READ, members: tuple
     return verdict
 
 
-def test_group_at_its_place_is_exact() -> None:
-    assert judged(group()) == GroupVerdict("g", "exact", "", 0, 2)
+UNREAD = GroupAtSource({("t", 0): 9, ("t", 1): 1}, ("app",))
+NOT_MOVED = "it is not moved on the target yet"
+ELSEWHERE = ("A.u", 0, "no run")
+BEHIND = (("A.u", 0, 1_000), ("A.t", 0, 900), ("A.t", 1, 200))
+
+
+@pytest.mark.parametrize(
+    ("row", "verdict"),
+    [
+        (group(), GroupVerdict("g", "exact", "", 0, 2)),
+        (group(phase="failing", positions=()), GroupVerdict("g", "waiting", "it fails")),
+        (group(phase="failing", reason="no right", positions=()), GroupVerdict("g", "waiting", "no right")),
+        (
+            group(waiting=(("A.u", 0, "elsewhere"), ("A.t", 1, "no run"))),
+            GroupVerdict("g", "waiting", "A.t-1: no run", 0, 2),
+        ),
+        (group(positions=(), waiting=(("A.t", 0, "no run"),)), GroupVerdict("g", "waiting", "A.t-0: no run")),
+        (group(waiting=(ELSEWHERE,)), GroupVerdict("g", "exact", "", 0, 2)),
+        (
+            group(waiting=(ELSEWHERE,), more_waiting=1, reason="u-0: no run"),
+            GroupVerdict("g", "waiting", "u-0: no run", 0, 2, prospect=Prospect.SERVICES),
+        ),
+        (
+            group(more_waiting=1),
+            GroupVerdict("g", "waiting", "the place of 1 more partitions is not known", 0, 2, 0, Prospect.SERVICES),
+        ),
+        (group(behind=BEHIND), GroupVerdict("g", "behind", "at most 1,100 records are read again", 1_100, 2)),
+    ],
+)
+def test_group_that_was_read_has_its_verdict(row: GroupStatus, verdict: GroupVerdict) -> None:
+    assert judged(row) == verdict
+
+
+@pytest.mark.parametrize(
+    ("row", "source", "members", "state", "text"),
+    [
+        (group(held="refused"), READ, ("app",), "refused", "the target does not take it"),
+        (group(held="refused", held_reason="share group"), READ, ("app",), "refused", "share group"),
+        (group(), READ, ("app-1", "app-2"), "in-use", "on the target it has app-1, app-2"),
+        (group(held="in-use", held_reason="a moment ago"), READ, (), "moving", "a moment ago"),
+        (group(synced=False), READ, (), "moving", NOT_MOVED),
+        (group(), UNREAD, (), "reading", "app has 4 records of t-1 to read on the source"),
+        (group(), GroupAtSource({("t", 0): 9}, ()), (), "exact", ""),
+        (group(), GroupAtSource({("t", 0): 10, ("t", 1): 5}, ("app",)), (), "exact", ""),
+        (group(), GroupAtSource({("t", 0): 11, ("t", 1): 7}, ("app",)), (), "exact", ""),
+        (group(), GroupAtSource(ENDS, (), has_moved=True), (), "moving", None),
+        (group(), GroupAtSource({("t", 0): 1}, ("app",), has_moved=True), (), "reading", None),
+        (group(more_behind=1), READ, (), "behind", None),
+    ],
+)
+def test_group_is_judged_by_its_consumers_on_both_clusters(
+    row: GroupStatus, source: GroupAtSource, members: tuple[str, ...], state: str, text: str | None
+) -> None:
+    verdict = judged(row, source, members)
+    assert (verdict.state, verdict.read_again, verdict.partitions) == (state, 0, 2)
+    assert text in (None, verdict.text)
+    assert state != "reading" or verdict.prospect is Prospect.CONSUMERS
 
 
 def test_group_of_a_lost_source_has_the_time_of_its_position() -> None:
@@ -62,87 +117,12 @@ def test_group_of_other_topics_has_no_verdict() -> None:
     assert judge_groups([group()], {"g": GroupAtSource()}, {}, [], {}) == []
 
 
-@pytest.mark.parametrize("reason", ["", "no right to read it"])
-def test_group_that_fails_waits_whatever_it_reads(reason: str) -> None:
-    row = group(phase="failing", reason=reason, positions=())
-    assert judged(row) == GroupVerdict("g", "waiting", reason or "it fails")
-
-
-def test_group_that_waits_in_one_partition_waits() -> None:
-    row = group(waiting=(("A.u", 0, "elsewhere"), ("A.t", 1, "no run")))
-    assert judged(row) == GroupVerdict("g", "waiting", "A.t-1: no run", 0, 2)
-
-
-def test_group_with_no_position_at_all_waits() -> None:
-    assert judged(group(positions=(), waiting=(("A.t", 0, "no run"),))).state == "waiting"
-
-
-def test_group_that_waits_elsewhere_is_exact() -> None:
-    assert judged(group(waiting=(("A.u", 0, "no run"),))).state == "exact"
-
-
-def test_group_with_more_that_waits_waits() -> None:
-    row = group(waiting=(("A.u", 0, "no run"),), more_waiting=1, reason="u-0: no run")
-    assert judged(row) == GroupVerdict("g", "waiting", "u-0: no run", 0, 2, prospect=Prospect.SERVICES)
-    assert judged(group(more_waiting=1)).text == "the place of 1 more partitions is not known"
-
-
-@pytest.mark.parametrize("held_reason", ["", "share group"])
-def test_group_that_the_target_refuses_is_refused(held_reason: str) -> None:
-    verdict = judged(group(held="refused", held_reason=held_reason), members=("app",))
-    assert verdict == GroupVerdict("g", "refused", held_reason or "the target does not take it", 0, 2)
-
-
-def test_group_with_members_on_the_target_is_in_use() -> None:
-    verdict = judged(group(), members=("app-1", "app-2"))
-    assert verdict == GroupVerdict("g", "in-use", "on the target it has app-1, app-2", 0, 2)
-
-
-@pytest.mark.parametrize("fields", [{"held": "in-use", "held_reason": "a moment ago"}, {"synced": False}])
-def test_group_not_moved_yet_is_moving(fields: dict[str, Any]) -> None:
-    verdict = judged(group(**fields))
-    assert verdict.state == "moving"
-    assert verdict.text == fields.get("held_reason", "it is not moved on the target yet")
-
-
-def test_group_whose_members_left_unread_is_reading() -> None:
-    source = GroupAtSource({("t", 0): 9, ("t", 1): 1}, ("app",))
-    text = "app has 4 records of t-1 to read on the source"
-    assert judged(group(), source) == GroupVerdict("g", "reading", text, 0, 2, prospect=Prospect.CONSUMERS)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        GroupAtSource({("t", 0): 9}, ()),
-        GroupAtSource({("t", 0): 10, ("t", 1): 5}, ("app",)),
-        GroupAtSource({("t", 0): 11, ("t", 1): 7}, ("app",)),
-    ],
-)
-def test_group_without_members_or_unread_is_exact(source: GroupAtSource) -> None:
-    assert judged(group(), source).state == "exact"
-
-
-def test_group_that_committed_just_now_is_moving() -> None:
-    assert judged(group(), GroupAtSource(ENDS, (), has_moved=True)).state == "moving"
-    assert judged(group(), GroupAtSource({("t", 0): 1}, ("app",), has_moved=True)).state == "reading"
-
-
 @pytest.mark.parametrize("how", ["ahead-on-target", "rewound-on-source"])
 def test_group_beyond_its_place_skips(how: str) -> None:
     verdict = judged(group(ahead=(("A.u", 0, 9, 1, how), ("A.t", 0, 20, 12, how))))
     assert verdict.state == "skips"
     assert verdict.text == f"A.t-0 is {how.replace('-', ' ')}: its offset is 20, the translated offset is 12"
     assert judged(group(ahead=(("A.u", 0, 9, 1, how),))).state == "exact"
-
-
-def test_group_behind_reads_at_most_so_many_again() -> None:
-    row = group(behind=(("A.u", 0, 1_000), ("A.t", 0, 900), ("A.t", 1, 200)))
-    assert judged(row) == GroupVerdict("g", "behind", "at most 1,100 records are read again", 1_100, 2)
-
-
-def test_group_with_more_that_is_behind_is_behind() -> None:
-    assert judged(group(more_behind=1)).state == "behind"
 
 
 @pytest.mark.parametrize("state", ["exact", "behind", "in-use", "unknown", "reading", "moving", "waiting", "skips"])
@@ -191,10 +171,10 @@ def test_group_called_exact_has_no_trouble_at_all(row: GroupStatus, has_source: 
     if verdict.state == "exact":
         assert (row.synced, row.held, row.more_waiting, row.more_behind) == (True, "", 0, 0)
         assert row.phase != "failing"
-        assert not [one for one in ours if one[0] == "A.t"]
+        assert not [place for place in ours if place[0] == "A.t"]
     if verdict.state == "behind":
-        assert not [one for one in (*row.waiting, *row.ahead) if one[0] == "A.t"]
-        assert verdict.read_again == sum(one[2] for one in row.behind if one[0] == "A.t")
+        assert not [place for place in (*row.waiting, *row.ahead) if place[0] == "A.t"]
+        assert verdict.read_again == sum(records for name, _, records in row.behind if name == "A.t")
 
 
 def test_groups_text_counts_states_the_most_first() -> None:

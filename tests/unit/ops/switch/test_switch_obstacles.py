@@ -30,8 +30,8 @@ CONTESTS = {Code.CONTESTED, Code.CONTEST_UNKNOWN}
 
 
 def group(**fields: Any) -> GroupStatus:
-    known = {"group": "g", "phase": "translated", "synced": True, "positions": (("A.t", 0, 10, 12),), "exact": 1}
-    return GroupStatus(**{**known, **fields})
+    usual = {"group": "g", "phase": "translated", "synced": True, "positions": (("A.t", 0, 10, 12),), "exact": 1}
+    return GroupStatus(**{**usual, **fields})
 
 
 def waiting(reason: Reason) -> GroupStatus:
@@ -45,10 +45,10 @@ def held(reason: Reason) -> GroupStatus:
 
 def refused(row: GroupStatus, verb: Verb = Verb.SWITCHOVER, *allows: Allowance, rewind: bool = False) -> list[str]:
     """Return the reasons for which the check refuses."""
-    found = find_blockers(
+    blockers = find_blockers(
         SwitchFacts(partitions=(FINE,), groups=(row,)), SwitchLimits(max_lag_ms=1000, syncs_groups=True)
     )
-    about = with_obstacles(found, rows_of(TOPIC, row), (), reads_source=verb is not Verb.FAILOVER)
+    about = with_obstacles(blockers, rows_of(TOPIC, row), (), reads_source=verb is not Verb.FAILOVER)
     return [blocker.reason.word for blocker in blocking(about, verb, allows=allows, rewind_groups=rewind)]
 
 

@@ -1,10 +1,11 @@
-"""What of a flow's partitions is to be copied, and what is lost, by the rows of both flows."""
+"""Records of a flow's partitions that are not copied, lost or diverged, by the rows of both flows."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_ops.switch.switch_positions import (
@@ -33,6 +34,8 @@ from lockstep_state.rows.state_rows import (
 from tests.support.takeover_rows import progress, rows_of, topic
 
 T0: TopicPartition = ("t", 0)
+OLDEST_WAITS = PartitionLoss(T0, 2, 7_000)
+UNDESCRIBED = ReasonCode.UNKNOWN.to_reason(text="not permitted")
 
 
 def named(name: str, **fields: Any) -> MirroredTopic:
@@ -51,25 +54,21 @@ def back(*runs: Run, name: str = "t", **fields: Any) -> dict[str, Row]:
 # -- topics -----------------------------------------------------------------------------------------------------------
 
 
-def test_switched_topics_without_names_are_all_mirrored_ones() -> None:
-    rows = rows_of(named("b"), named("a"), progress())
-    assert [one.source_topic for one in switched_topics(rows, (), ())] == ["a", "b"]
-
-
-def test_switched_topics_with_names_are_only_those() -> None:
-    rows = rows_of(named("a"), named("b"))
-    assert [one.source_topic for one in switched_topics(rows, ["b", "x"], ())] == ["b"]
-
-
-@pytest.mark.parametrize("phase", ["deleted", "excluded", "left-out"])
-def test_switched_topics_that_are_not_mirrored_are_left_out(phase: str) -> None:
-    assert switched_topics(rows_of(named("a", phase=phase)), (), ()) == []
-
-
-def test_switched_topics_never_have_heartbeats() -> None:
-    rows = rows_of(named("heartbeats"), named("a"))
-    assert [one.source_topic for one in switched_topics(rows, (), iter(["heartbeats"]))] == ["a"]
-    assert switched_topics(rows, ["heartbeats"], ["heartbeats"]) == []
+@pytest.mark.parametrize(
+    ("topics", "names", "heartbeats", "switched"),
+    [
+        ([named("b"), named("a")], (), (), ["a", "b"]),
+        ([named("a"), named("b")], ["b", "x"], (), ["b"]),
+        *(([named("a", phase=phase)], (), (), []) for phase in ("deleted", "excluded", "left-out")),
+        ([named("heartbeats"), named("a")], (), ["heartbeats"], ["a"]),
+        ([named("heartbeats"), named("a")], ["heartbeats"], ["heartbeats"], []),
+    ],
+)
+def test_switched_topics_are_mirrored_and_named_but_no_heartbeats(
+    topics: list[MirroredTopic], names: Sequence[str], heartbeats: Sequence[str], switched: list[str]
+) -> None:
+    rows = rows_of(*topics, progress())
+    assert [topic.source_topic for topic in switched_topics(rows, names, iter(heartbeats))] == switched
 
 
 def test_progress_rows_are_found_by_partition() -> None:
@@ -103,11 +102,8 @@ def test_not_copied_of_a_partition_is_before_its_end(
     assert not_copied({T0: end}, {T0: start}, rows) == ({} if missing is None else {T0: missing})
 
 
-def test_not_copied_without_a_known_start_begins_at_zero() -> None:
+def test_not_copied_is_of_partitions_with_an_end_and_from_zero_without_a_start() -> None:
     assert not_copied({T0: 10}, {}, {}) == {T0: 10}
-
-
-def test_not_copied_asks_about_partitions_with_an_end_only() -> None:
     assert not_copied({("u", 1): 5}, {}, rows_of(progress(upstream=1), topic())) == {("u", 1): 5}
     assert not_copied({}, {T0: 0}, rows_of(progress(upstream=1))) == {}
 
@@ -138,13 +134,39 @@ def test_not_copied_never_is_less_than_the_offsets_left(start: int, length: int,
     ],
 )
 def test_known_loss_is_the_larger_of_lag_and_distance(fields: dict[str, Any], records: int) -> None:
-    found = known_loss(rows_of(progress(**fields)), [topic()])
-    assert [one.records for one in found] == ([records] if records else [])
+    losses = known_loss(rows_of(progress(**fields)), [topic()])
+    assert [loss.records for loss in losses] == ([records] if records else [])
 
 
-def test_known_loss_is_since_the_oldest_record_waits() -> None:
-    row = progress(source_end=12, lag_records=2, lag_ms=3_000, at_ms=10_000)
-    assert known_loss(rows_of(row), [topic()]) == [PartitionLoss(T0, 2, 7_000)]
+@pytest.mark.parametrize(
+    ("rows", "topics", "losses"),
+    [
+        (
+            [progress(source_end=12, lag_records=2, lag_ms=3_000, at_ms=10_000)],
+            [topic()],
+            [PartitionLoss(T0, 2, 7_000)],
+        ),
+        ([progress(source_end=20), topic()], [named("u")], []),
+        ([progress(source_end=20), topic()], [], []),
+        (
+            [progress(0, source_end=10)],
+            [topic(partitions=1, missing=2, cause=UNDESCRIBED)],
+            [PartitionLoss(("t", 1), -1, 0), PartitionLoss(("t", 2), -1, 0)],
+        ),
+        ([], [topic(phase="failed", cause=UNDESCRIBED)], [PartitionLoss(T0, -1, 0)]),
+    ],
+    ids=["since the oldest waits", "other topic", "no topic", "the target lacks partitions", "never described"],
+)
+def test_known_loss_of_each_state_of_a_topic(
+    rows: list[Row], topics: list[MirroredTopic], losses: list[PartitionLoss]
+) -> None:
+    """A topic that was never described has a row without a number of partitions, and at least one partition."""
+    assert known_loss(rows_of(*rows), topics) == losses
+
+
+def test_known_loss_of_a_partition_never_fetched_is_the_drivers() -> None:
+    rows = rows_of(progress(upstream=-1, source_end=-1), SourceEnds(ends=(("t", 0, 4),)))
+    assert [loss.records for loss in known_loss(rows, [topic()])] == [4]
 
 
 def test_known_loss_counts_from_when_the_driver_saw_the_record() -> None:
@@ -158,91 +180,53 @@ def test_known_loss_counts_from_when_the_driver_saw_the_record() -> None:
 
 def test_known_loss_of_many_partitions_has_the_most_first() -> None:
     rows = rows_of(progress(2, source_end=20), progress(0, source_end=11), progress(1, source_end=20))
-    assert [one.where for one in known_loss(rows, [topic()])] == [("t", 1), ("t", 2), ("t", 0)]
-
-
-def test_known_loss_of_other_topics_does_not_count() -> None:
-    rows = rows_of(progress(source_end=20), topic())
-    assert known_loss(rows, [named("u")]) == []
-    assert known_loss(rows, []) == []
-
-
-def test_known_loss_of_partitions_the_target_lacks_is_unknown() -> None:
-    rows = rows_of(progress(0, source_end=10))
-    grown = topic(partitions=1, missing=2, cause=ReasonCode.UNKNOWN.to_reason(text="not permitted"))
-    assert known_loss(rows, [grown]) == [PartitionLoss(("t", 1), -1, 0), PartitionLoss(("t", 2), -1, 0)]
-
-
-def test_known_loss_of_a_topic_never_described_is_unknown() -> None:
-    """Its row has no number of partitions, and every topic has one."""
-    assert known_loss({}, [topic(phase="failed", cause=ReasonCode.UNKNOWN.to_reason(text="not permitted"))]) == [
-        PartitionLoss(T0, -1, 0)
-    ]
+    assert [loss.where for loss in known_loss(rows, [topic()])] == [("t", 1), ("t", 2), ("t", 0)]
 
 
 @given(st.integers(-1, 50), st.integers(-1, 80), st.integers(0, 80))
 def test_known_loss_never_is_less_than_the_rows_have(upstream: int, end: int, lag: int) -> None:
     row = progress(upstream=upstream, source_end=end, lag_records=lag)
-    (lost,) = [one.records for one in known_loss(rows_of(row), [topic()])] or [0]
+    (lost,) = [loss.records for loss in known_loss(rows_of(row), [topic()])] or [0]
     assert lost >= max(lag, end - 1 - upstream, 0) or (lost == -1 and end == -1), "unknown where no end was heard"
 
 
 # -- what only one cluster has ----------------------------------------------------------------------------------------
 
 
-def test_diverged_records_behind_the_copy_are_counted() -> None:
-    assert diverged_records({T0: 15}, rows_of(progress(upstream=9)), {}) == {T0: 5}
-
-
-@pytest.mark.parametrize("end", [0, 9, 10])
-def test_diverged_records_of_a_copied_log_are_none(end: int) -> None:
-    assert diverged_records({T0: end}, rows_of(progress(upstream=9)), {}) == {}
+RETURNED = back(Run(0, 10, 5))
+OPEN_RUN = back(upstream=4, open_run=(0, 10, 5), sequence=4, producer_epoch=0)
 
 
 @pytest.mark.parametrize(
-    ("runs", "missing"),
+    ("end", "opposite", "missing"),
     [
-        ([Run(0, 10, 5)], 0),
-        ([Run(0, 10, 4)], 1),
-        ([Run(0, 12, 3)], 2),
-        ([Run(0, 8, 4)], 3),
-        ([Run(0, 0, 30)], 0),
-        ([Run(0, 10, 2), Run(2, 13, 2)], 1),
-        ([Run(0, 30, 5)], 5),
-        ([Run(0, 2, 5)], 5),
+        (15, {}, 5),
+        (0, {}, 0),
+        (9, {}, 0),
+        (10, {}, 0),
+        (15, RETURNED, 0),
+        (15, back(Run(0, 10, 4)), 1),
+        (15, back(Run(0, 12, 3)), 2),
+        (15, back(Run(0, 8, 4)), 3),
+        (15, back(Run(0, 0, 30)), 0),
+        (15, back(Run(0, 10, 2), Run(2, 13, 2)), 1),
+        (15, back(Run(0, 30, 5)), 5),
+        (15, back(Run(0, 2, 5)), 5),
+        pytest.param(15, OPEN_RUN, 0, id="open run"),
+        pytest.param(15, RETURNED | rows_of(topic(source_topic="t", target_topic="B.t")), 5, id="copies are in B.t"),
+        pytest.param(
+            15, {key: row for key, row in RETURNED.items() if not isinstance(row, MirroredTopic)}, 5, id="no topic row"
+        ),
+        pytest.param(15, back(Run(0, 10, 5), producer_id=7), 5, id="another writer"),
+        pytest.param(15, back(Run(0, 10, 5), target_topic_id="deleted"), 5, id="another target"),
     ],
 )
-def test_diverged_records_leave_out_what_came_back(runs: list[Run], missing: int) -> None:
-    found = diverged_records({T0: 15}, rows_of(progress(upstream=9)), back(*runs))
-    assert found == ({T0: missing} if missing else {})
+def test_diverged_records_leave_out_what_came_back(end: int, opposite: dict[str, Row], missing: int) -> None:
+    counts = diverged_records({T0: end}, rows_of(progress(upstream=9)), opposite)
+    assert counts == ({T0: missing} if missing else {})
 
 
-def test_diverged_records_with_the_open_run_of_the_way_back() -> None:
-    rows = back(upstream=4, open_run=(0, 10, 5), sequence=4, producer_epoch=0)
-    assert diverged_records({T0: 15}, rows_of(progress(upstream=9)), rows) == {}
-
-
-def test_diverged_records_of_prefixed_topics_have_no_copies() -> None:
-    """What the way back appends to `B.t` is not in `t`."""
-    theirs = {**back(Run(0, 10, 5)), **rows_of(topic(source_topic="t", target_topic="B.t"))}
-    assert diverged_records({T0: 15}, rows_of(progress(upstream=9)), theirs) == {T0: 5}
-
-
-def test_diverged_records_without_the_topic_row_count_all() -> None:
-    theirs = {key: row for key, row in back(Run(0, 10, 5)).items() if not isinstance(row, MirroredTopic)}
-    assert diverged_records({T0: 15}, rows_of(progress(upstream=9)), theirs) == {T0: 5}
-
-
-def test_diverged_records_by_runs_of_another_writer_count_all() -> None:
-    theirs = back(Run(0, 10, 5), producer_id=7)
-    assert diverged_records({T0: 15}, rows_of(progress(upstream=9)), theirs) == {T0: 5}
-
-
-def test_diverged_records_by_runs_of_another_target_count_all() -> None:
-    theirs = back(Run(0, 10, 5), target_topic_id="deleted")
-    assert diverged_records({T0: 15}, rows_of(progress(upstream=9)), theirs) == {T0: 5}
-
-
+@settings(max_examples=50)
 @given(st.integers(-1, 20), st.lists(st.sampled_from(("ours", "back")), max_size=30), st.data())
 def test_diverged_records_never_are_less_than_there_are(upstream: int, log: list[str], data: st.DataObject) -> None:
     """A log of records of our own writers, and of copies by the way back, of which rows are lost at random."""
@@ -251,18 +235,19 @@ def test_diverged_records_never_are_less_than_there_are(upstream: int, log: list
         if writer == "back" and data.draw(st.booleans()):
             runs.append(Run(len(runs) * 2, offset, 1))
     truth = sum(writer == "ours" for offset, writer in enumerate(log) if offset > upstream)
-    found = diverged_records({T0: len(log)}, rows_of(progress(upstream=upstream)), back(*runs))
-    assert found.get(T0, 0) >= truth
-    assert found.get(T0, 0) <= max(0, len(log) - 1 - upstream)
+    counts = diverged_records({T0: len(log)}, rows_of(progress(upstream=upstream)), back(*runs))
+    assert counts.get(T0, 0) >= truth
+    assert counts.get(T0, 0) <= max(0, len(log) - 1 - upstream)
 
 
+@settings(max_examples=50)
 @given(st.integers(-1, 20), st.lists(st.sampled_from(("ours", "back")), max_size=30))
 def test_diverged_records_with_every_run_are_exact(upstream: int, log: list[str]) -> None:
     copies = [offset for offset, writer in enumerate(log) if writer == "back"]
     runs = [Run(number * 2, offset, 1) for number, offset in enumerate(copies)]
     truth = sum(writer == "ours" for offset, writer in enumerate(log) if offset > upstream)
-    found = diverged_records({T0: len(log)}, rows_of(progress(upstream=upstream)), back(*runs))
-    assert found == ({T0: truth} if truth else {})
+    counts = diverged_records({T0: len(log)}, rows_of(progress(upstream=upstream)), back(*runs))
+    assert counts == ({T0: truth} if truth else {})
 
 
 # -- what is written down ---------------------------------------------------------------------------------------------
@@ -291,11 +276,8 @@ def test_topic_rows_have_partitions_that_the_target_lacks() -> None:
     assert (row.ends, row.copied, row.target_ends, row.missing) == ((10, -1), (9, -1), (10, -1), (0, -1))
 
 
-def test_topic_rows_without_topics_are_none() -> None:
+def test_topic_rows_without_topics_or_partitions_are_empty() -> None:
     assert topic_rows([], "1", {T0: 5}, {}, {}) == []
-
-
-def test_topic_rows_of_a_topic_without_partitions_are_empty() -> None:
     assert topic_rows([topic()], "1", {}, {}, {}) == [SwitchTopic(topic="t", target_topic="A.t", switch="1")]
 
 
@@ -305,6 +287,7 @@ def test_known_ends_are_those_of_this_switch() -> None:
     assert known_ends(rows_of(mine, theirs, progress()), "1") == {("t", 0): 5, ("t", 1): 0}
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.tuples(st.sampled_from("tu"), st.integers(0, 2)), st.integers(0, 99), max_size=6))
 def test_known_ends_are_what_topic_rows_wrote(ends: dict[TopicPartition, int]) -> None:
     written = topic_rows([topic(partitions=3), named("u", partitions=3)], "1", ends, {}, {})
@@ -328,10 +311,5 @@ def test_records_by_partition_names_the_largest(counts: dict[TopicPartition, int
 def test_known_loss_of_a_partition_that_seldom_fetches_is_the_drivers() -> None:
     seen = SourceEnds(ends=(("t", 0, 40), ("t", 1, 5), ("u", 0, 9)))
     rows = rows_of(progress(0, source_end=12), progress(1, source_end=20), seen)
-    assert [(one.where, one.records) for one in known_loss(rows, [topic()])] == [(T0, 30), (("t", 1), 10)]
+    assert [(loss.where, loss.records) for loss in known_loss(rows, [topic()])] == [(T0, 30), (("t", 1), 10)]
     assert known_source_ends(rows) == {("t", 0): 40, ("t", 1): 20}
-
-
-def test_known_loss_of_a_partition_never_fetched_is_the_drivers() -> None:
-    rows = rows_of(progress(upstream=-1, source_end=-1), SourceEnds(ends=(("t", 0, 4),)))
-    assert [one.records for one in known_loss(rows, [topic()])] == [4]

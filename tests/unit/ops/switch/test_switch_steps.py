@@ -1,11 +1,12 @@
-"""Which steps a switch has, which is next, what an abort takes back, and when another switch may begin."""
+"""Steps of a switch: their order, their states, their undoing by an abort, and the pause between two switches."""
 
 import json
 from dataclasses import replace
+from itertools import combinations, product
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_ops.switch.switch_steps import (
@@ -39,18 +40,17 @@ from lockstep_state.rows.state_rows import Switch, SwitchGroup, SwitchTopic, dec
 NOW = 1_700_000_000_000
 STATES = (WAITING, RUNNING, DONE, FAILED, UNDONE)
 
-plans = st.builds(
-    planned_steps,
-    st.sampled_from(Verb),
-    hooks=st.sets(st.sampled_from(HOOKS)),
-    has_opposite=st.booleans(),
-    drill=st.booleans(),
-)
+HOOK_SETS = [set(chosen) for size in range(len(HOOKS) + 1) for chosen in combinations(HOOKS, size)]
+PLANS = [
+    planned_steps(verb, hooks=hooks, has_opposite=has_opposite, drill=drill)
+    for verb, hooks, has_opposite, drill in product(Verb, HOOK_SETS, (False, True), (False, True))
+]
+plans = st.sampled_from(PLANS)
 
 
 def switch(*steps: tuple[Step, str] | Step, **fields: Any) -> Switch:
     """A switchover with these steps; those without a state wait."""
-    pairs = [one if isinstance(one, tuple) else (one, WAITING) for one in steps]
+    pairs = [item if isinstance(item, tuple) else (item, WAITING) for item in steps]
     states = tuple((str(step), state, 0, 0, "") for step, state in pairs)
     return replace(Switch(id="1", verb="switchover", steps=states), **fields)
 
@@ -97,20 +97,20 @@ def test_planned_steps_of_a_drill_have_no_hook(verb: Verb, steps: str) -> None:
     assert planned_steps(verb, hooks=HOOKS, has_opposite=True, drill=True) == tuple(steps.split())
 
 
-@given(plans)
-def test_planned_steps_of_any_kind_keep_their_order(plan: tuple[Step, ...]) -> None:
+def test_planned_steps_of_any_kind_keep_their_order() -> None:
     order = list(Step)
-    assert plan[0] is Step.CHECK
-    assert [order.index(step) for step in plan] == sorted({order.index(step) for step in plan})
-    assert plan.index(Step.GROUPS) < plan.index(Step.STOP)
-    assert all(plan.index(Step.STOP) < plan.index(step) for step in REDIRECTED if step in plan)
-    assert (Step.SETTLE in plan) != (Step.DRAIN in plan)
+    for plan in PLANS:
+        assert plan[0] is Step.CHECK
+        assert [order.index(step) for step in plan] == sorted({order.index(step) for step in plan})
+        assert plan.index(Step.GROUPS) < plan.index(Step.STOP)
+        assert all(plan.index(Step.STOP) < plan.index(step) for step in REDIRECTED if step in plan)
+        assert (Step.SETTLE in plan) != (Step.DRAIN in plan)
 
 
-@given(st.sampled_from(Verb), st.sets(st.sampled_from(HOOKS)), st.booleans())
-def test_planned_steps_with_some_hooks_have_only_those(verb: Verb, hooks: set[Step], has_opposite: bool) -> None:
-    plan = planned_steps(verb, hooks=hooks, has_opposite=has_opposite, drill=False)
-    assert {step for step in plan if step in HOOKS} == hooks
+def test_planned_steps_with_some_hooks_have_only_those() -> None:
+    for verb, hooks, has_opposite in product(Verb, HOOK_SETS, (False, True)):
+        plan = planned_steps(verb, hooks=hooks, has_opposite=has_opposite, drill=False)
+        assert {step for step in plan if step in HOOKS} == hooks
 
 
 def test_step_meanings_of_every_step_are_known() -> None:
@@ -141,53 +141,54 @@ def test_next_step_of_a_row_all_done_is_none() -> None:
     assert next_step(switch()) is None
 
 
-def test_with_step_that_begins_has_no_end() -> None:
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        pytest.param([(RUNNING, 5)], StepState(Step.ENDS, RUNNING, 5, 0, ""), id="begins"),
+        pytest.param([(RUNNING, 5), (FAILED, 9, "no")], StepState(Step.ENDS, FAILED, 5, 9, "no"), id="ends"),
+        pytest.param([(DONE, 9)], StepState(Step.ENDS, DONE, 9, 9, ""), id="ends unbegun"),
+        pytest.param(
+            [(RUNNING, 5), (FAILED, 9, "no"), (RUNNING, 20)], StepState(Step.ENDS, RUNNING, 20, 0, ""), id="again"
+        ),
+    ],
+)
+def test_with_step_has_its_beginning_and_its_end(changes: list[Any], state: StepState) -> None:
     row = switch((Step.CHECK, DONE), Step.ENDS)
-    assert step_states(with_step(row, Step.ENDS, RUNNING, 5))[1] == StepState(Step.ENDS, RUNNING, 5, 0, "")
+    for change in changes:
+        row = with_step(row, Step.ENDS, *change)
+    assert step_states(row)[1] == state
 
 
-def test_with_step_that_ends_keeps_its_beginning() -> None:
-    row = with_step(switch(Step.ENDS), Step.ENDS, RUNNING, 5)
-    ended = with_step(row, Step.ENDS, FAILED, 9, "no")
-    assert step_states(ended) == (StepState(Step.ENDS, FAILED, 5, 9, "no"),)
-
-
-def test_with_step_that_ends_unbegun_begins_then() -> None:
-    assert step_states(with_step(switch(Step.ENDS), Step.ENDS, DONE, 9)) == (StepState(Step.ENDS, DONE, 9, 9, ""),)
-
-
-def test_with_step_that_begins_again_forgets_its_failure() -> None:
-    row = with_step(with_step(switch(Step.ENDS), Step.ENDS, RUNNING, 5), Step.ENDS, FAILED, 9, "no")
-    assert step_states(with_step(row, Step.ENDS, RUNNING, 20)) == (StepState(Step.ENDS, RUNNING, 20, 0, ""),)
-
-
+@settings(max_examples=40)
 @given(rows(), st.sampled_from(Step), st.sampled_from(STATES), st.integers(1, NOW))
 def test_with_step_of_any_row_changes_that_step_only(row: Switch, step: Step, state: str, at_ms: int) -> None:
     after = with_step(row, step, state, at_ms, "text")
     assert replace(after, steps=row.steps) == row
-    for one, other in zip(step_states(row), step_states(after), strict=True):
-        assert other.step is one.step
-        assert other == one if one.step is not step else (other.state, other.text) == (state, "text")
+    for before, written in zip(step_states(row), step_states(after), strict=True):
+        assert written.step is before.step
+        assert written == before if before.step is not step else (written.state, written.text) == (state, "text")
 
 
+@settings(max_examples=50)
 @given(plans, st.data())
 def test_with_step_after_kills_anywhere_ends_all_done(plan: tuple[Step, ...], data: st.DataObject) -> None:
     """A command that is killed before, in or after any step is gone on with from its last row."""
     row, carried_out = switch(*plan), list[Step]()
-    for at in range(1, 60):
+    for at_ms in range(1, 60):
         step = next_step(row)
         if step is None:
             break
-        row = with_step(row, step, RUNNING, at)
-        if data.draw(st.booleans() if at < 20 else st.just(False)):
+        row = with_step(row, step, RUNNING, at_ms)
+        if data.draw(st.booleans() if at_ms < 20 else st.just(False)):
             continue  # killed within the step
         carried_out.append(step)
-        row = with_step(row, step, data.draw(st.sampled_from((DONE, FAILED) if at < 20 else (DONE,))), at)
+        row = with_step(row, step, data.draw(st.sampled_from((DONE, FAILED) if at_ms < 20 else (DONE,))), at_ms)
     assert next_step(row) is None
     assert list(dict.fromkeys(carried_out)) == list(plan)
-    assert all(one.state == DONE and one.ended_ms >= one.began_ms > 0 for one in step_states(row))
+    assert all(state.state == DONE and state.ended_ms >= state.began_ms > 0 for state in step_states(row))
 
 
+@settings(max_examples=50)
 @given(rows())
 def test_switch_row_of_any_kind_is_read_back_as_written(row: Switch) -> None:
     key, value = row.encode()
@@ -238,10 +239,11 @@ def test_copy_of_diverged_records_that_did_not_end_is_undone(state: str, fields:
     assert steps_to_undo(row) == ((Step.DIVERGED,) if undone else ())
 
 
+@settings(max_examples=50)
 @given(rows())
 def test_steps_to_undo_of_any_row_have_begun(row: Switch) -> None:
     undone = steps_to_undo(row)
-    order = [one.step for one in step_states(row)]
+    order = [state.step for state in step_states(row)]
     assert [order.index(step) for step in undone] == sorted((order.index(step) for step in undone), reverse=True)
     assert all(has_begun(row, step) for step in undone)
     rested = row.opposite_was != "running" or bool(row.opposite_paused)
@@ -250,6 +252,7 @@ def test_steps_to_undo_of_any_row_have_begun(row: Switch) -> None:
     assert sum(step in (Step.STOP, Step.SETTLE) for step in undone) == stopped
 
 
+@settings(max_examples=50)
 @given(rows())
 def test_steps_to_undo_after_a_killed_abort_are_the_same(row: Switch) -> None:
     todo = steps_to_undo(row)

@@ -1,4 +1,4 @@
-"""Which switch `--continue`, `--abort` and `--status` are about: never an earlier one."""
+"""The switch that `--continue`, `--abort` and `--status` mean: never an earlier one."""
 
 from dataclasses import replace
 
