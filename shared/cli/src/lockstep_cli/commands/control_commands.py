@@ -123,7 +123,7 @@ def _command(verb: ControlCommand) -> click.Command:
         if dry_run:
             _show_questions(replies, output)
             return Exit.FINE
-        waits = [await begin_wait(settings, verb.verb, scope) for settings in meant] if wait else []
+        waits = await asyncio.gather(*(begin_wait(settings, verb.verb, scope) for settings in meant)) if wait else []
         with progress_display(replies):
             await asyncio.gather(*(ask(*pair, timeout) for pair in zip(meant, replies, strict=True)))
         if output == "text":
