@@ -33,11 +33,11 @@ WHOLE: Mapping[Path, Callable[[], str]] = {
     conformance.PAGE: lambda: conformance.page(conformance.read_table(), conformance.named_tests()),
     values_schema.SCHEMA: values_schema.whole,
 }
-BLOCKS: dict[Path, Callable[[], Mapping[str, str]]] = {
-    module.PAGE: module.blocks for module in (chart, client_keys, commands, configuration, events, metrics, permissions)
+TABLES = (chart, client_keys, commands, configuration, events, metrics, permissions, sasl, schema_page, strimzi)
+BLOCKS: Mapping[Path, Callable[[], Mapping[str, str]]] = {
+    **{module.PAGE: module.blocks for module in TABLES},
+    **{page: partial(findings.blocks, page) for page in findings.PAGES},
 }
-BLOCKS |= {module.PAGE: module.blocks for module in (sasl, schema_page, strimzi)}
-BLOCKS |= {page: partial(findings.blocks, page) for page in findings.PAGES}
 SCHEMAS = (schemas.generated, plan_schema.generated)
 
 

@@ -1,6 +1,7 @@
 """Names and numbers as people read them. Pure."""
 
 import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
@@ -23,6 +24,12 @@ def without_name(why: str, kind: str, name: str) -> str:
         if why.startswith(before):
             return why.removeprefix(before)
     return why
+
+
+def shorten(names: Sequence[str], most: int = 5) -> str:
+    """Return the first `most` names as a text, and how many more there are."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
 
 
 _TIMES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))

@@ -99,8 +99,8 @@ class EventReporter:
         """Write the event, or note the error, that a step of the partition reports."""
         name, where = partition.name, partition.target_name
         if isinstance(report, CopyTrouble):
-            why = report.why
-            self.trouble(partition, ClusterError("", why) if isinstance(why, str) else why)
+            error = ClusterError("", report.why) if isinstance(report.why, str) else report.why
+            self.trouble(partition, error)
         elif isinstance(report, Halted):
             sentence = format_sentence(report.cause)
             self._control_writer.event(

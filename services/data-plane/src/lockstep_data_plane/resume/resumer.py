@@ -128,27 +128,27 @@ class Resumer:
             fence, committed = await self._take_over(partition)
             row = fence.take_over(_behind(row, committed))
             return Position(row, LastAppend.from_row(row))
-        there = partition.with_identity_routing()
-        counts = there is partition  # a copy that spreads by keys counts nothing past
-        end = await self._evidence.end(there, row, counts=counts, asks_source=asks_source)
+        in_one_log = partition.with_identity_routing()
+        counts = in_one_log is partition  # a copy that spreads by keys counts nothing past
+        end = await self._evidence.end(in_one_log, row, counts=counts, asks_source=asks_source)
         if isinstance(end, GapFound):
             raise HaltPartition(end.case, end.halts(ReasonCode.COPY_END_UNKNOWN))
         return await self._reported(partition, row, end) if isinstance(end, Position) else end
 
-    async def _reported(self, partition: PartitionState, row: PartitionProgress, found: Position) -> Position:
-        """Return what was found, once the records that the target has twice behind the row are written and reported.
+    async def _reported(self, partition: PartitionState, row: PartitionProgress, position: Position) -> Position:
+        """Return the position, once the records that the target has twice behind the row are written and reported.
 
         Raises:
             RetriableError: The row could not be written.
         """
-        count = found.row.doubled - row.doubled
+        count = position.row.doubled - row.doubled
         if count:
-            await uninterrupted(self._control_writer.write(found.row))
-            first, last = row.downstream + 1, found.row.downstream
+            await uninterrupted(self._control_writer.write(position.row))
+            first, last = row.downstream + 1, position.row.downstream
             text = f"{count} records were appended twice, among the target's offsets {first} to {last}"
             name = partition.name
             self._control_writer.event("RecordsDoubled", name, f"{name}: {text}", records=count, first=first, last=last)
-        return found
+        return position
 
     async def _go_on(
         self,

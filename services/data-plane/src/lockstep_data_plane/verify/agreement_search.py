@@ -21,7 +21,9 @@ LAST = 256
 """The number of records at the ends of both logs that are compared backwards."""
 
 SLACK = 32
-"""If one of N places is remembered, the first place that agrees is hardly ever more than `SLACK` times N records
+"""The factor that bounds the search before a place that agrees.
+
+While one of N places is remembered, the first place that agrees is hardly ever more than `SLACK` times N records
 earlier.
 """
 

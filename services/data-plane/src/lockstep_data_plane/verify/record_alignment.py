@@ -114,7 +114,7 @@ class RecordAlignment:
         self.is_lost = False
         """True if both logs differ for longer than `AHEAD`, so that the next agreement has to be searched."""
         self.may_be_lost = True
-        """If false, such records are passed instead, because findings after the position were already reported."""
+        """True if `is_lost` may be set. Otherwise records are passed: findings after the position were reported."""
         self.ended = [False, False]
         """Two flags that say whether source and target have no records after the waiting ones."""
         self.unreadable: list[tuple[int, int]] = []

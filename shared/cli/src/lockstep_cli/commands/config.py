@@ -124,23 +124,23 @@ async def show(given: Given, flow: str | None, flows: tuple[str, ...], everythin
       lockstep config show mm2.properties --output json | jq '.flows[].settings[] | select(.origin)'
     """
     from lockstep_cli.flow_selection import chosen
-    from lockstep_config.loader.configuration import build_configuration, build_layers
+    from lockstep_config.loader.configuration import build_with_layers
     from lockstep_config.report.effective import view
 
     file = given.path
     text = given.read()
-    loaded = build_configuration(text, file, os.environ)
+    loaded, layers = build_with_layers(text, file, os.environ)
     enabled = [settings for settings in loaded.flows if settings.enabled]
     named = [*([flow] if flow else []), *flows]
     shown = chosen(loaded, named) if named else enabled or loaded.flows
-    found = view(text, build_layers(text, file, os.environ), file, shown)
+    effective = view(text, layers, file, shown)
     if output != "text":
-        echo_body(_view_as_json(file, found), output)
+        echo_body(_view_as_json(file, effective), output)
         return Exit.FINE
     from lockstep_cli.rendering.console import console
 
     screen = console()
-    for part in _as_tables(file, found, everything):
+    for part in _as_tables(file, effective, everything):
         screen.print(part)
     return Exit.FINE
 

@@ -19,6 +19,7 @@ from lockstep_cli.options import (
     flow_options,
     output_option,
 )
+from lockstep_ops.formatting import shorten
 from lockstep_state.commands.command_vocabulary import (
     PAUSE,
     RESTART,
@@ -46,9 +47,6 @@ WAIT_EXIT_CODES = f"""{EXIT_CODES}
 
 REACHED = {PAUSE: "paused", RESUME: "running", STOP: "stopped", RESTART: "restarted"}
 """The state of a part after a verb, for `--wait`."""
-
-NAMED = 5
-"""Partitions and slots that a line names."""
 
 
 def _show_questions(replies: Sequence[Any], output: str) -> None:
@@ -125,7 +123,7 @@ def _command(verb: ControlCommand) -> click.Command:
         if dry_run:
             _show_questions(replies, output)
             return Exit.FINE
-        waits = [await begin_wait(settings, verb.verb, scope) for settings in meant] if wait else []
+        waits = await asyncio.gather(*(begin_wait(settings, verb.verb, scope) for settings in meant)) if wait else []
         with progress_display(replies):
             await asyncio.gather(*(ask(*pair, timeout) for pair in zip(meant, replies, strict=True)))
         if output == "text":
@@ -162,7 +160,7 @@ async def _wait(flows: "Sequence[FlowSettings]", waits: "Sequence[DesiredStateWa
     def progress() -> WorkProgress:
         total = sum(wait.total for wait in waits)
         left = [part for wait in waits for part in wait.outstanding]
-        return WorkProgress(f"waiting for {_listed(left)}" if left else "reading the state", total - len(left), total)
+        return WorkProgress(f"waiting for {shorten(left)}" if left else "reading the state", total - len(left), total)
 
     with ProgressDisplay(progress):
         await asyncio.gather(
@@ -173,13 +171,8 @@ async def _wait(flows: "Sequence[FlowSettings]", waits: "Sequence[DesiredStateWa
 def _waited_words(wait: "DesiredStateWait") -> str:
     state = REACHED[wait.verb]
     if wait.outstanding:
-        return f"not {state} yet: {_listed(wait.outstanding)}. lockstep status shows when it is"
+        return f"not {state} yet: {shorten(wait.outstanding)}. lockstep status shows when it is"
     return f"{wait.scope} is {state}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
 
 
 COMMANDS = tuple(_command(verb) for verb in VERBS.values() if verb.help)

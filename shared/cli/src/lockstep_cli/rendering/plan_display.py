@@ -8,7 +8,7 @@ from rich.text import Text
 
 from lockstep_cli.rendering.row_table import Column, IndentedText, RowTable
 from lockstep_cli.rendering.traffic_lines import traffic_lines
-from lockstep_ops.formatting import count_text, in_time, visible
+from lockstep_ops.formatting import count_text, in_time, shorten, visible
 from lockstep_ops.plan.rules.changes import change_text
 from lockstep_ops.plan.rules.comparison import THIS, PlanComparison
 from lockstep_ops.plan.rules.flow_plan import (
@@ -169,9 +169,8 @@ def _changes(flow: FlowPlan, *, terminal: bool) -> Parts:
     for fate, words in (("sync", "kept in step"), ("checkpoints", "translated, not set on the target")):
         names = [one.group for one in flow.groups if one.fate == fate]
         if names:
-            shown = names[:NAMED_DETAILS] if terminal else names
-            more = f" and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
-            yield line(f"{count_text(len(names), 'group')} {words}: {', '.join(shown)}{more}")
+            shown = shorten(names, NAMED_DETAILS if terminal else len(names))
+            yield line(f"{count_text(len(names), 'group')} {words}: {shown}")
     yield Text("")
 
 

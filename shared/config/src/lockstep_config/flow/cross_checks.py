@@ -32,18 +32,18 @@ def check_agreements(
 
 
 def _check_recompress(reader: Reader, plane: DataPlaneSettings, findings: Diagnostics) -> None:
-    found = reader.entry("lockstep.recompress")
-    if found and plane.compression.recompress == "true" and plane.compression_type is None:
+    entry = reader.entry("lockstep.recompress")
+    if entry and plane.compression.recompress == "true" and plane.compression_type is None:
         findings.note(
-            found,
+            entry,
             f"is true, but no compression.type of the producer on {reader.flow.target} says into what: batches pass as "
             "they are",
         )
 
 
 def _check_exactly_once(reader: Reader, plane: DataPlaneSettings, findings: Diagnostics) -> None:
-    found = reader.entry("exactly.once.support")
-    if not (found and plane.enabled and reader.value("exactly.once.support") == "required"):
+    entry = reader.entry("exactly.once.support")
+    if not (entry and plane.enabled and reader.value("exactly.once.support") == "required"):
         return
     lacking = []
     if not plane.exactly_once:
@@ -51,7 +51,7 @@ def _check_exactly_once(reader: Reader, plane: DataPlaneSettings, findings: Diag
     if plane.isolation_level != "read_committed":
         lacking.append(f"{reader.flow.source}.consumer.isolation.level=read_committed")
     if lacking:
-        findings.problem(found, f"is required, so {reader.flow} needs {' and '.join(lacking)}")
+        findings.problem(entry, f"is required, so {reader.flow} needs {' and '.join(lacking)}")
 
 
 def _check_spark(layers: Layers, plane: DataPlaneSettings, findings: Diagnostics) -> None:
@@ -66,10 +66,10 @@ def _check_offset_syncs(reader: Reader, findings: Diagnostics) -> None:
     if reader.value("emit.offset-syncs.enabled"):
         return
     for key in ("offset-syncs.topic.replication.factor", "offset-syncs.topic.location"):
-        found = reader.entry(key)
-        if found:
+        entry = reader.entry(key)
+        if entry:
             findings.problem(
-                found, f"is set, but {reader.flow} writes no offset syncs (emit.offset-syncs.enabled=false)"
+                entry, f"is set, but {reader.flow} writes no offset syncs (emit.offset-syncs.enabled=false)"
             )
     off = reader.entry("emit.offset-syncs.enabled")
     if off and reader.value("emit.checkpoints.enabled"):
@@ -95,26 +95,26 @@ def _check_checkpoints(reader: Reader, findings: Diagnostics) -> None:
 
 
 def _check_separator(reader: Reader, findings: Diagnostics) -> None:
-    found = reader.entry("replication.policy.separator")
-    if found is not None:
-        _check_part_of_name(found, found.value.strip(), findings)
+    entry = reader.entry("replication.policy.separator")
+    if entry is not None:
+        _check_part_of_name(entry, entry.value.strip(), findings)
 
 
-def _check_part_of_name(found: Entry, value: str, findings: Diagnostics) -> None:
+def _check_part_of_name(entry: Entry, value: str, findings: Diagnostics) -> None:
     if LEGAL_IN_TOPIC.fullmatch(value):
         return
     quotes = "; quotes are part of a value here, and nothing behind = is empty" if value.strip("\"'") != value else ""
     findings.problem(
-        found, f"is {value!r}, which a topic's name cannot hold: use letters, digits, '.', '_', '-'{quotes}"
+        entry, f"is {value!r}, which a topic's name cannot hold: use letters, digits, '.', '_', '-'{quotes}"
     )
 
 
 def _check_aliases(
     layers: Layers, reader: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Diagnostics
 ) -> None:
-    stated = [found for key in ALIAS_KEYS if (found := reader.entry(key)) is not None]
-    for found in stated:
-        _check_part_of_name(found, found.value.strip(), findings)
+    stated = [entry for key in ALIAS_KEYS if (entry := reader.entry(key)) is not None]
+    for entry in stated:
+        _check_part_of_name(entry, entry.value.strip(), findings)
     aliases = precedence.aliases(layers, reader.flow)
     if stated and plane.enabled and aliases.source == aliases.target and is_cycle(policy, "t", aliases):
         findings.problem(
@@ -137,12 +137,12 @@ def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings:
             other = first.setdefault((what, cluster, topic), settings)
             if other is settings or not _may_meet(other, settings, what):
                 continue
-            found = Reader(layers, settings.flow).entry(ALIAS_KEYS[what == SYNCS])
+            entry = Reader(layers, settings.flow).entry(ALIAS_KEYS[what == SYNCS])
             message = (
                 f"lets {other.flow} and {settings.flow} both write their {what} to {topic} on {cluster}. Groups of "
                 f"one would be moved by positions of the other: {instead}"
             )
-            findings.problem(found or ALIAS_KEYS[what == SYNCS], message)
+            findings.problem(entry or ALIAS_KEYS[what == SYNCS], message)
 
 
 def _kept_in(settings: FlowSettings) -> Iterator[tuple[str, str, str, str]]:

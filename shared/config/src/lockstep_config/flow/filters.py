@@ -93,22 +93,22 @@ def _own(
     findings: Diagnostics,
     arguments: Mapping[str, Any] | None = None,
 ) -> C | None:
-    found = reader.entry(JAVA_KEYS[java])
+    entry = reader.entry(JAVA_KEYS[java])
     if kind is not PythonPolicy and not reader.value("enabled"):
         return None  # the flow has heartbeats only, and no filter applies to them
-    if found is None:
+    if entry is None:
         theirs = reader.entry(java)
         if theirs and (refusal := refused_class(theirs.value, KEYS[java])):
             findings.problem(theirs, refusal)  # another flow has a Python class in its place, this one has none
         return None
-    where = findings.where(found)
+    where = findings.where(entry)
     try:
         made = kind(
-            found.value.strip(), _properties(layers, reader.flow, read_own_keys(found.value)), where, arguments or {}
+            entry.value.strip(), _properties(layers, reader.flow, read_own_keys(entry.value)), where, arguments or {}
         )
         made.validate()
     except (BadValue, ClassFailed) as exc:
-        findings.problem(found, str(exc).removeprefix(f"{where}: "))
+        findings.problem(entry, str(exc).removeprefix(f"{where}: "))
         return None
     return made
 
@@ -118,13 +118,13 @@ def _remark(policy: PythonPolicy, reader: Reader, alias: str, findings: Diagnost
 
     Without a producer id, only the name of a topic shows that it comes back.
     """
-    found = reader.entry(JAVA_KEYS["replication.policy.class"])
-    if found is None or keeps_names(policy, alias):
+    entry = reader.entry(JAVA_KEYS["replication.policy.class"])
+    if entry is None or keeps_names(policy, alias):
         return
     remote = policy.format_remote_topic(alias, "t")
     if policy.topic_source(remote) != alias:
         findings.note(
-            found,
+            entry,
             f"calls t of {alias} {remote}, and does not know that {remote} came from {alias} "
             "(topic_source). A topic that comes back through other flows is not recognised",
         )

@@ -43,14 +43,14 @@ def legacy_defaults(layers: Layers, flow: Flow) -> Mapping[str, str]:
     """
     if not _is_legacy(layers, flow):
         return {}
-    found = dict(LEGACY_DEFAULTS)
+    defaults = dict(LEGACY_DEFAULTS)
     checkpoints = precedence.connector(layers, flow, "emit.checkpoints.enabled")
     if checkpoints is not None and checkpoints.value:
-        found["emit.offset-syncs.enabled"] = "true"
+        defaults["emit.offset-syncs.enabled"] = "true"
     abort = precedence.connector(layers, flow, LEGACY_ABORT)
     if abort is not None and not abort.value:
-        found["lockstep.on.refused"] = "quarantine"
-    return found
+        defaults["lockstep.on.refused"] = "quarantine"
+    return defaults
 
 
 def legacy_settings(reader: Reader) -> LegacySettings | None:
@@ -92,10 +92,10 @@ def _check_by_key(reader: Reader, findings: Diagnostics) -> None:
     An offset of the source has no certain place on the target then.
     """
     for key in ("emit.checkpoints.enabled", "emit.offset-syncs.enabled"):
-        found = reader.entry(key)
-        if found is not None and reader.value(key):
+        entry = reader.entry(key)
+        if entry is not None and reader.value(key):
             findings.problem(
-                found,
+                entry,
                 f"is true, but with {LEGACY_PARTITIONING}=key an offset of {reader.flow.source} has no single "
                 f"offset on {reader.flow.target}: remove this line, or set {LEGACY_PARTITIONING}=preserve",
             )
@@ -112,10 +112,10 @@ def check_legacy_groups(flows: Sequence[FlowSettings], findings: Diagnostics, la
         if legacy is None or not settings.enabled:
             continue
         first = seen.setdefault((settings.flow.source, legacy.group), settings.flow)
-        found = precedence.connector(layers, settings.flow, LEGACY_GROUP)
-        if first != settings.flow and found is not None:
+        cell = precedence.connector(layers, settings.flow, LEGACY_GROUP)
+        if first != settings.flow and cell is not None:
             findings.problem(
-                found.entry,
+                cell.entry,
                 f"is {legacy.group!r} for {first} and for {settings.flow}: a group "
                 f"on {settings.flow.source} has the positions of one flow only; give each a group of its own",
             )

@@ -48,11 +48,11 @@ def note_merges(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnos
     """Note each pair of flows that may write to one topic. Only the clusters know which topics there are."""
     for first, second in combinations(flows, 2):
         if _may_merge(first, second):
-            found = Reader(layers, second.flow).entry(POLICY)
+            entry = Reader(layers, second.flow).entry(POLICY)
             moved = first.checkpoint.sync_group_offsets and may_share(first.groups, second.groups)
             groups = ". A group that both move goes to the earlier place of both" if moved else ""
             findings.note(
-                found or POLICY,
+                entry or POLICY,
                 f"keeps names, and {first.flow} and {second.flow} may select the same topics: both write to one log of "
                 f"each on {second.flow.target}{groups}. lockstep plan names them (LS023)",
             )

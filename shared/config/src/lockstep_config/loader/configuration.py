@@ -125,13 +125,6 @@ def _read_form(data: bytes, path: Path, document: str) -> PropertiesText:
     return read_resource(data, path, document) if text is None else read_connector(text, path)
 
 
-def build_layers(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
-    """Resolve and parse the lines, and sort them by where they belong; `build_configuration` reports mistakes."""
-    findings = Diagnostics(path)
-    entries = _resolved(text.entries, environment, findings)
-    return precedence.layered(read_cells(entries, _aliases(entries, findings)[0]))
-
-
 def build_configuration(
     text: PropertiesText, path: Path, environment: Mapping[str, str], *, alone: bool = False
 ) -> Configuration:
@@ -147,6 +140,13 @@ def build_configuration(
     Raises:
         ConfigurationError: As `load`.
     """
+    return build_with_layers(text, path, environment, alone=alone)[0]
+
+
+def build_with_layers(
+    text: PropertiesText, path: Path, environment: Mapping[str, str], *, alone: bool = False
+) -> tuple[Configuration, Layers]:
+    """Build a configuration as `build_configuration`, and return its lines too, by where they belong."""
     text, outside = without_external_files(text, path) if alone else (text, frozenset[str]())
     findings = Diagnostics(path, [*text.problems, *_still_lacking(text)], list(text.unused), list(text.notes))
     if findings.problems and not text.entries:
@@ -187,7 +187,7 @@ def build_configuration(
         raise ConfigurationError(dict.fromkeys(problems), *remarks, findings.refused_keys)
     log = log_settings(sound, environment, findings)
     _remark(sound, flows, findings)
-    return Configuration(
+    configuration = Configuration(
         path=path,
         clusters={alias: read_cluster(sound, alias) for alias in aliases},
         flows=flows,
@@ -196,6 +196,7 @@ def build_configuration(
         log=log,
         sources=config_sources(path, entries),
     )
+    return configuration, layers
 
 
 def _still_lacking(text: PropertiesText) -> list[Problem]:

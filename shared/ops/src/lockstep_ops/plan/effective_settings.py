@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockstep_config import Configuration
-from lockstep_config.loader.configuration import build_configuration, build_layers, read
+from lockstep_config.loader.configuration import build_with_layers, read
 from lockstep_config.report.effective import FlowView, view
 
 
@@ -24,28 +24,34 @@ def read_effective(file: Path, environment: Mapping[str, str]) -> EffectiveSetti
         ConfigurationError: The file has mistakes. The error has all of them.
     """
     text = read(file, environment, "")
-    loaded = build_configuration(text, file, environment)
-    found = view(text, build_layers(text, file, environment), file, loaded.flows)
-    whole = {one.key: one.value for one in found.file}
+    loaded, layers = build_with_layers(text, file, environment)
+    effective = view(text, layers, file, loaded.flows)
+    whole = {setting.key: setting.value for setting in effective.file}
     clusters = {
-        alias: {f"{alias}: {one.key}": one.value for one in settings} for alias, settings in found.clusters.items()
+        alias: {f"{alias}: {setting.key}": setting.value for setting in settings}
+        for alias, settings in effective.clusters.items()
     }
     return EffectiveSettings(
         loaded,
         {
-            str(one.flow): {**whole, **clusters[one.flow.source], **clusters[one.flow.target], **_flow(one, clusters)}
-            for one in found.flows
+            str(shown.flow): {
+                **whole,
+                **clusters[shown.flow.source],
+                **clusters[shown.flow.target],
+                **_flow(shown, clusters),
+            }
+            for shown in effective.flows
         },
     )
 
 
-def _flow(found: FlowView, clusters: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def _flow(shown: FlowView, clusters: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Return the flow's settings, and those of its clients that differ from their cluster's."""
-    settings = {one.key: one.value for one in found.settings}
-    for client, own in found.clients.items():
-        alias = found.flow.source if client.startswith("source") else found.flow.target
+    settings = {setting.key: setting.value for setting in shown.settings}
+    for client, own in shown.clients.items():
+        alias = shown.flow.source if client.startswith("source") else shown.flow.target
         connection = clusters[alias]
-        for one in own:
-            if connection.get(f"{alias}: {one.key}") != one.value:
-                settings[f"{client}: {one.key}"] = one.value
+        for setting in own:
+            if connection.get(f"{alias}: {setting.key}") != setting.value:
+                settings[f"{client}: {setting.key}"] = setting.value
     return settings

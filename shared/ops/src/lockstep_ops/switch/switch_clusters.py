@@ -12,11 +12,11 @@ from lockstep_ops.clusters import source_client, target_client
 from lockstep_ops.command_client import ask_all
 from lockstep_ops.command_request import CommandReply, CommandRequest, command_request, exit_code
 from lockstep_ops.exit_codes import Exit
-from lockstep_ops.formatting import count_text
+from lockstep_ops.formatting import count_text, shorten
 from lockstep_ops.services import DATA_PLANE
 from lockstep_ops.switch.group_positions import GroupAtSource
 from lockstep_ops.switch.switch_positions import NAMED
-from lockstep_ops.takeover.migration import FlowState, shorten
+from lockstep_ops.takeover.migration import FlowState
 from lockstep_state.commands.command_vocabulary import FLOW, SYNC_GROUPS, Scope
 from lockstep_state.names import COMMANDS_PARTITIONS
 from lockstep_state.offsets import TopicPartition

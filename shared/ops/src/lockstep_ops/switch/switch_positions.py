@@ -4,8 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lockstep_ops.formatting import count_text, utc_moment
-from lockstep_ops.takeover.migration import shorten
+from lockstep_ops.formatting import count_text, shorten, utc_moment
 from lockstep_rules.offsets.lag import NOT_COUNTABLE, is_of_another_log, missing_since_ms
 from lockstep_rules.offsets.offset_runs import RunMap
 from lockstep_state.offsets import SEQUENCES, TopicPartition

@@ -4,15 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
+from lockstep_ops.formatting import shorten
 from lockstep_ops.takeover.offset_location import OffsetLocation
 from lockstep_ops.takeover.passed_over import UnreadRecords
 from lockstep_state.names import Flow
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason import Reason
 from lockstep_state.rows.state_rows import Handover, PartitionProgress, Row, progress_by_partition
-
-NAMED = 5
-"""The number of partitions that a sentence names. For more it only says how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +73,3 @@ class MigrationPlan:
 def named(partitions: Iterable[TopicPartition]) -> str:
     """Return partitions as a text: `orders-0, orders-1 and 7 more`."""
     return shorten([f"{topic}-{number}" for topic, number in partitions])
-
-
-def shorten(names: Sequence[str], most: int = NAMED) -> str:
-    """Return the first names, and how many more there are."""
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown

@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from lockstep_ops.formatting import shorten
 from lockstep_ops.status.shown_reason import reason_as_json
-from lockstep_ops.takeover.migration import MigrationPlan, MigrationState, named, shorten
+from lockstep_ops.takeover.migration import MigrationPlan, MigrationState, named
 from lockstep_ops.takeover.offset_location import OffsetLocation, still_runs
 from lockstep_ops.takeover.passed_over import as_counts
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView

@@ -82,7 +82,7 @@ class TopicForecast:
     topic: str
     remote: str
     begins: str
-    """As `begins` of its partitions; `mixed` if they differ."""
+    """The value of `begins` that all its partitions have; `mixed` if they differ."""
     records: int | None
     bytes: int | None
     seconds: float | None
