@@ -13,7 +13,9 @@ from lockstep_config.strimzi.connection_fields import AUTHENTICATION
 from lockstep_config.strimzi.lines import Lines, Part
 from lockstep_config.text.config_providers import STRIMZI_SECRETS
 
-_MECHANISMS = MappingProxyType({one.strimzi_type: one for one in MECHANISMS.values() if one.strimzi_type})
+_MECHANISMS = MappingProxyType(
+    {kind: mechanism for mechanism in MECHANISMS.values() if (kind := mechanism.strimzi_type)}
+)
 _PASSWORD = frozenset({"type", "username", "passwordSecret"})
 _OF_TYPE: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -35,14 +37,12 @@ def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> N
     lines.add_line(f"{alias}.bootstrap.servers", cluster.text("bootstrapServers"), cluster.place("bootstrapServers"))
     tls, authentication = cluster.part("tls"), cluster.part("authentication")
     kind = authentication.text("type") if authentication else ""
-    sasl = kind in _MECHANISMS or (
-        kind == "custom" and authentication is not None and bool(authentication.flag("sasl"))
-    )
+    sasl = kind in _MECHANISMS or (kind == "custom" and bool(authentication and authentication.flag("sasl")))
     if tls is not None or sasl:
         protocol = ("SASL_" if sasl else "") + ("SSL" if tls is not None else "PLAINTEXT")
-        why = authentication if sasl and authentication is not None else tls
-        assert why is not None
-        lines.add_line(f"{alias}.security.protocol", protocol, why)
+        deciding = authentication if sasl and authentication is not None else tls
+        assert deciding is not None
+        lines.add_line(f"{alias}.security.protocol", protocol, deciding)
     if tls is not None and (trusted := _certificates(tls, "trustedCertificates", namespace, lines)):
         lines.add_line(f"{alias}.ssl.truststore.type", "PEM", tls.place("trustedCertificates"))
         lines.add_line(f"{alias}.ssl.truststore.certificates", trusted, tls.place("trustedCertificates"))
@@ -56,24 +56,20 @@ def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> N
     elif kind == "custom":
         _add_custom(authentication, alias, lines)
     else:
-        options = (
-            _oauth_options(authentication, namespace, lines)
-            if kind == "oauth"
-            else _password_options(authentication, kind, namespace, lines)
-        )
-        mechanism = _MECHANISMS[kind]
-        lines.add_line(f"{alias}.sasl.mechanism", mechanism.name, authentication.place("type"))
-        if kind == "oauth":
-            handler = f"{alias}.{HANDLER}"
-            lines.add_line(handler, STRIMZIS_HANDLER, authentication.place("type"))
-        if options:
-            jaas = (
-                " ".join(
-                    [mechanism.login_module, "required", *(f'{name}="{value}"' for name, value in options.items())]
-                )
-                + ";"
-            )
-            lines.add_line(f"{alias}.sasl.jaas.config", jaas, authentication)
+        _add_login(authentication, kind, alias, namespace, lines)
+
+
+def _add_login(section: Part, kind: str, alias: str, namespace: str, lines: Lines) -> None:
+    mechanism = _MECHANISMS[kind]
+    lines.add_line(f"{alias}.sasl.mechanism", mechanism.name, section.place("type"))
+    if kind == "oauth":
+        lines.add_line(f"{alias}.{HANDLER}", STRIMZIS_HANDLER, section.place("type"))
+        options = _oauth_options(section, namespace, lines)
+    else:
+        options = _password_options(section, kind, namespace, lines)
+    if options:
+        words = [mechanism.login_module, "required", *(f'{name}="{value}"' for name, value in options.items())]
+        lines.add_line(f"{alias}.sasl.jaas.config", f"{' '.join(words)};", section)
 
 
 def _reference(secret: Part, name_of_key: str, namespace: str) -> str:
@@ -85,15 +81,15 @@ def _reference(secret: Part, name_of_key: str, namespace: str) -> str:
 
 def _certificates(section: Part, field: str, namespace: str, lines: Lines) -> str:
     """Return references to all certificates of a list, one after the other."""
-    found = []
+    references = []
     for secret in section.parts(field):
         keys = [key for key in ("certificate", "pattern") if secret.text(key)]
         if len(keys) != 1:
-            what = "has both certificate and pattern: keep one" if keys else "needs certificate or pattern"
-            lines.problem(secret, what)
+            fault = "has both certificate and pattern: keep one" if keys else "needs certificate or pattern"
+            lines.problem(secret, fault)
         elif reference := _reference(secret, keys[0], namespace):
-            found.append(reference)
-    return "\n".join(found)
+            references.append(reference)
+    return "\n".join(references)
 
 
 def _add_client_certificate(section: Part, tls: Part | None, alias: str, namespace: str, lines: Lines) -> None:
@@ -123,12 +119,8 @@ def _password_options(section: Part, kind: str, namespace: str, lines: Lines) ->
             section.place("passwordSecret"), f"is missing: type {kind} needs it, with secretName and password"
         )
         return {}
-    password = _reference(secret, "password", namespace)
-    return (
-        {"username": _quotable(section.text("username")), "password": password}
-        if section.text("username") and password
-        else {}
-    )
+    user, password = section.text("username"), _reference(secret, "password", namespace)
+    return {"username": _quotable(user), "password": password} if user and password else {}
 
 
 def _oauth_options(section: Part, namespace: str, lines: Lines) -> dict[str, str]:
@@ -144,7 +136,8 @@ def _oauth_options(section: Part, namespace: str, lines: Lines) -> dict[str, str
         options["oauth.access.token.is.jwt"] = "false"
     if section.flag("includeAcceptHeader") is False:
         options["oauth.include.accept.header"] = "false"
-    options |= {f"oauth.sasl.extension.{one.key}": _quotable(one.value) for one in section.settings("saslExtensions")}
+    extensions = section.settings("saslExtensions")
+    options |= {f"oauth.sasl.extension.{setting.key}": _quotable(setting.value) for setting in extensions}
     secrets = [(name, "key", field.option) for name, field in AUTHENTICATION.items() if field.option and field.fields]
     for name, name_of_key, option in (*secrets, ("passwordSecret", "password", "oauth.password.grant.password")):
         secret = section.part(name)
@@ -170,12 +163,12 @@ def _check_oauth(section: Part, lines: Lines) -> None:
 
 
 def _add_custom(section: Part, alias: str, lines: Lines) -> None:
-    for one in section.settings():
-        if not one.key.startswith(_CUSTOM_PREFIXES):
+    for setting in section.settings():
+        if not setting.key.startswith(_CUSTOM_PREFIXES):
             allowed = " and ".join(f"{prefix}*" for prefix in _CUSTOM_PREFIXES)
-            lines.note(one, f"is ignored, as Strimzi does: a custom authentication takes {allowed}")
+            lines.note(setting, f"is ignored, as Strimzi does: a custom authentication takes {allowed}")
         else:
-            lines.add_line(f"{alias}.{one.key}", one.value, one)
+            lines.add_line(f"{alias}.{setting.key}", setting.value, setting)
 
 
 def _quotable(value: str) -> str:

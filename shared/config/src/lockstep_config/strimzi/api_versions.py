@@ -19,7 +19,7 @@ VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 API_VERSIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         kind: MappingProxyType(
-            {f"{group}/{one}": one for group in (STRIMZI, *IBMS) for one in versions}
+            {f"{group}/{version}": version for group in (STRIMZI, *IBMS) for version in versions}
             | {f"{IBMS[0]}/{BETA1}": BETA1 if BETA1 in versions else ALPHA}
         )
         for kind, versions in VERSIONS.items()

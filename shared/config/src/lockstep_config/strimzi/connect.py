@@ -26,7 +26,7 @@ from lockstep_state.commands.command_vocabulary import Connector
 from lockstep_state.names import Flow
 
 MIRROR = "org.apache.kafka.connect.mirror."
-CLASSES: Mapping[ConnectorName, str] = {connector_name(one): one.value for one in Connector}
+CLASSES: Mapping[ConnectorName, str] = {connector_name(connector): connector.value for connector in Connector}
 OFFSETS = "offset.storage.topic"
 _OF_CONNECTOR = frozenset({"name", "connector.class", "clusters", "tasks.max", *ALIAS_KEYS})
 _OF_WORKER = (
@@ -89,9 +89,9 @@ def recognise_connector(root: Part) -> ConnectorResource | None:
 
 def connectors_by_name(root: Part) -> Iterator[Part]:
     """Yield the connectors of `GET /connectors?expand=info`, a map by their names; nothing for any other map."""
-    found = [info for name in root.node.items if (part := root.part(name)) and (info := part.part("info"))]
-    if len(found) == len(root.node.items):
-        yield from found
+    infos = [info for name in root.node.items if (part := root.part(name)) and (info := part.part("info"))]
+    if len(infos) == len(root.node.items):
+        yield from infos
 
 
 def nearest_class(java: str) -> str:
@@ -108,31 +108,31 @@ def is_worker(root: Part) -> bool:
 
 def _made(part: Part, java: str, name: str, worker: str = "", *, is_strimzi: bool = False) -> ConnectorResource | None:
     simple = java.strip().removeprefix(MIRROR).removesuffix("Connector") + "Connector"
-    kind = next((kind for kind, known in CLASSES.items() if known == simple), None)
+    kind = next((kind for kind, name_in_package in CLASSES.items() if name_in_package == simple), None)
     if kind is None:
         return None
-    settings = {one.key: one for one in part.settings()}
+    settings = {setting.key: setting for setting in part.settings()}
     return ConnectorResource(kind, part, name.strip(), worker, is_strimzi, settings)
 
 
 def add_connect(connectors: Sequence[ConnectorResource], workers: Sequence[Part], lines: Lines) -> None:
     """Add all lines of connectors, and of the workers that they belong to."""
     flows: dict[Flow, dict[ConnectorName, ConnectorResource]] = {}
-    for one in connectors:
-        flow = _flow(one, lines)
+    for connector in connectors:
+        flow = _flow(connector, lines)
         if flow is None:
             continue
         present = flows.setdefault(flow, {})
-        first = present.setdefault(one.kind, one)
+        earlier = present.setdefault(connector.kind, connector)
         alike = next(iter(present.values()))
-        if alike.aliases != one.aliases:
+        if alike.aliases != connector.aliases:
             message = (
                 f"is another one than of {alike.shown}, and neither can name a cluster: give each flow its own file"
             )
-            lines.problem(one.place(ALIAS_KEYS[0]), message)
-        elif first is not one:
-            message = f"is a second {CLASSES[one.kind]} of {flow}, after {first.shown}: a flow has one of each"
-            lines.problem(one.place("connector.class"), message)
+            lines.problem(connector.place(ALIAS_KEYS[0]), message)
+        elif earlier is not connector:
+            message = f"is a second {CLASSES[connector.kind]} of {flow}, after {earlier.shown}: a flow has one of each"
+            lines.problem(connector.place("connector.class"), message)
     aliases = dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target))
     if not flows:
         return
@@ -147,22 +147,22 @@ def add_connect(connectors: Sequence[ConnectorResource], workers: Sequence[Part]
     lines.add_line("emit.heartbeats.enabled", "false", connectors[0].part)
 
 
-def _flow(one: ConnectorResource, lines: Lines) -> Flow | None:
+def _flow(connector: ConnectorResource, lines: Lines) -> Flow | None:
     """Return the flow of a connector, named by its aliases.
 
     If an alias cannot name a cluster of a file, the side names it, and the alias is the flow's.
     """
     named: dict[str, str] = {}
-    for side, key, alias in zip(SIDES, ALIAS_KEYS, one.aliases, strict=True):
+    for side, key, alias in zip(SIDES, ALIAS_KEYS, connector.aliases, strict=True):
         if not LEGAL_IN_TOPIC.fullmatch(alias):
             message = f"is {alias!r}: an alias may hold letters, digits, '.', '_' and '-' only"
-            lines.problem(one.place(key), message)
+            lines.problem(connector.place(key), message)
             return None
         named[side] = alias if ALIAS.fullmatch(alias) and alias not in named.values() else side
     flow = Flow(named["source"], named["target"])
     if flow.source == flow.target:
         message = f"is {flow.target!r}, as source.cluster.alias is: give them different names"
-        lines.problem(one.place(ALIAS_KEYS[1]), message)
+        lines.problem(connector.place(ALIAS_KEYS[1]), message)
         return None
     return flow
 
@@ -182,54 +182,54 @@ def _add_flow(
     for kind in CLASSES:
         if kind not in present:
             continue
-        one = present[kind]
+        connector = present[kind]
         own = f"{flow}.{connector_prefix(kind)}"
-        if "tasks.max" in one.settings and kind != "heartbeat" and not one.is_strimzi:
-            lines.add_line(f"{own}tasks.max", one.text("tasks.max"), one.place("tasks.max"))
-        if "clusters" in one.settings:
-            lines.without_effect(one.place("clusters"), "source.cluster.alias and target.cluster.alias name them")
-        state = one.part.text("initial_state").lower()
+        if "tasks.max" in connector.settings and kind != "heartbeat" and not connector.is_strimzi:
+            lines.add_line(f"{own}tasks.max", connector.text("tasks.max"), connector.place("tasks.max"))
+        if "clusters" in connector.settings:
+            lines.without_effect(connector.place("clusters"), "source.cluster.alias and target.cluster.alias name them")
+        state = connector.part.text("initial_state").lower()
         if state in KEYS[STATE].choices and state != "running":
-            lines.add_line(f"{own}{STATE}", state, one.part.place("initial_state"))
-        parts[kind] = _without(one)
-    first = next(iter(parts.values()))
-    add_flow(Connectors(parts, CLASSES, CLASSES, first.line), flow, lines)
+            lines.add_line(f"{own}{STATE}", state, connector.part.place("initial_state"))
+        parts[kind] = _without(connector)
+    line = next(iter(parts.values())).line
+    add_flow(Connectors(parts, CLASSES, CLASSES, line), flow, lines)
 
 
-def _without(one: ConnectorResource) -> Part:
+def _without(connector: ConnectorResource) -> Part:
     """Return the connector without the settings that say its place and not its work."""
-    config = one.part.node.items.get("config")
+    config = connector.part.node.items.get("config")
     if not isinstance(config, MapNode):
-        return one.part
-    gone = _OF_CONNECTOR - {"tasks.max"} if one.is_strimzi else _OF_CONNECTOR
-    left = {
+        return connector.part
+    gone = _OF_CONNECTOR - {"tasks.max"} if connector.is_strimzi else _OF_CONNECTOR
+    kept = {
         key: value
         for key, value in config.items.items()
         if key not in gone
         and not key.startswith(("source.cluster.", "target.cluster."))
         and key not in ("source.bootstrap.servers", "target.bootstrap.servers")
     }
-    items = {**one.part.node.items, "config": replace(config, items=left)}
-    return replace(one.part, node=replace(one.part.node, items=items))
+    items = {**connector.part.node.items, "config": replace(config, items=kept)}
+    return replace(connector.part, node=replace(connector.part.node, items=items))
 
 
-def _add_clusters(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
+def _add_clusters(connector: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """Add the connections of a connector's clusters.
 
     The first connector that states one states it for all. If another connector's connection differs, the difference
     goes to its own clients.
     """
     for side, alias in zip(SIDES, (flow.source, flow.target), strict=True):
-        _add_misnamed_address(one, side, alias, lines)
+        _add_misnamed_address(connector, side, alias, lines)
         of_clients: dict[ClientKind, list[ConfigSetting]] = {}
-        for key, setting in one.settings.items():
+        for key, setting in connector.settings.items():
             name = key.removeprefix(f"{side}.cluster.")
             if name in (ALIAS_OF_CLUSTER, key):
                 continue
             if (client := client_kind(name)) is not None:
                 of_clients.setdefault(client[0], []).append(setting)
             elif name in CONNECTION:
-                _add_connection(one, side, flow, setting, lines)
+                _add_connection(connector, side, flow, setting, lines)
             elif any(name in names for names in CLIENT.values()):
                 instead = f"write {side}.consumer.{name}, {side}.producer.{name} or {side}.admin.{name}"
                 lines.without_effect(setting, f"MirrorMaker reads only the connection there: {instead}")
@@ -268,18 +268,18 @@ def _add_misnamed_address(connector: ConnectorResource, side: Side, alias: str, 
 
 def _report_clients(side: Side, kind: ClientKind, settings: Sequence[ConfigSetting], lines: Lines) -> None:
     """Say once what to write for the properties of one client behind `source.cluster.` or `target.cluster.`."""
-    first, *others = settings
+    first_setting, *more = settings
     prefix = f"{side}.cluster.{kind}."
-    name = first.key.removeprefix(prefix)
-    too = f", as {len(others)} more that begin with {prefix}" if others else ""
-    lines.without_effect(first, only_connection(side, kind, name), f"has no effect{too}")
+    name = first_setting.key.removeprefix(prefix)
+    too = f", as {len(more)} more that begin with {prefix}" if more else ""
+    lines.without_effect(first_setting, only_connection(side, kind, name), f"has no effect{too}")
 
 
-def _add_aliases(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
+def _add_aliases(connector: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """Add the aliases that are no names of clusters here."""
-    for key, alias, cluster in zip(ALIAS_KEYS, one.aliases, (flow.source, flow.target), strict=True):
+    for key, alias, cluster in zip(ALIAS_KEYS, connector.aliases, (flow.source, flow.target), strict=True):
         if alias != cluster:
-            lines.add_line(f"{flow}.{key}", alias, one.place(key))
+            lines.add_line(f"{flow}.{key}", alias, connector.place(key))
 
 
 def _add_worker(source: ConnectorResource, flow: Flow, workers: Sequence[Part], lines: Lines) -> None:
@@ -290,12 +290,11 @@ def _add_worker(source: ConnectorResource, flow: Flow, workers: Sequence[Part], 
     key = f"{flow.target}.{OFFSETS}"
     if own := source.text("offsets.storage.topic"):
         lines.add_line(key, own, source.place("offsets.storage.topic"))
-    worker = next((one for one in workers if one.text("metadata", "name") == source.worker), None)
-    spec = worker.part("spec") if worker else None
+    spec = next((part.part("spec") for part in workers if part.text("metadata", "name") == source.worker), None)
     if spec is not None:
-        for one in spec.settings():
-            if one.key in _OF_WORKER or one.key.startswith("producer."):
-                lines.add_line(f"{flow.target}.{one.key}", one.value, one)
+        for setting in spec.settings():
+            if setting.key in _OF_WORKER or setting.key.startswith("producer."):
+                lines.add_line(f"{flow.target}.{setting.key}", setting.value, setting)
         named = spec.text("offsetStorageTopic") or _WORKER_DEFAULT
         lines.add_line(key, named, Place(spec.in_config(OFFSETS), spec.line))
     if key not in lines.entries:

@@ -37,7 +37,7 @@ _CERTIFICATES: Fields = MappingProxyType(
     }
 )
 
-_TYPES = ("tls", *(one.strimzi_type for one in MECHANISMS.values() if one.strimzi_type), "custom")
+_TYPES = ("tls", *(mechanism.strimzi_type for mechanism in MECHANISMS.values() if mechanism.strimzi_type), "custom")
 AUTHENTICATION: Fields = MappingProxyType(
     {
         "type": text_field(

@@ -91,8 +91,8 @@ def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | 
         _add_patterns(patterns, flow, lines)
     said: dict[str, dict[ConnectorName, ConfigSetting]] = {}
     for name, part in present.items():
-        for one in _settings(name, part, connectors, flow, lines):
-            said.setdefault(one.key, {})[name] = one
+        for setting in _settings(name, part, connectors, flow, lines):
+            said.setdefault(setting.key, {})[name] = setting
     for key, each in said.items():
         _add_shared(key, each, present, flow, lines)
     _compare_with_source(said, present, flow, lines)
@@ -147,39 +147,39 @@ def _settings(
     The other keys are added or reported.
     """
     called = connectors.called
-    for one in part.settings():
-        key = one.key
+    for setting in part.settings():
+        key = setting.key
         if key in _SET_BY_STRIMZI:
             instead = ": write tasksMax" if key == "tasks.max" else ""
-            lines.note(one, f"is ignored, as Strimzi does: it sets it itself{instead}")
+            lines.note(setting, f"is ignored, as Strimzi does: it sets it itself{instead}")
         elif "->" in key:
-            _report_arrow(key.partition("->")[2].partition(".")[2], name, one, part, lines)
+            _report_arrow(key.partition("->")[2].partition(".")[2], name, setting, part, lines)
         elif _is_client(key):
-            _add_client(name, one, flow, lines)
+            _add_client(name, setting, flow, lines)
         elif name not in connectors_reading(key):
-            others = " and ".join(f"{called[other]}.config" for other in connectors_reading(key))
-            lines.without_effect(one, f"{called[name]} does not read it: write it into {others}")
+            others = " and ".join(f"{called[reader]}.config" for reader in connectors_reading(key))
+            lines.without_effect(setting, f"{called[name]} does not read it: write it into {others}")
         elif key == "enabled" and name == "heartbeat":
-            lines.without_effect(one, "heartbeats do not depend on it: write emit.heartbeats.enabled")
+            lines.without_effect(setting, "heartbeats do not depend on it: write emit.heartbeats.enabled")
         elif key == "enabled":
-            lines.add_line(f"{flow}.{connector_prefix(name)}enabled", one.value, one)
-        elif key in ALIAS_KEYS and not _counts(one, flow, connectors.aliases, lines):
+            lines.add_line(f"{flow}.{connector_prefix(name)}enabled", setting.value, setting)
+        elif key in ALIAS_KEYS and not _counts(setting, flow, connectors.aliases, lines):
             continue
         elif (counts := lines.entries.get(f"{flow}.{key}")) is not None:
-            lines.without_effect(one, f"{counts.shown} counts, as in Strimzi")
+            lines.without_effect(setting, f"{counts.shown} counts, as in Strimzi")
         else:
-            yield one
+            yield setting
 
 
 def _report_arrow(key: str, name: ConnectorName, said: ConfigSetting, part: Part, lines: Lines) -> None:
     """Report a line of an mm2.properties among a connector's own. Connect leaves it out, so it has no effect."""
-    why = "a line of an mm2.properties, which no connector reads"
+    fault = "a line of an mm2.properties, which no connector reads"
     reads = key in KEYS and key != "enabled" and name in connectors_reading(key)
-    states = any(key == one.key for one in part.settings())
+    states = any(key == setting.key for setting in part.settings())
     if reads and not states and string(said.value) != KEYS[key].default:
-        lines.problem(said, f"is {why}: write {key}, or remove it")
+        lines.problem(said, f"is {fault}: write {key}, or remove it")
     else:
-        lines.without_effect(said, f"it is {why}")
+        lines.without_effect(said, f"it is {fault}")
 
 
 def _counts(said: ConfigSetting, flow: Flow, aliases: AliasesOf, lines: Lines) -> bool:
@@ -225,8 +225,8 @@ def _add_shared(
 ) -> None:
     values = {string(setting.value) for setting in said.values()}
     if key in OWN_KEYS and (len(values) > 1 or len(said) < len(present)):
-        for name, one in said.items():
-            lines.add_line(f"{flow}.{connector_prefix(name)}{key}", one.value, one)
+        for name, setting in said.items():
+            lines.add_line(f"{flow}.{connector_prefix(name)}{key}", setting.value, setting)
         return
     # A Python class may read a key that no table has, whichever connector has the key.
     is_of_all = key not in NAMING_KEYS and connectors_reading(key) == CONNECTORS
@@ -264,40 +264,33 @@ def _compare(
     flow: Flow,
     lines: Lines,
 ) -> None:
-    leading, other = pair
+    leading, name = pair
     default = default_value(key, flow)
-    ours, theirs = (string(said[name].value) if name in said else default for name in pair)
+    leading_value, value = (string(said[each].value) if each in said else default for each in pair)
     # Heartbeats do not depend on these keys, and a topic that is not mirrored has no checkpoints.
-    is_independent = other == "heartbeat" and key not in ALIAS_KEYS
-    if ours == theirs or is_independent or (other not in said and key not in NAMING_KEYS):
+    is_independent = name == "heartbeat" and key not in ALIAS_KEYS
+    if leading_value == value or is_independent or (name not in said and key not in NAMING_KEYS):
         return
     if leading not in said and key not in KEYS:
         return
     stated = said.get(leading)
     counts = f"{stated.path} in line {stated.line}" if stated else f"{present[leading].in_config(key)}, which is unset,"
-    position = said.get(other) or Place(present[other].in_config(key), present[other].line)
-    is_theirs = f"is {theirs!r}" if other in said else f"is not set, so it would be {theirs!r}"
+    position = said.get(name) or Place(present[name].in_config(key), present[name].line)
+    stated_value = f"is {value!r}" if name in said else f"is not set, so it would be {value!r}"
+    consequence = _in_mirror_maker(key, name, value, flow, lines)
     message = (
-        f"{is_theirs}, but {counts} is {ours!r}, and counts for both here. "
-        f"{_in_mirror_maker(key, other, theirs, said, flow, lines)} To have one value in both, write {key}: {ours!r} "
-        "here"
+        f"{stated_value}, but {counts} is {leading_value!r}, and counts for both here. {consequence} To have one value "
+        f"in both, write {key}: {leading_value!r} here"
     )
-    if other == "checkpoint":
+    if name == "checkpoint":
         message += ". To have no checkpoints, leave the checkpoint connector out"
     lines.note(position, message)
 
 
-def _in_mirror_maker(
-    key: str,
-    other: ConnectorName,
-    theirs: str,
-    said: Mapping[ConnectorName, ConfigSetting],
-    flow: Flow,
-    lines: Lines,
-) -> str:
+def _in_mirror_maker(key: str, connector: ConnectorName, value: str, flow: Flow, lines: Lines) -> str:
     """Return the sentence about what MirrorMaker does with two connectors that differ in `key` alone."""
-    if other == "heartbeat":
-        return f"In MirrorMaker heartbeats then say {theirs!r}."
+    if connector == "heartbeat":
+        return f"In MirrorMaker heartbeats then say {value!r}."
     if key == "topic.filter.class" or key.startswith("topics"):
         return (
             "In MirrorMaker checkpoints are then of those mirrored topics alone that the checkpoint connector selects."
@@ -306,5 +299,5 @@ def _in_mirror_maker(
         return "In MirrorMaker each connector has its own."
     version = lines.entries[VERSION].value if VERSION in lines.entries else DEFAULT_VERSION
     own = {name: entry.value for name in NAMING_KEYS if (entry := lines.entries.get(f"{flow}.{name}")) is not None}
-    source = connector_names(own, flow, version)
-    return explain_difference(source, connector_names({**own, key: theirs}, flow, version), flow.target, version)
+    source, checkpoint = (connector_names(settings, flow, version) for settings in (own, {**own, key: value}))
+    return explain_difference(source, checkpoint, flow.target, version)

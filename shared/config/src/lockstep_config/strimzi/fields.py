@@ -69,41 +69,41 @@ def check_fields(part: Part, fields: Fields, version: str, lines: Lines) -> list
     """
     chart = []
     for name, value in part.node.items.items():
-        place, known = part.place(name), fields.get(name)
-        if known is None:
+        place, schema = part.place(name), fields.get(name)
+        if schema is None:
             lines.problem(place, _unknown(name, fields, version, part.path))
-        elif known.versions and version not in known.versions:
-            lines.problem(place, _version_remark(known, version))
+        elif schema.versions and version not in schema.versions:
+            lines.problem(place, _version_remark(schema, version))
         else:
-            chart += _check_field(value, known, place, version, lines)
-    for name, known in fields.items():
+            chart += _check_field(value, schema, place, version, lines)
+    for name, schema in fields.items():
         missing = not part.has(name) or _is_empty(part.node.items[name])
-        if known.required and missing and (not known.versions or version in known.versions):
-            lines.problem(Place(part.at(name), part.node.line), f"is missing: {known.becomes}")
+        if schema.required and missing and (not schema.versions or version in schema.versions):
+            lines.problem(Place(part.at(name), part.node.line), f"is missing: {schema.becomes}")
     return chart
 
 
-def _check_field(node: Node, known: Field, place: Place, version: str, lines: Lines) -> list[Place]:
+def _check_field(node: Node, schema: Field, place: Place, version: str, lines: Lines) -> list[Place]:
     if _is_empty(node):
         return []
     chart = []
-    if known.use is Use.CHART and not known.why:
+    if schema.use is Use.CHART and not schema.why:
         chart.append(place)
-    elif known.use is not Use.USED:
-        lines.without_effect(place, known.why, "is the Helm chart's" if known.use is Use.CHART else "has no effect")
-    if wrong := _wrong_form(node, known):
+    elif schema.use is not Use.USED:
+        lines.without_effect(place, schema.why, "is the Helm chart's" if schema.use is Use.CHART else "has no effect")
+    if wrong := _wrong_form(node, schema):
         lines.problem(place, wrong)
-    elif isinstance(node, MapNode) and known.form is Form.CONFIG:
+    elif isinstance(node, MapNode) and schema.form is Form.CONFIG:
         check_config(Part(node, *place), lines)
-    elif isinstance(node, MapNode) and known.fields:
-        chart += check_fields(Part(node, *place), known.fields, version, lines)
-    elif isinstance(node, ListNode) and known.fields:
+    elif isinstance(node, MapNode) and schema.fields:
+        chart += check_fields(Part(node, *place), schema.fields, version, lines)
+    elif isinstance(node, ListNode) and schema.fields:
         for index, item in enumerate(node.items):
-            at = Place(f"{place.path}[{index}]", item.line)
+            item_place = Place(f"{place.path}[{index}]", item.line)
             if isinstance(item, MapNode):
-                chart += check_fields(Part(item, *at), known.fields, version, lines)
+                chart += check_fields(Part(item, *item_place), schema.fields, version, lines)
             else:
-                lines.problem(at, f"is {_named(item)}, but takes a mapping")
+                lines.problem(item_place, f"is {_named(item)}, but takes a mapping")
     return chart
 
 
@@ -114,8 +114,8 @@ def check_config(config: Part, lines: Lines) -> None:
             lines.problem(config.place(key), "is a list: write its elements between commas, as one text")
         elif isinstance(value, MapNode):
             names = ", ".join(f"{key}.{name}" for name in list(value.items)[:3])
-            what = _placeholder(value) or f"is a mapping: write its keys whole ({names or key})"
-            lines.problem(config.place(key), what)
+            fault = _placeholder(value) or f"is a mapping: write its keys whole ({names or key})"
+            lines.problem(config.place(key), fault)
         elif value.value is None:
             lines.problem(config.place(key), 'has no value: write one ("" for the empty text)')
 
@@ -133,10 +133,10 @@ def _placeholder(node: Node) -> str:
     return f"is {{{name}}}, a placeholder that was not filled in: write the value, in quotes if it begins with a brace"
 
 
-def _wrong_form(node: Node, known: Field) -> str:
-    if known.form in (Form.TEXT, Form.NAME, Form.NUMBER, Form.FLAG) and (placeholder_text := _placeholder(node)):
+def _wrong_form(node: Node, schema: Field) -> str:
+    if schema.form in (Form.TEXT, Form.NAME, Form.NUMBER, Form.FLAG) and (placeholder_text := _placeholder(node)):
         return placeholder_text
-    match known.form:
+    match schema.form:
         case Form.ANY:
             return ""
         case Form.MAP | Form.CONFIG:
@@ -154,11 +154,11 @@ def _wrong_form(node: Node, known: Field) -> str:
         case Form.NAME:  # Kubernetes takes no resource with a number there
             right = isinstance(node, Leaf) and isinstance(node.value, str)
     if not right:
-        return f"is {_named(node)}, but takes {known.form.value}"
-    if isinstance(node, Leaf) and known.choices and node.text not in known.choices:
-        return f"is {node.text!r}: it takes {', '.join(known.choices)}{_nearest(node.text, known.choices)}"
-    if known.minimum is not None and isinstance(node, Leaf) and isinstance(node.value, int):
-        return f"is {node.value}: the least it may be is {known.minimum}" if node.value < known.minimum else ""
+        return f"is {_named(node)}, but takes {schema.form.value}"
+    if isinstance(node, Leaf) and schema.choices and node.text not in schema.choices:
+        return f"is {node.text!r}: it takes {', '.join(schema.choices)}{_nearest(node.text, schema.choices)}"
+    if schema.minimum is not None and isinstance(node, Leaf) and isinstance(node.value, int):
+        return f"is {node.value}: the least it may be is {schema.minimum}" if node.value < schema.minimum else ""
     return ""
 
 
@@ -178,11 +178,11 @@ def _named(node: Node) -> str:
 
 
 def _unknown(name: str, fields: Fields, version: str, path: str) -> str:
-    candidates = [known for known, one in fields.items() if not one.versions or version in one.versions]
+    candidates = [field for field, schema in fields.items() if not schema.versions or version in schema.versions]
     nearest = difflib.get_close_matches(name, candidates, 1, LIKENESS)
     if not nearest:
         # Capitals and dashes are usual mistakes, and lower difflib's ratio too much.
-        nearest = [known for known in candidates if _plain(known) == _plain(name)]
+        nearest = [field for field in candidates if _plain(field) == _plain(name)]
     instead = f"did you mean {join_path(path, nearest[0])}?" if nearest else f"known here are {', '.join(candidates)}"
     return f"is no field that Strimzi has there; {instead}"
 
@@ -191,9 +191,9 @@ def _plain(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
 
 
-def _version_remark(known: Field, version: str) -> str:
-    instead = f": {known.why}" if known.why else ""
-    return f"is a field of {' and '.join(sorted(known.versions))}, not of {version}{instead}"
+def _version_remark(schema: Field, version: str) -> str:
+    instead = f": {schema.why}" if schema.why else ""
+    return f"is a field of {' and '.join(sorted(schema.versions))}, not of {version}{instead}"
 
 
 def _nearest(text: str, choices: tuple[str, ...]) -> str:

@@ -73,33 +73,33 @@ class Part:
         return name in self.node.items
 
     def leaf(self, name: str) -> Leaf | None:
-        found = self.node.items.get(name)
-        return found if isinstance(found, Leaf) and found.value is not None else None
+        node = self.node.items.get(name)
+        return node if isinstance(node, Leaf) and node.value is not None else None
 
     def text(self, *names: str) -> str:
         """Return the text of a field, which is the last of the names that lead to it; empty if nothing is set."""
         *outer, name = names
         part: Part | None = self
-        for one in outer:
-            part = part.part(one) if part else None
-        found = part.leaf(name) if part else None
-        return _value_text(found) if found else ""
+        for outer_name in outer:
+            part = part.part(outer_name) if part else None
+        leaf = part.leaf(name) if part else None
+        return _value_text(leaf) if leaf else ""
 
     def flag(self, name: str) -> bool | None:
         return {"true": True, "false": False}.get(self.text(name).lower())
 
     def number(self, name: str) -> int | None:
-        found = self.leaf(name)
-        return found.value if found and type(found.value) is int else None
+        leaf = self.leaf(name)
+        return leaf.value if leaf and type(leaf.value) is int else None
 
     def part(self, name: str) -> "Part | None":
-        found = self.node.items.get(name)
-        return Part(found, *self.place(name)) if isinstance(found, MapNode) else None
+        node = self.node.items.get(name)
+        return Part(node, *self.place(name)) if isinstance(node, MapNode) else None
 
     def parts(self, name: str) -> "list[Part]":
         """Return the mappings of a list."""
-        found = self.node.items.get(name)
-        items = found.items if isinstance(found, ListNode) else ()
+        node = self.node.items.get(name)
+        items = node.items if isinstance(node, ListNode) else ()
         return [
             Part(item, f"{self.at(name)}[{index}]", item.line)
             for index, item in enumerate(items)
@@ -116,8 +116,8 @@ class Part:
         if inner is None:
             return []
         path = self.in_config if name == "config" else inner.at
-        found = ((key, inner.leaf(key), inner.place(key).line) for key in inner.node.items)
-        return [ConfigSetting(key, _value_text(leaf), path(key), line) for key, leaf, line in found if leaf is not None]
+        leaves = ((key, leaf) for key in inner.node.items if (leaf := inner.leaf(key)) is not None)
+        return [ConfigSetting(key, _value_text(leaf), path(key), inner.place(key).line) for key, leaf in leaves]
 
 
 Placed = Part | ConfigSetting | Place
@@ -135,17 +135,17 @@ class Lines:
     unused: list[Problem] = field(default_factory=list)
     lacking: list[Problem] = field(default_factory=list)
 
-    def add_line(self, key: str, value: str, at: Placed) -> None:
-        self.entries.setdefault(key, Entry(key, value, at.line, written=at.path))
+    def add_line(self, key: str, value: str, place: Placed) -> None:
+        self.entries.setdefault(key, Entry(key, value, place.line, written=place.path))
 
-    def problem(self, at: Placed, message: str) -> None:
-        self.problems.append(Problem(self.file, at.line, at.path, message))
+    def problem(self, place: Placed, message: str) -> None:
+        self.problems.append(Problem(self.file, place.line, place.path, message))
 
-    def note(self, at: Placed, message: str) -> None:
-        self.notes.append(Problem(self.file, at.line, at.path, message))
+    def note(self, place: Placed, message: str) -> None:
+        self.notes.append(Problem(self.file, place.line, place.path, message))
 
-    def without_effect(self, at: Placed, why: str, whose: str = "has no effect") -> None:
-        self.unused.append(Problem(self.file, at.line, at.path, f"{whose}: {why}"))
+    def without_effect(self, place: Placed, reason: str, whose: str = "has no effect") -> None:
+        self.unused.append(Problem(self.file, place.line, place.path, f"{whose}: {reason}"))
 
     def lacks(self, key: str, message: str) -> None:
         """Report a missing line that the settings beside the file may still bring."""

@@ -48,13 +48,12 @@ def _add_field(part: Part, field: str, key: str, lines: Lines) -> None:
 def _add_side(part: Part, kind: Literal["consumer", "producer"], namespace: str, lines: Lines) -> None:
     alias = FLOW.source if kind == "consumer" else FLOW.target
     add_connection(part, alias, namespace, lines)
-    for one in part.settings():
-        if forbidden(one.key, _FORBIDDEN[kind]):
-            lines.note(one, SET_BY_STRIMZI)
+    for setting in part.settings():
+        if forbidden(setting.key, _FORBIDDEN[kind]):
+            lines.note(setting, SET_BY_STRIMZI)
         else:
-            lines.add_line(
-                f"{alias}.{one.key}" if one.key in CONNECTION else f"{alias}.{kind}.{one.key}", one.value, one
-            )
+            prefix = alias if setting.key in CONNECTION else f"{alias}.{kind}"
+            lines.add_line(f"{prefix}.{setting.key}", setting.value, setting)
 
 
 def _add_topics(spec: Part, lines: Lines) -> None:

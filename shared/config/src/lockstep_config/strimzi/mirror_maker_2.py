@@ -40,7 +40,7 @@ _WORKER_FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class _Mirror:
-    mirror: Part
+    part: Part
     source: Part
     target: Part
 
@@ -57,14 +57,13 @@ def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines, version: str) -
     aliases = AliasesOf.CONNECTOR if in_mirrors else either
     worker = spec.part("target") if in_mirrors else _connect_cluster(spec, lines)
     mirrors = _with_target(spec, worker, lines) if in_mirrors else _with_aliases(spec, worker, lines)
-    mirrors = [one for one in mirrors if _is_new(one, mirrors, lines) and _has_names(one, lines)]
+    mirrors = [mirror for mirror in mirrors if _is_new(mirror, mirrors, lines) and _has_names(mirror, lines)]
     clusters: dict[str, Part] = {}
-    for one in mirrors:
-        for cluster in (one.source, one.target):
+    for mirror in mirrors:
+        for cluster in (mirror.source, mirror.target):
             clusters.setdefault(cluster.text("alias"), cluster)
-    where = "mirrors" if in_mirrors else "clusters"
-    lines.add_line("clusters", ", ".join(clusters), spec.place(where))
-    targets = {one.flow.target for one in mirrors}
+    lines.add_line("clusters", ", ".join(clusters), spec.place("mirrors" if in_mirrors else "clusters"))
+    targets = {mirror.flow.target for mirror in mirrors}
     for alias, cluster in clusters.items():
         if alias not in targets:
             _add_source_config(cluster, alias, lines)
@@ -75,11 +74,11 @@ def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines, version: str) -
     _add_version(spec, lines)
     # Without this line every pair of clusters would have heartbeats, as in an mm2.properties file.
     lines.add_line("emit.heartbeats.enabled", "false", spec.place("mirrors"))
-    for one in mirrors:
-        flow = one.flow
+    for mirror in mirrors:
+        flow = mirror.flow
         name = f"{flow}.MirrorSourceConnector"
-        lines.add_line(f"{flow}.lockstep.progress.connector", name, one.mirror)
-        add_connectors(one.mirror, flow, lines, aliases)
+        lines.add_line(f"{flow}.lockstep.progress.connector", name, mirror.part)
+        add_connectors(mirror.part, flow, lines, aliases)
 
 
 def _with_target(spec: Part, target: Part | None, lines: Lines) -> list[_Mirror]:
@@ -87,7 +86,7 @@ def _with_target(spec: Part, target: Part | None, lines: Lines) -> list[_Mirror]
     for name in ("connectCluster", "clusters"):
         if spec.has(name):
             lines.problem(spec.place(name), f"is there beside {spec.at('target')}: keep one of the two")
-    found = []
+    mirrors = []
     for mirror in spec.parts("mirrors"):
         for name in ("sourceCluster", "targetCluster"):
             if mirror.has(name):
@@ -98,14 +97,14 @@ def _with_target(spec: Part, target: Part | None, lines: Lines) -> list[_Mirror]
             if not mirror.has("source"):
                 lines.problem(mirror.place("source"), "is missing: it says which cluster is mirrored")
         elif target is not None:
-            found.append(_Mirror(mirror, source, target))
-    return found
+            mirrors.append(_Mirror(mirror, source, target))
+    return mirrors
 
 
 def _with_aliases(spec: Part, worker: Part | None, lines: Lines) -> list[_Mirror]:
     """Return the mirrors of a resource in which `clusters` has all clusters and each mirror names two."""
     clusters = _clusters(spec, lines)
-    found = []
+    mirrors = []
     used = {worker.text("alias") if worker else ""}
     for mirror in spec.parts("mirrors"):
         source, target = (
@@ -114,13 +113,13 @@ def _with_aliases(spec: Part, worker: Part | None, lines: Lines) -> list[_Mirror
         )
         used |= {mirror.text("sourceCluster"), mirror.text("targetCluster")}
         if source is not None and target is not None:
-            one = _Mirror(mirror, source, target)
-            if _is_target(one, worker, lines):
-                found.append(one)
+            candidate = _Mirror(mirror, source, target)
+            if _is_target(candidate, worker, lines):
+                mirrors.append(candidate)
     for alias, cluster in clusters.items():
         if alias not in used:
             lines.note(cluster, f"is the cluster {alias!r}, which no mirror names")
-    return found
+    return mirrors
 
 
 def _clusters(spec: Part, lines: Lines) -> dict[str, Part]:
@@ -128,8 +127,7 @@ def _clusters(spec: Part, lines: Lines) -> dict[str, Part]:
     for cluster in spec.parts("clusters"):
         alias = cluster.text("alias")
         if alias in clusters:
-            first = clusters[alias].at("alias")
-            lines.problem(cluster.place("alias"), f"is {alias!r}, as {first} is already")
+            lines.problem(cluster.place("alias"), f"is {alias!r}, as {clusters[alias].at('alias')} is already")
         elif alias:
             clusters[alias] = cluster
     if not spec.has("clusters"):
@@ -137,11 +135,11 @@ def _clusters(spec: Part, lines: Lines) -> dict[str, Part]:
     return clusters
 
 
-def _named(part: Part, name: str, clusters: dict[str, Part], spec: Part, what: str, lines: Lines) -> Part | None:
+def _named(part: Part, name: str, clusters: dict[str, Part], spec: Part, hint: str, lines: Lines) -> Part | None:
     """Return the cluster that a field names; `what` is the message if it names none."""
     alias = part.text(name)
     if not alias:
-        lines.problem(part.place(name), f"is missing: {what}")
+        lines.problem(part.place(name), f"is missing: {hint}")
     elif clusters and alias not in clusters:
         nearest = difflib.get_close_matches(alias, list(clusters), 1)
         instead = f": did you mean {nearest[0]!r}?" if nearest else ""
@@ -155,34 +153,34 @@ def _connect_cluster(spec: Part, lines: Lines) -> Part | None:
     return _named(spec, "connectCluster", clusters, spec, "name the alias of the mirrors' target", lines)
 
 
-def _is_target(one: _Mirror, worker: Part | None, lines: Lines) -> bool:
+def _is_target(mirror: _Mirror, worker: Part | None, lines: Lines) -> bool:
     """Return whether a mirror's target is the cluster of Connect's worker, which is the cluster it writes to."""
     if worker is None:
         return True
-    connect, target = worker.text("alias"), one.target.text("alias")
-    servers = [part.text("bootstrapServers") for part in (worker, one.target)]
+    connect, target = worker.text("alias"), mirror.target.text("alias")
+    servers = [part.text("bootstrapServers") for part in (worker, mirror.target)]
     if connect == target or servers[0] == servers[1]:
         return True
     message = (
         f"is {target!r}, but spec.connectCluster is {connect!r}: Kafka Connect writes to one cluster, so it must be "
         "the target of every mirror. Write a resource for each other target"
     )
-    lines.problem(one.mirror.place("targetCluster"), message)
+    lines.problem(mirror.part.place("targetCluster"), message)
     return False
 
 
-def _is_new(one: _Mirror, mirrors: Sequence[_Mirror], lines: Lines) -> bool:
-    first = next(other for other in mirrors if other.flow == one.flow)
-    if first is one or not one.flow.source:
+def _is_new(mirror: _Mirror, mirrors: Sequence[_Mirror], lines: Lines) -> bool:
+    earlier = next(each for each in mirrors if each.flow == mirror.flow)
+    if earlier is mirror or not mirror.flow.source:
         return True
-    message = f"mirrors {one.flow} again, after {first.mirror.path} in line {first.mirror.line}: keep one"
-    lines.problem(one.mirror, message)
+    message = f"mirrors {mirror.flow} again, after {earlier.part.path} in line {earlier.part.line}: keep one"
+    lines.problem(mirror.part, message)
     return False
 
 
-def _has_names(one: _Mirror, lines: Lines) -> bool:
+def _has_names(mirror: _Mirror, lines: Lines) -> bool:
     wrong = False
-    for cluster in (one.source, one.target):
+    for cluster in (mirror.source, mirror.target):
         alias = cluster.text("alias")
         if alias and not ALIAS.fullmatch(alias):
             message = (
@@ -191,8 +189,8 @@ def _has_names(one: _Mirror, lines: Lines) -> bool:
             if all((p.key, p.message) != (cluster.at("alias"), message) for p in lines.problems):
                 lines.problem(cluster.place("alias"), message)
         wrong = wrong or not alias or not ALIAS.fullmatch(alias)
-    if not wrong and one.flow.source == one.flow.target:
-        lines.problem(one.mirror, f"leads from {one.flow.source} to itself: it needs two clusters")
+    if not wrong and mirror.flow.source == mirror.flow.target:
+        lines.problem(mirror.part, f"leads from {mirror.flow.source} to itself: it needs two clusters")
         return False
     return not wrong
 
@@ -203,31 +201,33 @@ def _add_source_config(cluster: Part, alias: str, lines: Lines) -> None:
     Strimzi hands it to the connectors as `source.cluster.KEY`, above what `tls` and `authentication` say. Of these
     keys MM2 reads only connection properties.
     """
-    for one in cluster.settings():
-        if one.key in CONNECTION or one.key == ALIAS_OF_CLUSTER:
-            lines.add_line(f"{alias}.{one.key}", one.value, one)
-        elif one.key in KEYS and KeyLevel.CLUSTER in KEYS[one.key].scopes:
-            lines.without_effect(one, "it is a setting of Kafka Connect, which has the target's config only")
+    for setting in cluster.settings():
+        if setting.key in CONNECTION or setting.key == ALIAS_OF_CLUSTER:
+            lines.add_line(f"{alias}.{setting.key}", setting.value, setting)
+        elif setting.key in KEYS and KeyLevel.CLUSTER in KEYS[setting.key].scopes:
+            lines.without_effect(setting, "it is a setting of Kafka Connect, which has the target's config only")
         else:
-            of_client = one.key.startswith(("consumer.", "producer.", "admin."))
-            where = "sourceConnector.config" if of_client else "a connector's config"
-            lines.without_effect(one, f"of a source's config only its connection counts: write it into {where}")
+            of_client = setting.key.startswith(("consumer.", "producer.", "admin."))
+            place = "sourceConnector.config" if of_client else "a connector's config"
+            lines.without_effect(setting, f"of a source's config only its connection counts: write it into {place}")
 
 
 def _add_worker(worker: Part, alias: str, in_mirrors: bool, lines: Lines) -> None:
     """Add the lines of the target's `config`, which is Kafka Connect's own."""
-    for one in worker.settings():
-        key = one.key
+    for setting in worker.settings():
+        key = setting.key
         if forbidden(key, FORBIDDEN):
-            lines.note(one, SET_BY_STRIMZI)
+            lines.note(setting, SET_BY_STRIMZI)
         elif key == "config.providers" or key.startswith("config.providers."):
-            lines.add_line(key, one.value, one)
+            lines.add_line(key, setting.value, setting)
         elif key.startswith(("consumer.", "admin.")):
-            lines.without_effect(one, "MirrorMaker's clients are its connectors': write it into a connector's config")
+            lines.without_effect(
+                setting, "MirrorMaker's clients are its connectors': write it into a connector's config"
+            )
         elif key in KEYS and KeyLevel.CLUSTER not in KEYS[key].scopes:
-            lines.without_effect(one, "Kafka Connect does not read it: write it into a connector's config")
+            lines.without_effect(setting, "Kafka Connect does not read it: write it into a connector's config")
         else:
-            lines.add_line(f"{alias}.{key}", one.value, one)
+            lines.add_line(f"{alias}.{key}", setting.value, setting)
     if in_mirrors:
         _add_worker_fields(worker, alias, lines)
         return
@@ -251,12 +251,12 @@ def _add_version(spec: Part, lines: Lines) -> None:
     version = spec.text("version")
     if not version:
         return
-    rules, why = _nearest_rules(version)
+    rules, remark = _nearest_rules(version)
     place, leaf = spec.place("version"), spec.leaf("version")
     if leaf is not None and isinstance(leaf.value, float) and str(leaf.value) != version:
         lines.problem(place, f"is the number {version}, which to YAML is {leaf.value}: put it in quotes")
-    if why:
-        lines.note(place, why)
+    if remark:
+        lines.note(place, remark)
     lines.add_line("lockstep.mm2.version", rules, place)
 
 
@@ -264,9 +264,9 @@ def _nearest_rules(version: str) -> tuple[str, str]:
     parts = version.split(".")
     if len(parts) < 2 or not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts[:2]):
         return version, ""  # the check of the line says what a version looks like
-    at = int(parts[0]), int(parts[1])
-    for bound, is_beyond, word in ((OLDEST, at < OLDEST, "oldest"), (NEWEST, at > NEWEST, "newest")):
+    asked = int(parts[0]), int(parts[1])
+    for bound, is_beyond, word in ((OLDEST, asked < OLDEST, "oldest"), (NEWEST, asked > NEWEST, "newest")):
         if is_beyond:
-            known = f"{bound[0]}.{bound[1]}"
-            return known, f"is {version!r}: the rules of {known} hold, the {word} that are known here"
+            nearest = f"{bound[0]}.{bound[1]}"
+            return nearest, f"is {version!r}: the rules of {nearest} hold, the {word} that are known here"
     return version, ""

@@ -29,7 +29,7 @@ def _plain(node: Node) -> Any:
     if isinstance(node, MapNode):
         return {key: _plain(value) for key, value in node.items.items()}
     if isinstance(node, ListNode):
-        return [_plain(one) for one in node.items]
+        return [_plain(item) for item in node.items]
     return _value(node)
 
 

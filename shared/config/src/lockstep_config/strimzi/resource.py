@@ -65,8 +65,8 @@ def read_resource(data: bytes, file: Path, document: str = "") -> PropertiesText
 
 def find_resource(data: bytes, file: Path, document: str = "") -> MapNode | None:
     """Return the one resource of a text that `read_resource` took without a problem; None if it has connectors."""
-    found = _sorted(_documents(data, file)[0], Lines(file))
-    return next((one.node for one in _meant(found.ours, document)), None)
+    contents = _sorted(_documents(data, file)[0], Lines(file))
+    return next((resource.node for resource in _meant(contents.resources, document)), None)
 
 
 def _documents(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem, ...], str]:
@@ -85,80 +85,80 @@ def read_connector(text: PropertiesText, file: Path) -> PropertiesText:
 
 def _add_documents(documents: Sequence[Node], lines: Lines, form: str, document: str = "") -> None:
     """Add the lines of a text's documents, which are written in `form`."""
-    found = _sorted(documents, lines)
-    ours = _meant(found.ours, document)
-    if not found.ours and not found.connectors and not lines.problems:
-        lines.problem(Place("", 0), _none_of_ours(found.others, form))
-    if document and not ours and not lines.problems:
-        names = ", ".join(_names(found.ours)) or "none"
+    contents = _sorted(documents, lines)
+    chosen = _meant(contents.resources, document)
+    if not contents.resources and not contents.connectors and not lines.problems:
+        lines.problem(Place("", 0), _none_of_ours(contents.others, form))
+    if document and not chosen and not lines.problems:
+        names = ", ".join(_names(contents.resources)) or "none"
         message = f"no {' or '.join(KINDS)} is called {document!r}: there is {names}"
         lines.problem(Place("metadata.name", 0), message)
-    elif len(ours) > 1:
-        lines.problem(Place("kind", ours[1].line), _several(ours))
-    elif ours and found.connectors:
-        message = f"is there beside {found.connectors[0].shown}: keep one of the two"
-        lines.problem(Place("kind", ours[0].line), message)
-    elif ours:
-        _add_resource(ours[0], lines)
-    elif found.connectors:
-        add_connect(found.connectors, found.workers, lines)
-    left = [one for one in found.ours if one not in ours]
-    for one in (*found.others, *left) if ours or found.connectors else ():
-        if near := nearest_class(_java(one)):
-            message = f"is {_java(one)!r}, which there is not; did you mean {near}?"
-            lines.problem(Place("connector.class", one.line), message)
+    elif len(chosen) > 1:
+        lines.problem(Place("kind", chosen[1].line), _several(chosen))
+    elif chosen and contents.connectors:
+        message = f"is there beside {contents.connectors[0].shown}: keep one of the two"
+        lines.problem(Place("kind", chosen[0].line), message)
+    elif chosen:
+        _add_resource(chosen[0], lines)
+    elif contents.connectors:
+        add_connect(contents.connectors, contents.workers, lines)
+    unread = (*contents.others, *(part for part in contents.resources if part not in chosen))
+    for part in unread if chosen or contents.connectors else ():
+        if near := nearest_class(_java(part)):
+            message = f"is {_java(part)!r}, which there is not; did you mean {near}?"
+            lines.problem(Place("connector.class", part.line), message)
         else:
-            what = _java(one) or one.text("kind") or "missing"
-            lines.note(Place("kind", one.line), f"is {what}, which is not read here")
+            kind = _java(part) or part.text("kind") or "missing"
+            lines.note(Place("kind", part.line), f"is {kind}, which is not read here")
 
 
-def _meant(ours: Sequence[Part], document: str) -> list[Part]:
-    return [one for one in ours if not document or document in (one.text("metadata", "name"), _full_name(one))]
+def _meant(resources: Sequence[Part], document: str) -> list[Part]:
+    return [part for part in resources if not document or document in (part.text("metadata", "name"), _full_name(part))]
 
 
-def _several(ours: Sequence[Part]) -> str:
-    names = _names(ours)
-    shown = zip(ours, names, strict=True)
-    kinds = " and ".join(f"{one.text('kind')} {name or 'without a name'} in line {one.line}" for one, name in shown)
+def _several(resources: Sequence[Part]) -> str:
+    names = _names(resources)
+    shown = zip(resources, names, strict=True)
+    kinds = " and ".join(f"{part.text('kind')} {name or 'without a name'} in line {part.line}" for part, name in shown)
     message = f"is a second one: the file holds {kinds}; give each a file of its own"
     if len(set(names) - {""}) < len(names):
         return message
     return f"{message} (lockstep config convert --to resource --document {names[0]} prints one)"
 
 
-def _names(ours: Sequence[Part]) -> list[str]:
+def _names(resources: Sequence[Part]) -> list[str]:
     """Return the name of each, with the namespace if the name alone is not unique."""
-    names = [one.text("metadata", "name") for one in ours]
-    return [_full_name(one) if names.count(name) > 1 else name for one, name in zip(ours, names, strict=True)]
+    names = [resource.text("metadata", "name") for resource in resources]
+    return [_full_name(part) if names.count(name) > 1 else name for part, name in zip(resources, names, strict=True)]
 
 
-def _full_name(one: Part) -> str:
-    namespace, name = one.text("metadata", "namespace"), one.text("metadata", "name")
+def _full_name(resource: Part) -> str:
+    namespace, name = resource.text("metadata", "namespace"), resource.text("metadata", "name")
     return f"{namespace}/{name}" if namespace else name
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    ours: list[Part] = field(default_factory=list)
+class _Documents:
+    resources: list[Part] = field(default_factory=list)
     connectors: list[ConnectorResource] = field(default_factory=list)
     workers: list[Part] = field(default_factory=list)
     others: list[Part] = field(default_factory=list)
 
 
-def _sorted(documents: Sequence[Node], lines: Lines) -> _Found:
-    found = _Found()
+def _sorted(documents: Sequence[Node], lines: Lines) -> _Documents:
+    contents = _Documents()
     for document in documents:
         for part in _items(document, lines):
             if part.text("kind") in KINDS:
-                found.ours.append(Part.root(part.node))
+                contents.resources.append(Part.root(part.node))
             elif (connector := recognise_connector(part)) is not None:
                 _check_connector(part, connector, lines)
-                found.connectors.append(connector)
+                contents.connectors.append(connector)
             elif is_worker(part):
-                found.workers.append(part)
+                contents.workers.append(part)
             else:
-                found.others.append(Part.root(part.node))
-    return found
+                contents.others.append(Part.root(part.node))
+    return contents
 
 
 def _items(document: Node, lines: Lines) -> Iterator[Part]:
@@ -188,12 +188,12 @@ def _check_connector(root: Part, connector: ConnectorResource, lines: Lines) -> 
 
 
 def _none_of_ours(others: Sequence[Part], form: str) -> str:
-    for one in others:
-        if near := nearest_class(_java(one)):
-            return f"has the connector.class {_java(one)!r}; did you mean {near}?"
-    if form == "JSON" and not any(one.text("kind") for one in others):
+    for part in others:
+        if near := nearest_class(_java(part)):
+            return f"has the connector.class {_java(part)!r}; did you mean {near}?"
+    if form == "JSON" and not any(part.text("kind") for part in others):
         return f"is {form}, but no connector of MirrorMaker 2 (by its connector.class) and no KafkaMirrorMaker2"
-    kinds = [kind for one in others if (kind := one.text("kind"))]
+    kinds = [kind for part in others if (kind := part.text("kind"))]
     nearest = [near for kind in kinds for near in difflib.get_close_matches(kind, list(KINDS), 1)]
     wanted = " or ".join(KINDS)
     if nearest:
@@ -208,9 +208,9 @@ def _add_resource(root: Part, lines: Lines) -> None:
     chart = check_fields(replace(root, node=replace(root.node, items=own)), KINDS[kind], version, lines)
     chart += [root.place(name) for name in root.node.items if name in CHART_VALUES]
     if chart:
-        first, *others = chart
-        too = f", as {'is' if len(others) == 1 else 'are'} {', '.join(one.path for one in others)}" if others else ""
-        lines.without_effect(first, "lockstep run starts processes, not pods", f"is the Helm chart's{too}")
+        paths = [place.path for place in chart[1:]]
+        too = f", as {'is' if len(paths) == 1 else 'are'} {', '.join(paths)}" if paths else ""
+        lines.without_effect(chart[0], "lockstep run starts processes, not pods", f"is the Helm chart's{too}")
     _add_annotations(root.part("metadata"), lines)
     spec, namespace = root.part("spec"), root.text("metadata", "namespace")
     if spec is None:
@@ -228,20 +228,20 @@ def _add_resource(root: Part, lines: Lines) -> None:
         if len(lines.problems) == before and not lines.problems:
             lines.problem(spec.place("mirrors"), "is empty: write at least one mirror")
         return
-    for one in root.settings("settings"):  # `settings` of the chart's values file, which the services read too
-        lines.entries[one.key] = Entry(one.key, one.value, one.line, written=one.path)
+    for setting in root.settings("settings"):  # `settings` of the chart's values file, which the services read too
+        lines.entries[setting.key] = Entry(setting.key, setting.value, setting.line, written=setting.path)
 
 
 def _version(root: Part, kind: str, lines: Lines) -> str:
     """Return the API version by which the fields are judged; if it is wrong, that of the resource's form."""
-    known = API_VERSIONS[kind]
+    versions = API_VERSIONS[kind]
     text = root.text("apiVersion")
-    if text in known:
-        return known[text]
+    if text in versions:
+        return versions[text]
     if not isinstance(root.node.items.get("apiVersion"), MapNode | ListNode):  # the check of the fields reports it
-        what = f"is {text!r}" if text else "is missing"
-        versions = ", ".join(f"{STRIMZI}/{one}" for one in VERSIONS[kind])
-        message = f"{what}: {kind} has {versions}, and the same of {' and '.join(IBMS)}"
+        fault = f"is {text!r}" if text else "is missing"
+        allowed = ", ".join(f"{STRIMZI}/{version}" for version in VERSIONS[kind])
+        message = f"{fault}: {kind} has {allowed}, and the same of {' and '.join(IBMS)}"
         lines.problem(root.place("apiVersion"), message)
     version, spec = text.rpartition("/")[2], root.part("spec")
     if version in VERSIONS[kind]:
@@ -254,9 +254,9 @@ def _add_annotations(metadata: Part | None, lines: Lines) -> None:
     if annotations is None:
         return
     for name in annotations.node.items:
-        operator, _, what = name.partition("/")
-        if operator in _ANNOTATED_BY and what in _ANNOTATIONS:
-            lines.without_effect(annotations.place(name), _ANNOTATIONS[what])
+        operator, _, annotation = name.partition("/")
+        if operator in _ANNOTATED_BY and annotation in _ANNOTATIONS:
+            lines.without_effect(annotations.place(name), _ANNOTATIONS[annotation])
 
 
 def _add_tracing(spec: Part, lines: Lines) -> None:
@@ -265,8 +265,8 @@ def _add_tracing(spec: Part, lines: Lines) -> None:
     if tracing is not None and kind == "opentelemetry":
         lines.add_line(TRACING, kind, tracing.place("type"))
     elif tracing is not None and kind == "jaeger":
-        why = "jaeger is not spoken any more, by Strimzi neither: write opentelemetry"
-        lines.without_effect(tracing.place("type"), why)
+        reason = "jaeger is not spoken any more, by Strimzi neither: write opentelemetry"
+        lines.without_effect(tracing.place("type"), reason)
 
 
 def _add_logging(spec: Part, lines: Lines) -> None:
@@ -277,10 +277,10 @@ def _add_logging(spec: Part, lines: Lines) -> None:
     if logging.text("type") == "external":
         _add_external(logging, lines)
         return
-    stated = {one.key: one for one in logging.settings("loggers")}
-    levels, unknown, wrong = log4j_levels({key: one.value for key, one in stated.items()})
+    loggers = {setting.key: setting for setting in logging.settings("loggers")}
+    levels, unknown, wrong = log4j_levels({key: setting.value for key, setting in loggers.items()})
     for key in wrong:
-        lines.problem(stated[key], f"is {stated[key].value!r}: it takes {', '.join(LEVELS)}")
+        lines.problem(loggers[key], f"is {loggers[key].value!r}: it takes {', '.join(LEVELS)}")
     place = logging.place("loggers")
     if levels.root:
         lines.add_line(LEVEL_KEY, levels.root, place)
@@ -301,8 +301,8 @@ def _add_external(logging: Part, lines: Lines) -> None:
         lines.problem(logging, message)
 
 
-def _java(one: Part) -> str:
+def _java(part: Part) -> str:
     """Return the class of a connector; empty for other resources."""
-    if one.has("spec") and one.text("kind") == "KafkaConnector":
-        return one.text("spec", "class")
-    return one.text("config", "connector.class") or one.text("connector.class")
+    if part.has("spec") and part.text("kind") == "KafkaConnector":
+        return part.text("spec", "class")
+    return part.text("config", "connector.class") or part.text("connector.class")

@@ -179,9 +179,7 @@ _MM2_SPEC: Fields = MappingProxyType(
     }
 )
 
-_SIDE: Fields = MappingProxyType(
-    {name: known for name, known in CLUSTER.items() if name in ("bootstrapServers", "tls", "authentication")}
-)
+_SIDE: Fields = MappingProxyType({name: CLUSTER[name] for name in ("bootstrapServers", "tls", "authentication")})
 _MM1_SPEC: Fields = MappingProxyType(
     {
         "version": unused_field(Form.TEXT, why="MirrorMaker 1 is the same in every version"),
