@@ -58,7 +58,7 @@ def _by_reason(status: Status, connection: Mapping[str, str]) -> str:
     for kind in get_args(ClientKind):
         for key in CLIENT[kind].values():
             if key.status is status:
-                of_clients.setdefault((key.name, key.why), []).append(kind)
+                of_clients.setdefault((key.name, key.reason), []).append(kind)
     rows: dict[tuple[str, str], list[str]] = {}
     for name, reason in sorted(connection.items()):
         rows.setdefault(("all", reason), []).append(name)
@@ -74,7 +74,7 @@ def _letters(kinds: Sequence[ClientKind]) -> str:
 def how(key: ClientKey, kind: ClientKind) -> tuple[str, str]:
     """Return what a used key does to mirrored records, and how librdkafka has it; else why it does nothing, and ""."""
     if key.status is not Status.USED:
-        return key.why, ""
+        return key.reason, ""
     values = f": {', '.join(key.choices)}" if key.choices else ""
     renamed = key.librdkafka not in ("", key.name)
     limits = f"{key.minimum} to {key.maximum}" if key.librdkafka and key.minimum is not None else ""

@@ -48,7 +48,7 @@ def used(keys: Iterable[Key]) -> str:
 def refused(keys: Iterable[Key]) -> str:
     rows: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for key in keys:
-        rows.setdefault((key.choices, key.why), []).append(key.name)
+        rows.setdefault((key.choices, key.reason), []).append(key.name)
     lines: list[tuple[str, ...]] = []
     before = ""
     for (choices, reason), names in sorted(rows.items(), key=lambda row: row[0][1]):
@@ -64,7 +64,7 @@ def renamed(keys: Iterable[Key]) -> str:
 def without_effect(keys: Iterable[Key], families: Iterable[Family]) -> str:
     """Return the rows of keys, and of families of keys, which share a row if they have one reason."""
     rows: dict[str, list[str]] = {}
-    for name, reason in sorted([*((k.name, k.why) for k in keys), *((f"{f.prefix}*", f.why) for f in families)]):
+    for name, reason in sorted([*((k.name, k.reason) for k in keys), *((f"{f.prefix}*", f.reason) for f in families)]):
         rows.setdefault(reason, []).append(name)
     return _table("keys | why", ((code(names), reason) for reason, names in rows.items()))
 

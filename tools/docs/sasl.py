@@ -11,7 +11,7 @@ PAGE = DOCS / "guides" / "tls-and-sasl.md"
 def blocks() -> Mapping[str, str]:
     """Return a row for each mechanism, and for each part of a login."""
     head = "`sasl.mechanism` | login module | options it needs | Strimzi's type | the login"
-    parts = ((part.name, f"`{part.librdkafka}`", part.ours) for part in LOGIN_PARTS)
+    parts = ((part.name, f"`{part.librdkafka}`", part.wire) for part in LOGIN_PARTS)
     logins = table("of the login | setting of librdkafka | Lockstep's own connections", parts)
     return {"mechanisms": table(head, map(_row, MECHANISMS.values())), "logins": logins}
 

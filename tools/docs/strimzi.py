@@ -59,7 +59,7 @@ def _of_chart(kind: str) -> Iterator[str]:
 
 
 def _is_of_chart(field: Field) -> bool:
-    return field.use is Use.CHART and not field.why
+    return field.use is Use.CHART and not field.reason
 
 
 def _versions(field: Field, versions: tuple[str, ...]) -> str:
@@ -75,5 +75,5 @@ def _listed(fields: Fields, versions: tuple[str, ...]) -> Listed:
 
 def _becomes(field: Field) -> str:
     if field.use is Use.CHART:
-        return f"the Helm chart's: {field.why}"
-    return f"without effect: {field.why}" if field.use is Use.WITHOUT_EFFECT else field.becomes
+        return f"the Helm chart's: {field.reason}"
+    return f"without effect: {field.reason}" if field.use is Use.WITHOUT_EFFECT else field.becomes

@@ -44,8 +44,8 @@ class Suffixed(ReplicationPolicy):
         return f"{topic}--{source_alias}"
 
     def topic_source(self, topic: str) -> str | None:
-        name, found, alias = topic.rpartition("--")
-        return alias if found and name else None
+        name, marks, alias = topic.rpartition("--")
+        return alias if marks and name else None
 
     def upstream_topic(self, topic: str) -> str | None:
         return topic.rpartition("--")[0] if self.topic_source(topic) else None

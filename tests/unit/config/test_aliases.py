@@ -23,7 +23,7 @@ C = "clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC
 
 
 @pytest.mark.parametrize(
-    ("lines", "there", "back"),
+    ("lines", "to_b", "to_a"),
     [
         ("", "A->B", "B->A"),
         ("source.cluster.alias = x\ntarget.cluster.alias = y", "x->y", "x->y"),
@@ -34,9 +34,9 @@ C = "clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC
         ("A.source.cluster.alias = x\nalias = y", "A->B", "B->A"),
     ],
 )
-def test_alias_line_that_counts(lines: str, there: str, back: str) -> None:
+def test_alias_line_that_counts(lines: str, to_b: str, to_a: str) -> None:
     layers = layered(read_cells(read_properties(lines.encode(), Path("f")).entries, ("A", "B")))
-    assert (str(aliases(layers, AB)), str(aliases(layers, BA))) == (there, back)
+    assert (str(aliases(layers, AB)), str(aliases(layers, BA))) == (to_b, to_a)
 
 
 def test_aliases_name_topics_and_progress_but_not_control_topics(load_text: LoadText) -> None:

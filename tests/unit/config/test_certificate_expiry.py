@@ -41,16 +41,16 @@ def settings_from(load_text: LoadText, lines: str) -> FlowSettings:
 
 
 def test_each_cluster_and_use_has_its_own(load_text: LoadText, tmp_path: Path) -> None:
-    first, second = Authority("first"), Authority("second")
-    client = first.certify("mirror", days=(-1, 7))
+    authority, other_authority = Authority("first"), Authority("second")
+    client = authority.certify("mirror", days=(-1, 7))
     trusted, both = tmp_path / "first.pem", tmp_path / "both.pem"
-    trusted.write_text(first.pem)
-    both.write_text(first.pem + second.pem)
+    trusted.write_text(authority.pem)
+    both.write_text(authority.pem + other_authority.pem)
     settings = settings_from(load_text, tls("A", trusted, client.pem(tmp_path / "own.pem")) + tls("B", both))
     assert set(certificate_ends(settings)) == {
-        CertificateEnds("A", TRUSTSTORE, (end_of(first.own),)),
-        CertificateEnds("A", KEYSTORE, (end_of(client), end_of(first.own))),
-        CertificateEnds("B", TRUSTSTORE, tuple(sorted({end_of(first.own), end_of(second.own)}))),
+        CertificateEnds("A", TRUSTSTORE, (end_of(authority.own),)),
+        CertificateEnds("A", KEYSTORE, (end_of(client), end_of(authority.own))),
+        CertificateEnds("B", TRUSTSTORE, tuple(sorted({end_of(authority.own), end_of(other_authority.own)}))),
     }
 
 
@@ -64,13 +64,13 @@ def test_certificate_inside_the_file_has_its_end(load_text: LoadText) -> None:
 
 
 def test_certificate_of_one_client_with_another_store_is_seen(load_text: LoadText, tmp_path: Path) -> None:
-    authority, other = Authority(), Authority("other")
+    authority, other_authority = Authority(), Authority("other")
     (tmp_path / "a.pem").write_text(authority.pem)
-    soon = other.certify("soon", days=(-1, 1))
+    soon = other_authority.certify("soon", days=(-1, 1))
     (tmp_path / "b.pem").write_text(soon.certificate_pem)
     lines = tls("A", tmp_path / "a.pem") + f"A->B.source.consumer.ssl.truststore.location = {tmp_path / 'b.pem'}\n"
     (ends,) = certificate_ends(settings_from(load_text, lines))
-    assert ends.at == tuple(sorted((end_of(soon), end_of(authority.own))))
+    assert ends.ends == tuple(sorted((end_of(soon), end_of(authority.own))))
 
 
 def test_a_token_endpoints_authority_is_a_use_of_its_own(load_text: LoadText, tmp_path: Path) -> None:

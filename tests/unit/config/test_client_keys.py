@@ -139,7 +139,7 @@ def test_a_key_without_effect_is_named_with_the_reason_of_the_table(kind: Client
     unused = [key for key in CLIENT[kind].values() if key.status is Status.WITHOUT_EFFECT]
     loaded = load_text("".join(f"A.{kind}.{key.name} = 1\n" for key in unused))
     assert [(u.key, u.message) for u in loaded.unused] == [
-        (f"A.{kind}.{key.name}", f"has no effect: {key.why}") for key in unused
+        (f"A.{kind}.{key.name}", f"has no effect: {key.reason}") for key in unused
     ]
 
 

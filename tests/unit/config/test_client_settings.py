@@ -136,21 +136,21 @@ def test_mm2_058_059_data_plane_has_its_consumer_and_producer_settings(load_text
     assert data_plane.compression_type == "lz4"
 
 
-@pytest.mark.parametrize("at", ["A->B.{0}", "A->B.{1}.{0}", "{2}.{0}"], ids=["flow", "side", "cluster"])
+@pytest.mark.parametrize("form", ["A->B.{0}", "A->B.{1}.{0}", "{2}.{0}"], ids=["flow", "side", "cluster"])
 @pytest.mark.parametrize(("side", "kind"), [("source", "producer"), ("source", "admin"), ("target", "admin")])
 def test_mm2_060_061_062_063_064_065_clients_have_keys_of_kind_and_side(
-    load_text: LoadText, at: str, side: str, kind: str
+    load_text: LoadText, form: str, side: str, kind: str
 ) -> None:
     cluster = {"source": "A", "target": "B"}[side]
-    key = at.format(f"{kind}.client.dns.lookup", side, cluster)
+    key = form.format(f"{kind}.client.dns.lookup", side, cluster)
     clients = ab(load_text, f"{key} = resolve_canonical_bootstrap_servers_only\n").clients
-    given = getattr(clients, f"{side}_{kind}")
-    assert given["client.dns.lookup"] == "resolve_canonical_bootstrap_servers_only"
-    assert given["bootstrap.servers"] == f"{cluster.lower()}:9092"
+    properties = getattr(clients, f"{side}_{kind}")
+    assert properties["client.dns.lookup"] == "resolve_canonical_bootstrap_servers_only"
+    assert properties["bootstrap.servers"] == f"{cluster.lower()}:9092"
     assert "client.dns.lookup" not in clients.source_consumer
     others = {"source_admin", "target_admin", "source_producer"} - {f"{side}_{kind}"}
-    if not at.startswith("A->B.{0}"):
-        assert not any("client.dns.lookup" in getattr(clients, other) for other in others)
+    if not form.startswith("A->B.{0}"):
+        assert not any("client.dns.lookup" in getattr(clients, client) for client in others)
 
 
 def test_a_users_client_id_goes_before_the_role(load_text: LoadText) -> None:

@@ -39,12 +39,12 @@ ALL = [SOURCE, CHECKPOINT, HEARTBEAT]
 
 
 def kafka_connector(name: str, connector_config: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    left = {key: value for key, value in connector_config.items() if key not in ("connector.class", "tasks.max")}
+    own_config = {key: value for key, value in connector_config.items() if key not in ("connector.class", "tasks.max")}
     return {
         "apiVersion": "kafka.strimzi.io/v1beta2",
         "kind": "KafkaConnector",
         "metadata": {"name": name, "labels": {"strimzi.io/cluster": "connect"}},
-        "spec": {"class": connector_config["connector.class"], "config": left, **spec},
+        "spec": {"class": connector_config["connector.class"], "config": own_config, **spec},
     }
 
 
@@ -207,11 +207,11 @@ def test_connectors_of_two_flows_in_one_file(loaded: Loaded) -> None:
 
 def test_a_connection_that_differs_is_the_connectors_own(loaded: Loaded) -> None:
     said = {"source.cluster.security.protocol": "SSL"}
-    other = {"name": "cp", "config": {**CHECKPOINT["config"], **said}}
+    checkpoint = {"name": "cp", "config": {**CHECKPOINT["config"], **said}}
     settings = only(loaded([{"name": "s", "config": {**SOURCE["config"], **said}}, CHECKPOINT]))
     assert settings.source.properties["security.protocol"] == "SSL"  # the checkpoint connector leaves it out
     plain = {"name": "s", "config": {**SOURCE["config"], "source.cluster.security.protocol": "PLAINTEXT"}}
-    settings = only(loaded([plain, other]))
+    settings = only(loaded([plain, checkpoint]))
     assert settings.source.properties["security.protocol"] == "PLAINTEXT"
     assert settings.checkpoint_connector is not None
     assert settings.checkpoint_connector.clients.source_consumer["security.protocol"] == "SSL"
@@ -315,8 +315,8 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_connector_mistake_is_named(mistakes: Callable[..., list[str]], case: str) -> None:
-    given, said = WRONG[case]
-    sentences = mistakes(given)
+    connector, said = WRONG[case]
+    sentences = mistakes(connector)
     assert any(said in sentence for sentence in sentences), sentences
 
 

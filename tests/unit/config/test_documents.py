@@ -54,9 +54,9 @@ def test_documents_with_two_mirrors_are_refused_with_their_names() -> None:
 def test_document_selected_by_name_is_read_and_the_others_are_noted(name: str, flow: str) -> None:
     assert flows(TWO, name) == [flow]
     notes = [(note.line, note.message) for note in read_resource(TWO, FILE, name).notes]
-    left = 6 if name == "eu" else 4
+    line = 6 if name == "eu" else 4
     assert (1, "is KafkaUser, which is not read here") in notes
-    assert (left, "is KafkaMirrorMaker2, which is not read here") in notes
+    assert (line, "is KafkaMirrorMaker2, which is not read here") in notes
 
 
 def test_document_with_an_unknown_name_is_refused_with_the_known_names() -> None:

@@ -179,7 +179,7 @@ def fuzz(kind: Kind, folder: Path, count: int) -> None:
         fault = complaint(kind, folder, files)
         if fault is not None:
             wrong.setdefault(fault[-300:], (number, next(iter(files.values()))))
-    report = "\n".join(f"number {number}: {what}\n{data[:400]!r}" for what, (number, data) in wrong.items())
+    report = "\n".join(f"number {number}: {fault}\n{data[:400]!r}" for fault, (number, data) in wrong.items())
     assert not wrong, f"SEED={SEED}\n{report}"
 
 

@@ -159,18 +159,18 @@ def test_a_token_serves_until_it_is_time_for_another(credentials: None, monkeypa
     now = [MOMENT]
     monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda remove_tzinfo=True: now[0].replace(tzinfo=None))
     source = TokenSource(tokens_of(msk()), lambda: now[0].timestamp(), chance=lambda: 0.0)
-    first = source.token()
-    assert first.until == MOMENT.timestamp() + 900
+    token = source.token()
+    assert token.until == MOMENT.timestamp() + 900
     now[0] += datetime.timedelta(seconds=599)
-    assert source.token() is first
+    assert source.token() is token
     now[0] += datetime.timedelta(seconds=2)
-    second = source.token()
-    assert second.until == now[0].timestamp() // 1 + 900
+    renewed = source.token()
+    assert renewed.until == now[0].timestamp() // 1 + 900
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     now[0] += datetime.timedelta(seconds=700)
     slept: list[float] = []
     source._sleep = slept.append
-    assert source.token() is second, "while it is good"
+    assert source.token() is renewed, "while it is good"
     assert slept == [0.5, 1.0, 2.0], "as often as AWS's library tries"
 
 

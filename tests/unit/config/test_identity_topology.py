@@ -23,11 +23,11 @@ from lockstep_state.names import Flow
 
 def links_of(text: str) -> list[Link]:
     """`A->B B->A:orders.*` as links; without a pattern every topic."""
-    found = []
+    links = []
     for part in text.split():
         flow, _, pattern = part.partition(":")
-        found.append(Link(Flow.parse(flow), NameFilter((pattern or ".*",))))
-    return found
+        links.append(Link(Flow.parse(flow), NameFilter((pattern or ".*",))))
+    return links
 
 
 def stated_in(text: str) -> dict[Flow, Mode]:
@@ -79,7 +79,7 @@ def test_the_default_of_each_flow(graph: str, stated: str, local: str) -> None:
 def test_topology_names_double_routes(graph: str, stated: str, ways: list[tuple[str, str, str]]) -> None:
     links = links_of(graph)
     routes = double_routes(links, defaults(links, stated_in(stated)))
-    assert [(each.origin, route_text(each.one), route_text(each.other)) for each in routes] == ways
+    assert [(each.origin, route_text(each.shorter), route_text(each.longer)) for each in routes] == ways
 
 
 def test_topology_names_routes_cut_by_local() -> None:
@@ -96,7 +96,7 @@ def test_topology_finds_flows_of_a_cycle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "shared"),
+    ("pattern", "other_pattern", "shared"),
     [
         (".*", "orders", True),
         ("orders", "orders", True),
@@ -115,8 +115,8 @@ def test_topology_finds_flows_of_a_cycle() -> None:
         (r"orders\-.*", "orders-x", True),
     ],
 )
-def test_topology_finds_filters_that_may_select_the_same_topic(one: str, other: str, shared: bool) -> None:
-    a, b = NameFilter((one,)), NameFilter((other,))
+def test_topology_finds_filters_that_may_select_the_same_topic(pattern: str, other_pattern: str, shared: bool) -> None:
+    a, b = NameFilter((pattern,)), NameFilter((other_pattern,))
     assert may_share(a, b) is may_share(b, a) is shared
 
 
@@ -127,10 +127,10 @@ elements = st.lists(
 ).map(lambda patterns: NameFilter(tuple(patterns)))
 
 
-@given(one=elements, other=elements, name=st.text("abAB.", min_size=1, max_size=4))
-def test_topology_filters_that_share_a_name_are_never_disjoint(one: NameFilter, other: NameFilter, name: str) -> None:
-    if one.matches(name) and other.matches(name):
-        assert may_share(one, other)
+@given(a=elements, b=elements, name=st.text("abAB.", min_size=1, max_size=4))
+def test_topology_filters_that_share_a_name_are_never_disjoint(a: NameFilter, b: NameFilter, name: str) -> None:
+    if a.matches(name) and b.matches(name):
+        assert may_share(a, b)
 
 
 flows = st.lists(st.sampled_from([Flow(*pair) for pair in permutations("ABCD", 2)]), unique=True, max_size=8)

@@ -122,13 +122,13 @@ def test_each_property_has_mm2s_default_and_its_places(name: str) -> None:
 @pytest.mark.parametrize("name", UNUSED)
 def test_key_without_effect_has_its_reason(name: str) -> None:
     assert KEYS[name].status is Status.WITHOUT_EFFECT
-    assert KEYS[name].why
+    assert KEYS[name].reason
 
 
 @pytest.mark.parametrize("name", BY_FAMILY)
 def test_families_take_the_rest(name: str) -> None:
     assert name not in KEYS
-    assert any(name.startswith(family.prefix) and family.why for family in FAMILIES)
+    assert any(name.startswith(family.prefix) and family.reason for family in FAMILIES)
 
 
 @pytest.mark.parametrize("name", sorted(REMOVED))

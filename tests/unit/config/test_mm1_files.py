@@ -193,13 +193,13 @@ def test_the_same_key_in_both_files_has_to_say_the_same(mm1: Folder) -> None:
 
 
 def test_mm1_flows_of_different_groups_have_separate_state(mm1: Folder) -> None:
-    one, other = mm1.flow(), mm1.flow(CONSUMER.replace("mm1", "mm1/b c"))
+    mm1_flow, other_group = mm1.flow(), mm1.flow(CONSUMER.replace("mm1", "mm1/b c"))
     named = mm1.flow(name="east")
-    topics = {state_topic(f.flow, f.group_id) for f in (one, other, named)}
+    topics = {state_topic(f.flow, f.group_id) for f in (mm1_flow, other_group, named)}
     assert len(topics) == 3
     assert "mm2-lockstep-mm1-state.source.internal" in topics
-    assert len({f.control.offset_storage_topic for f in (one, other, named)}) == 3
-    for flow in (one, other, named):
+    assert len({f.control.offset_storage_topic for f in (mm1_flow, other_group, named)}) == 3
+    for flow in (mm1_flow, other_group, named):
         assert flow.policy.is_internal_topic(flow.control.offset_storage_topic)
 
 

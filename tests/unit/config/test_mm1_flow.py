@@ -17,11 +17,11 @@ def test_the_group_makes_a_flow_a_legacy_one(load_text: LoadText) -> None:
 
 def test_legacy_key_leaves_other_flows_of_the_file_unchanged(load_text: LoadText) -> None:
     loaded = load_text("A->B.lockstep.legacy.group = mm1\nB->A.enabled = true\n")
-    other = loaded.flow(Flow("B", "A"))
-    assert other.data_plane.legacy is None
-    assert other.checkpoint.enabled
-    assert other.policy.format_remote_topic("B", "orders") == "B.orders"
-    assert other.data_plane.auto_offset_reset == "earliest"
+    flow = loaded.flow(Flow("B", "A"))
+    assert flow.data_plane.legacy is None
+    assert flow.checkpoint.enabled
+    assert flow.policy.format_remote_topic("B", "orders") == "B.orders"
+    assert flow.data_plane.auto_offset_reset == "earliest"
 
 
 def test_without_a_group_its_keys_change_nothing(load_text: LoadText) -> None:
@@ -49,7 +49,9 @@ def test_key_partitioning_refuses_offset_translation_keys(
 ) -> None:
     messages = mistakes_of(BY_KEY + f"A->B.{key} = true\n")
     assert [
-        one for one in messages if one.startswith(f"7 A->B.{key}: is true, but with lockstep.legacy.partitioning=key")
+        message
+        for message in messages
+        if message.startswith(f"7 A->B.{key}: is true, but with lockstep.legacy.partitioning=key")
     ]
     load_text(BY_KEY + f"A->B.{key} = false\n")
 

@@ -193,10 +193,10 @@ def test_key_table_has_a_reason_for_every_key_without_effect() -> None:
     for key in KEYS.values():
         assert key.meaning
         assert key.scopes
-        assert (key.status is Status.USED) != bool(key.why), key.name
+        assert (key.status is Status.USED) != bool(key.reason), key.name
     for clients in CLIENT.values():
         for client_key in clients.values():
-            assert (client_key.status is Status.USED) != bool(client_key.why), client_key.name
+            assert (client_key.status is Status.USED) != bool(client_key.reason), client_key.name
             assert client_key.name not in CONNECTION
 
 

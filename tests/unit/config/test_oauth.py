@@ -13,10 +13,10 @@ BASE = {"sasl.mechanism": "OAUTHBEARER"}
 
 
 def kafkas(options: str = "", **properties: str) -> TokenSettings:
-    given = {**BASE, **{f"sasl.{name.replace('__', '.')}": value for name, value in properties.items()}}
+    client = {**BASE, **{f"sasl.{name.replace('__', '.')}": value for name, value in properties.items()}}
     if options:
-        given["sasl.jaas.config"] = f"{OAUTHBEARER_MODULE} required {options};"
-    tokens = read_login(given).tokens
+        client["sasl.jaas.config"] = f"{OAUTHBEARER_MODULE} required {options};"
+    tokens = read_login(client).tokens
     assert isinstance(tokens, TokenSettings)
     return tokens
 

@@ -10,7 +10,7 @@ WHOLE = "clusters = A, B\nA.bootstrap.servers = {a}\nB.bootstrap.servers = {b}\n
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "known"),
+    ("a", "b", "shared"),
     [
         ("a:9092", "a:9092", "a:9092"),
         ("a:9092,b:9092", "c:9092, B:9092", "b:9092"),
@@ -18,10 +18,10 @@ WHOLE = "clusters = A, B\nA.bootstrap.servers = {a}\nB.bootstrap.servers = {b}\n
         ("a:9092,a:9092", "b:9092", ""),
     ],
 )
-def test_an_address_in_common_is_remarked_on(a: str, b: str, known: str, load_text: LoadText) -> None:
+def test_an_address_in_common_is_remarked_on(a: str, b: str, shared: str, load_text: LoadText) -> None:
     notes = [note for note in load_text(whole=WHOLE.format(a=a, b=b)).notes if "one cluster" in note.message]
     assert [(note.key, note.message.partition(",")[0]) for note in notes] == (
-        [("B.bootstrap.servers", f"has {known}")] if known else []
+        [("B.bootstrap.servers", f"has {shared}")] if shared else []
     )
 
 

@@ -152,8 +152,8 @@ def test_clients_behind_a_connectors_cluster_are_named_once(load_file: LoadFile)
     loaded = load_file("msk.json", json.dumps({"name": "mm2-msc", "config": CONNECTOR | clients}, indent=1))
     remarks = [remark for remark in loaded.unused if "reads only the connection" in remark.message]
     assert len(remarks) == 6, "one for each client of each side, not one for each line"
-    first = next(remark for remark in remarks if "source.cluster.producer" in remark.key)
-    assert first.message == (
+    remark = next(remark for remark in remarks if "source.cluster.producer" in remark.key)
+    assert remark.message == (
         "has no effect, as 3 more that begin with source.cluster.producer.: MirrorMaker reads only the connection "
         "there: write source.cluster.security.protocol for every client, or source.producer.security.protocol"
     )
@@ -218,17 +218,17 @@ def test_refusal_shows_the_warnings_and_names_the_way_out_last(tmp_path: Path) -
         load(file, {})
     again = pickle.loads(pickle.dumps(raised.value))  # noqa: S301 our own bytes
     for error in (raised.value, again):
-        *said, last = str(error).splitlines()
+        *said, way_out = str(error).splitlines()
         assert [line.partition(": ")[2].partition(":")[0] for line in said] == [
             "A->B.topcs",
             "topics.blacklist",
             "A.consumer.max.poll.records",
         ]
-        assert last.startswith("With --unknown warn, this would be a warning")
+        assert way_out.startswith("With --unknown warn, this would be a warning")
     result = CliRunner().invoke(command, ["check", str(file)])
     assert result.exit_code == 2
     assert result.stdout.count(str(file)) == 2, "the warnings"
-    assert result.stderr.splitlines()[-2:] == [f"{file} cannot be used: 1 mistake", last]
+    assert result.stderr.splitlines()[-2:] == [f"{file} cannot be used: 1 mistake", way_out]
     assert CliRunner().invoke(command, ["check", str(file), "--unknown", "warn"]).exit_code == 0
     in_json = json.loads(CliRunner().invoke(command, ["check", str(file), "--output", "json"]).stdout)
     assert [remark["key"] for remark in in_json["notes"]] == ["topics.blacklist"]

@@ -55,10 +55,10 @@ def test_the_file_decides_for_all_of_them_and_a_command_before_it(key: str, load
         try:
             loaded = load_text(f"{key} = 3\nlockstep.unknown.keys = {says}\n", environment=asked)
         except ConfigurationError as exc:
-            word, found = "error", exc.problems
+            word, mistakes = "error", exc.problems
         else:
-            word, found = "warn", loaded.unused
-        assert [(mistake.line, mistake.key) for mistake in found] == [(5, key)]
+            word, mistakes = "warn", loaded.unused
+        assert [(mistake.line, mistake.key) for mistake in mistakes] == [(5, key)]
         return word
 
     assert (level("warn", {}), level("error", {})) == ("warn", "error")

@@ -79,7 +79,7 @@ def test_records_that_do_not_reach_a_cluster_are_noted(load_text: LoadText) -> N
 def test_only_one_flow_of_two_changes_configs_of_topics_that_are_there(load_text: LoadText) -> None:
     pair = load_text(PAIR)
     assert [pair.flow(flow).topic_sync.sync_configs for flow in (AB, BA)] == [True, False]
-    round_and_round, note = sorted(pair.notes, key=lambda one: one.key)
+    round_and_round, note = sorted(pair.notes, key=lambda note: note.key)
     assert "MirrorMaker copies every record round and round" in round_and_round.message
     assert note.message.startswith("topics come back from A to B under the same names, so B->A does not change configs")
     turned = load_text(PAIR + "A->B.sync.topic.configs.enabled = false\nB->A.sync.topic.configs.enabled = true\n")

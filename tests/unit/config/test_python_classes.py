@@ -109,12 +109,12 @@ class TestProperties:
         )
         topics = settings.topics
         assert isinstance(topics, PythonTopics)
-        given = topics.made.properties
-        assert given["topics"] == "a.*"
-        assert (given["tasks.max"], given["example.regions"]) == ("3", "us")
-        assert given["source.consumer.client.id"] == "me"
-        assert (given["source.cluster.alias"], given["target.cluster.alias"]) == ("A", "B")
-        assert given["target.cluster.bootstrap.servers"] == "b:9092"
+        properties = topics.made.properties
+        assert properties["topics"] == "a.*"
+        assert (properties["tasks.max"], properties["example.regions"]) == ("3", "us")
+        assert properties["source.consumer.client.id"] == "me"
+        assert (properties["source.cluster.alias"], properties["target.cluster.alias"]) == ("A", "B")
+        assert properties["target.cluster.bootstrap.servers"] == "b:9092"
         assert settings.replicates("us-orders")
 
     def test_python_class_knows_only_the_keys_that_it_names(self, mistakes_of: MistakesOf) -> None:

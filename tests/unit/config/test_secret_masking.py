@@ -34,9 +34,9 @@ def test_secret_in_base64_is_masked_wherever_it_begins(before: str, behind: str,
     encode = base64.urlsafe_b64encode if url else base64.b64encode
     shown = SecretMask([SECRET]).mask(encode(f"{before}{SECRET}{behind}".encode()).decode())
     assert MASK in shown
-    left = shown.replace(MASK, "")
+    remainder = shown.replace(MASK, "")
     size = len(before.encode()) + len(behind.encode())
-    assert len(left) <= (size + 2) * 4 // 3 + 6, "no more than the neighbours and the two ends"
+    assert len(remainder) <= (size + 2) * 4 // 3 + 6, "no more than the neighbours and the two ends"
 
 
 LINES = {
@@ -59,7 +59,7 @@ LINES = {
 @pytest.mark.parametrize("line", LINES)
 def test_shown_credentials_a_line_are_found_by_their_place(line: str) -> None:
     assert shown_credentials(line) == LINES[line]
-    assert not [one for one in LINES[line] if one in SecretMask(()).mask(line)]
+    assert not [secret for secret in LINES[line] if secret in SecretMask(()).mask(line)]
 
 
 def test_short_words_and_nothing_are_left_alone() -> None:

@@ -66,7 +66,7 @@ def test_sparks_own_settings_reach_every_flow(load_text: LoadText) -> None:
 def test_pinned_spark_key_is_refused(mistakes_of: MistakesOf, key: str) -> None:
     (mistake,) = mistakes_of(f"lockstep.spark.conf.{key} = 17\n")
     assert f"cannot be set: {key} " in mistake
-    assert PINNED[key].why in mistake
+    assert PINNED[key].reason in mistake
 
 
 def test_pinned_spark_key_with_its_own_value_is_accepted(load_text: LoadText) -> None:

@@ -21,7 +21,7 @@ RULE = RefreshRule()
 
 
 @pytest.mark.parametrize(
-    ("life", "chance", "at"),
+    ("life", "chance", "renewal"),
     [
         (3600, 0.0, 2880),  # 0.8 of its life
         (3600, 1.0, 3060),  # and the jitter
@@ -31,8 +31,8 @@ RULE = RefreshRule()
         (10, 1.0, 8.5),
     ],
 )
-def test_a_token_is_renewed_after_a_part_of_its_life(life: float, chance: float, at: float) -> None:
-    assert refresh_at(AccessToken("t", 1000.0, 1000.0 + life), RULE, chance) == pytest.approx(1000.0 + at)
+def test_a_token_is_renewed_after_a_part_of_its_life(life: float, chance: float, renewal: float) -> None:
+    assert refresh_at(AccessToken("t", 1000.0, 1000.0 + life), RULE, chance) == pytest.approx(1000.0 + renewal)
 
 
 def test_a_token_with_its_end_buffer_for_a_life_is_not_renewed_at_once() -> None:

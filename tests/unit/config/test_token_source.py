@@ -61,10 +61,10 @@ def scene(server: TokenServer) -> Scene:
 
 def test_a_token_is_kept_until_it_is_time_for_another(scene: Scene) -> None:
     source = scene.source()
-    first = source.token()
-    assert first.until == NOW + 3600
+    token = source.token()
+    assert token.until == NOW + 3600
     scene.now += 2800
-    assert source.token() is first
+    assert source.token() is token
     scene.now += 81
     assert source.token().until == scene.now + 3600
     assert [form["grant_type"] for form in scene.server.asked] == ["client_credentials"] * 2
@@ -106,22 +106,22 @@ def test_valid_token_is_used_while_the_server_is_away_and_logged_once(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = scene.source()
-    first = source.token()
+    token = source.token()
     scene.server.failing = 503
     with caplog.at_level(logging.WARNING):
         for _ in range(5):
             scene.now += 600
-            assert source.token() is first
+            assert source.token() is token
     assert [record.getMessage() for record in caplog.records] == [
         f"access token not renewed: {scene.server.url} gave no token: HTTP 503 (temporarily_unavailable); "
-        f"the present one is good until {first.until:.0f}"
+        f"the present one is good until {token.until:.0f}"
     ]
     scene.now += 700
     with pytest.raises(TokenUnavailable, match="HTTP 503"):
         source.token()
     scene.server.failing = None
     scene.now += 11
-    assert source.token() is not first
+    assert source.token() is not token
 
 
 def test_token_source_waits_after_a_failure(scene: Scene) -> None:

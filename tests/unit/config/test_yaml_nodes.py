@@ -110,8 +110,8 @@ def test_yaml_with_several_and_empty_documents_is_read() -> None:
     ],
 )
 def test_mistakes_say_where(text: str | bytes, said: list[str]) -> None:
-    found = mistakes(text)
-    assert all(any(part in mistake for mistake in found) for part in said), found
+    messages = mistakes(text)
+    assert all(any(part in mistake for mistake in messages) for part in said), messages
 
 
 @pytest.mark.parametrize(

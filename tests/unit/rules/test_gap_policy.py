@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.keys.lockstep_keys import OUR_KEYS
+from lockstep_config.keys.lockstep_keys import LOCKSTEP_KEYS
 from lockstep_rules.offsets.gap_policy import (
     GapCase,
     GapDecision,
@@ -128,7 +128,7 @@ def test_the_page_names_every_case_and_every_value() -> None:
     page = PAGE.read_text()
     for case in GapCase:
         assert f"`{case.value}`" in page
-    for key in OUR_KEYS:
+    for key in LOCKSTEP_KEYS:
         if key.name.startswith("lockstep.on."):
             assert f"`{key.name}`" in page
             assert all(f"`{choice}`" in page for choice in key.choices)

@@ -5,14 +5,13 @@ people compile themselves. All of them ask Azure's identity library for a token,
 pure: it reads no file and sends no request.
 """
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lockstep_config.keys.client_keys import Untranslatable
-from lockstep_config.text.jaas import JAAS
+from lockstep_config.text.jaas import JAAS, misspelt_option
 
 SPRINGS_HANDLERS = (
     "com.azure.spring.cloud.service.implementation.kafka.KafkaOAuth2AuthenticateCallbackHandler",
@@ -104,13 +103,12 @@ def azure_settings(handler: str, bootstrap_servers: str, options: Mapping[str, s
     return AzureSettings(scope=scope)
 
 
-def _check_names(options: Mapping[str, str], known: Sequence[str]) -> None:
+def _check_names(options: Mapping[str, str], known_names: Sequence[str]) -> None:
     """Refuse an unknown Azure option, and one close to a known one: without it another identity would log in."""
     for name in options:
-        near = difflib.get_close_matches(name.lower(), [each.lower() for each in known], 1, 0.85)
-        if name in known or _NO_MATTER.fullmatch(name) or not (near or name.startswith("azure")):
+        meant = misspelt_option(name, known_names)
+        if name in known_names or _NO_MATTER.fullmatch(name) or not (meant or name.startswith("azure")):
             continue
-        meant = next((each for each in known if near and each.lower() == near[0]), None)
         hint = f": did you mean {meant}?" if meant else ""
         raise Untranslatable(JAAS, f"has {name}, which Azure's login does not know{hint}")
 
@@ -122,41 +120,41 @@ def _springs(options: Mapping[str, str], scope: str) -> AzureSettings:
                 JAAS, f"has {name}: Microsoft has retired logins with a user's password; use a client or an identity"
             )
     _check_names(options, (*_SPRING_NAMES, _CLOUD, _MANAGED))
-    given = {_SPRING_NAMES[name]: text for name, text in options.items() if text and name in _SPRING_NAMES}
+    fields = {_SPRING_NAMES[name]: text for name, text in options.items() if text and name in _SPRING_NAMES}
     if cloud := options.get(_CLOUD):
         if cloud.upper() not in _AUTHORITIES:
             raise Untranslatable(JAAS, f"has {_CLOUD} {cloud!r}: known are {', '.join(_AUTHORITIES)}")
-        given.setdefault("authority", _AUTHORITIES[cloud.upper()])
-    return _chosen(scope, given, is_managed=options.get(_MANAGED, "").lower() == "true")
+        fields.setdefault("authority", _AUTHORITIES[cloud.upper()])
+    return _chosen(scope, fields, is_managed=options.get(_MANAGED, "").lower() == "true")
 
 
 def _conduktors(options: Mapping[str, str], scope: str) -> AzureSettings:
     _check_names(options, (*_CONDUKTOR_NAMES, _KIND, "scope"))
-    given = {_CONDUKTOR_NAMES[name]: text for name, text in options.items() if text and name in _CONDUKTOR_NAMES}
+    fields = {_CONDUKTOR_NAMES[name]: text for name, text in options.items() if text and name in _CONDUKTOR_NAMES}
     kind, scope = options.get(_KIND, ""), options.get("scope") or scope
     if kind in (AzureCredential.ENVIRONMENT, AzureCredential.WORKLOAD):
         return AzureSettings(scope=scope, credential=AzureCredential(kind))
     if kind and kind != AzureCredential.CERTIFICATE:
         raise Untranslatable(JAAS, f"has {_KIND} {kind!r}: known are environment, workload and clientcertificate")
-    if kind and "certificate" not in given:
+    if kind and "certificate" not in fields:
         raise Untranslatable(JAAS, f'has {_KIND}="{kind}" and no certificate="FILE"')
-    return _chosen(scope, given, is_managed=False)
+    return _chosen(scope, fields, is_managed=False)
 
 
-def _chosen(scope: str, given: Mapping[str, str], *, is_managed: bool) -> AzureSettings:
+def _chosen(scope: str, fields: Mapping[str, str], *, is_managed: bool) -> AzureSettings:
     """Choose the credential as Azure's libraries: a client's secret or certificate, a managed identity, the chain."""
     credential = AzureCredential.DEFAULT
     if is_managed:
         credential = AzureCredential.MANAGED_IDENTITY
-    elif "client_secret" in given:
+    elif "client_secret" in fields:
         credential = AzureCredential.CLIENT_SECRET
-    elif "certificate" in given:
+    elif "certificate" in fields:
         credential = AzureCredential.CERTIFICATE
     if credential in (AzureCredential.CLIENT_SECRET, AzureCredential.CERTIFICATE):
-        for name, what in (("tenant_id", "tenant"), ("client_id", "client")):
-            if name not in given:
-                raise Untranslatable(JAAS, f"has a secret or a certificate, and no id of the {what} that it belongs to")
-    return AzureSettings(scope=scope, credential=credential, **given)
+        for name, noun in (("tenant_id", "tenant"), ("client_id", "client")):
+            if name not in fields:
+                raise Untranslatable(JAAS, f"has a secret or a certificate, and no id of the {noun} that it belongs to")
+    return AzureSettings(scope=scope, credential=credential, **fields)
 
 
 def _host(bootstrap_servers: str) -> str:

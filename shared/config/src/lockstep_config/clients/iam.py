@@ -5,13 +5,12 @@ OAUTHBEARER. Both reach the same listener, so every client here uses OAUTHBEARER
 module is pure: it reads no file and sends no request.
 """
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lockstep_config.keys.client_keys import Untranslatable
-from lockstep_config.text.jaas import JAAS
+from lockstep_config.text.jaas import JAAS, misspelt_option
 
 AWS_MSK_IAM = "AWS_MSK_IAM"
 IAM_MODULE = "software.amazon.msk.auth.iam.IAMLoginModule"
@@ -62,35 +61,33 @@ def iam_settings(bootstrap_servers: str, options: Mapping[str, str]) -> IamSetti
         Untranslatable: An option is close to a known one, or only one of key id and secret is given.
     """
     for name in options:
-        near = difflib.get_close_matches(name.lower(), [one.lower() for one in _OPTIONS], 1, 0.85)
-        if name not in _OPTIONS and near:
-            meant = next(one for one in _OPTIONS if one.lower() == near[0])
+        if (meant := misspelt_option(name, _OPTIONS)) is not None:
             raise Untranslatable(JAAS, f"has {name}, which AWS's login does not know: did you mean {meant}?")
 
-    def given(name: str) -> str | None:
+    def value(name: str) -> str | None:
         return options.get(name) or None
 
-    key, secret = given("awsRoleAccessKeyId"), given("awsRoleSecretAccessKey")
+    key, secret = value("awsRoleAccessKeyId"), value("awsRoleSecretAccessKey")
     if (key is None) != (secret is None):
         raise Untranslatable(JAAS, "has one of awsRoleAccessKeyId and awsRoleSecretAccessKey: give both, or neither")
     return IamSettings(
         region=broker_region(bootstrap_servers),
-        profile=given("awsProfileName"),
-        role_arn=given("awsRoleArn"),
-        role_session_name=given("awsRoleSessionName") or "aws-msk-iam-auth",
-        role_external_id=given("awsRoleExternalId"),
+        profile=value("awsProfileName"),
+        role_arn=value("awsRoleArn"),
+        role_session_name=value("awsRoleSessionName") or "aws-msk-iam-auth",
+        role_external_id=value("awsRoleExternalId"),
         role_access_key_id=key,
         role_secret_access_key=secret,
-        role_session_token=given("awsRoleSessionToken"),
-        sts_region=given("awsStsRegion") or "aws-global",
+        role_session_token=value("awsRoleSessionToken"),
+        sts_region=value("awsStsRegion") or "aws-global",
         debug=options.get("awsDebugCreds") == "true",
     )
 
 
 def broker_region(bootstrap_servers: str) -> str | None:
     """Return the AWS region in the first broker's name that has one, as in MSK's names; None without one."""
-    found = _REGION.search(bootstrap_servers.lower())
-    return found[0] if found else None
+    match = _REGION.search(bootstrap_servers.lower())
+    return match[0] if match else None
 
 
 def iam_number(options: Mapping[str, str], name: str, default: int) -> int:

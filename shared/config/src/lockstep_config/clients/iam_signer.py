@@ -32,15 +32,15 @@ def signed(settings: IamSettings) -> tuple[str, float]:
     Raises:
         TokenUnavailable: Credentials or the region are missing; the text says what is missing.
     """
-    found = _Found(settings)
+    provider = _ConfiguredCredentials(settings)
     try:
-        text, until_ms = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(_region(settings), found)
+        text, until_ms = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(_region(settings), provider)
     except (BotoCoreError, ClientError) as exc:
         raise TokenUnavailable(f"AWS credentials of {_whose(settings)} cannot be had: {_line(exc)}") from exc
     return text, until_ms / 1000
 
 
-class _Found(CredentialProvider):  # type: ignore[misc]  # botocore ships no types
+class _ConfiguredCredentials(CredentialProvider):  # type: ignore[misc]  # botocore ships no types
     """The credentials that the settings name, and no others.
 
     If a role cannot be assumed, there is no login as another identity.
@@ -55,19 +55,19 @@ class _Found(CredentialProvider):  # type: ignore[misc]  # botocore ships no typ
     def load(self) -> Any:
         settings = self._settings
         if settings.profile is None and settings.role_arn is not None:
-            found = self._assumed(settings.role_arn)
+            credentials = self._assumed(settings.role_arn)
         else:
             chosen = _session(settings).get_credentials()
             # Credentials may renew themselves between two reads; then key and token would not belong together.
-            found = None if chosen is None else Credentials(*chosen.get_frozen_credentials()[:3])
-        if found is None or not found.access_key or not found.secret_key:
+            credentials = None if chosen is None else Credentials(*chosen.get_frozen_credentials()[:3])
+        if credentials is None or not credentials.access_key or not credentials.secret_key:
             raise TokenUnavailable(
                 f"there are no AWS credentials of {_whose(settings)}: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
                 "or awsProfileName in sasl.jaas.config, or give the pod or the instance a role"
             )
         if settings.debug:
-            self._log_identity(found)
-        return found
+            self._log_identity(credentials)
+        return credentials
 
     def _assumed(self, role: str) -> Credentials:
         settings = self._settings
@@ -78,9 +78,10 @@ class _Found(CredentialProvider):  # type: ignore[misc]  # botocore ships no typ
         ]
         return Credentials(answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"])
 
-    def _log_identity(self, found: Credentials) -> None:
+    def _log_identity(self, credentials: Credentials) -> None:
         try:
-            identity = self._sts(found.access_key, found.secret_key, found.token).get_caller_identity()["Arn"]
+            client = self._sts(credentials.access_key, credentials.secret_key, credentials.token)
+            identity = client.get_caller_identity()["Arn"]
         except (BotoCoreError, ClientError) as exc:
             log.warning("awsDebugCreds: whose the AWS credentials are cannot be asked: %s", _line(exc))
         else:

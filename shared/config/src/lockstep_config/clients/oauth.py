@@ -35,8 +35,8 @@ _RETRIEVERS = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtR
 JWT_BEARER_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 Field = tuple[str, str]
-Given = Callable[[str], str | None]
-"""A function that returns one of Strimzi's options by its name without `oauth.`, or None if it is not given."""
+OptionReader = Callable[[str], str | None]
+"""A function that returns one of Strimzi's options by its name without `oauth.`, or None if it is not set."""
 
 _EXTENSION = re.compile(r"[A-Za-z]+")
 _EXTENSION_VALUE = re.compile(r"[\x21-\x7E \t\r\n]+")
@@ -143,28 +143,25 @@ def _kafkas(properties: Mapping[str, str], options: Mapping[str, str], refresh: 
         )
     url = properties.get(ENDPOINT, "").strip()
     if not url:
-        unsecured = any(name.startswith("unsecuredLogin") for name in options)
-        why = (
-            "JAAS options unsecuredLogin... make tokens that nobody signed, which is not supported: "
-            if unsecured
-            else ""
-        )
-        raise Untranslatable(ENDPOINT, f"{why or 'is missing: '}say where tokens come from, https://... or file:///...")
+        problem = "is missing"
+        if any(name.startswith("unsecuredLogin") for name in options):
+            problem = "JAAS options unsecuredLogin... make tokens that nobody signed, which is not supported"
+        raise Untranslatable(ENDPOINT, f"{problem}: say where tokens come from, https://... or file:///...")
     extensions = _extensions(options, "extension_")
     parts = urlsplit(url)
     if parts.scheme.lower() == "file":
         return TokenSettings(token_file=unquote(parts.path), extensions=extensions, refresh=refresh)
     _check_url(ENDPOINT, url)
 
-    def given(name: str, option: str) -> str | None:
+    def stated(name: str, option: str) -> str | None:
         return properties.get(f"sasl.oauthbearer.{name}", "").strip() or options.get(option) or None
 
-    client = given("client.credentials.client.id", "clientId")
-    secret = given("client.credentials.client.secret", "clientSecret")
+    client = stated("client.credentials.client.id", "clientId")
+    secret = stated("client.credentials.client.secret", "clientSecret")
     if client is None or secret is None:
         name = "id" if client is None else "secret"
         raise Untranslatable(f"sasl.oauthbearer.client.credentials.client.{name}", f"is missing: {url} asks for it")
-    scope = given("scope", "scope")
+    scope = stated("scope", "scope")
     most_ms = _number(properties, "sasl.login.retry.backoff.max.ms", 10_000)
     return TokenSettings(
         endpoint=url,
@@ -183,18 +180,18 @@ def _kafkas(properties: Mapping[str, str], options: Mapping[str, str], refresh: 
 
 
 def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings:
-    def given(name: str) -> str | None:
+    def option_value(name: str) -> str | None:
         return options.get(f"oauth.{name}") or None
 
     extensions = _extensions(options, "oauth.sasl.extension.")
     longest = _option_number(options, "oauth.max.token.expiry.seconds", -1)
     bound = longest if longest > 0 else None
-    file, text = given("access.token.location"), given("access.token")
+    file, text = option_value("access.token.location"), option_value("access.token")
     if file or text:
         # A location goes before the text beside it, as in Strimzi's handler.
         token = None if file else text
         return TokenSettings(token_file=file, token=token, extensions=extensions, longest_s=bound, refresh=refresh)
-    endpoint, client = given("token.endpoint.uri"), given("client.id")
+    endpoint, client = option_value("token.endpoint.uri"), option_value("client.id")
     if endpoint is None:
         raise Untranslatable(
             JAAS, "has neither oauth.token.endpoint.uri nor oauth.access.token: say where tokens come from"
@@ -202,9 +199,9 @@ def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings
     _check_url(JAAS, endpoint)
     if client is None:
         raise Untranslatable(JAAS, 'has no oauth.client.id="..."')
-    secret = given("client.secret")
-    form, files = _strimzis_grant(given, client, secret)
-    form += [(name, value) for name in ("scope", "audience") if (value := given(name)) is not None]
+    secret = option_value("client.secret")
+    form, files = _strimzis_grant(option_value, client, secret)
+    form += [(name, value) for name in ("scope", "audience") if (value := option_value(name)) is not None]
     retries = max(0, int(_option_number(options, "oauth.http.retries", 0)))
     return TokenSettings(
         endpoint=endpoint,
@@ -226,22 +223,22 @@ def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings
     )
 
 
-def _strimzis_grant(given: Given, client: str, secret: str | None) -> tuple[list[Field], list[Field]]:
+def _strimzis_grant(option_value: OptionReader, client: str, secret: str | None) -> tuple[list[Field], list[Field]]:
     """Return the fields of the request, and the fields whose value is in a file."""
-    form, files = _text_or_file(given, "refresh_token", "refresh.token")
+    form, files = _text_or_file(option_value, "refresh_token", "refresh.token")
     if form or files:
         return [("grant_type", "refresh_token"), ("client_id", client), *form], files
-    user, password = given("password.grant.username"), given("password.grant.password")
+    user, password = option_value("password.grant.username"), option_value("password.grant.password")
     if user is not None:
         if password is None:
             raise Untranslatable(JAAS, "has oauth.password.grant.username without oauth.password.grant.password")
         return [("grant_type", "password"), ("username", user), ("password", password)], []
-    grant = ("grant_type", given("client.credentials.grant.type") or "client_credentials")
+    grant = ("grant_type", option_value("client.credentials.grant.type") or "client_credentials")
     if secret is not None:
         return [grant], []
-    form, files = _text_or_file(given, "client_assertion", "client.assertion")
+    form, files = _text_or_file(option_value, "client_assertion", "client.assertion")
     if form or files:
-        kind = given("client.assertion.type") or JWT_BEARER_ASSERTION
+        kind = option_value("client.assertion.type") or JWT_BEARER_ASSERTION
         return [grant, ("client_id", client), ("client_assertion_type", kind), *form], files
     raise Untranslatable(
         JAAS,
@@ -250,8 +247,8 @@ def _strimzis_grant(given: Given, client: str, secret: str | None) -> tuple[list
     )
 
 
-def _text_or_file(given: Given, name: str, option: str) -> tuple[list[Field], list[Field]]:
-    file, text = given(f"{option}.location"), given(option)
+def _text_or_file(option_value: OptionReader, name: str, option: str) -> tuple[list[Field], list[Field]]:
+    file, text = option_value(f"{option}.location"), option_value(option)
     if file is not None:
         return [], [(name, file)]
     return ([(name, text)] if text is not None else []), []
@@ -260,10 +257,10 @@ def _text_or_file(given: Given, name: str, option: str) -> tuple[list[Field], li
 def _refresh_rule(properties: Mapping[str, str]) -> RefreshRule:
     def number(name: str, default: float, least: float, most: float) -> float:
         key = f"sasl.login.refresh.{name}"
-        found = _number(properties, key, default)
-        if not least <= found <= most:
-            raise Untranslatable(key, f"is {found:g}: it takes {least:g} to {most:g}")
-        return found
+        value = _number(properties, key, default)
+        if not least <= value <= most:
+            raise Untranslatable(key, f"is {value:g}: it takes {least:g} to {most:g}")
+        return value
 
     return RefreshRule(
         window_factor=number("window.factor", 0.8, 0.5, 1.0),
@@ -291,20 +288,20 @@ def _option_number(options: Mapping[str, str], name: str, default: float) -> flo
 def _check_url(key: str, url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme.lower() not in ("https", "http") or not parts.hostname:
-        what = "oauth.token.endpoint.uri " if key == JAAS else ""
-        raise Untranslatable(key, f"{what}is no https://HOST/... address")
+        option = "oauth.token.endpoint.uri " if key == JAAS else ""
+        raise Untranslatable(key, f"{option}is no https://HOST/... address")
     if parts.username or parts.password:
         raise Untranslatable(key, "has a user in its address: give the client's id and secret by their own keys")
 
 
 def _extensions(options: Mapping[str, str], prefix: str) -> tuple[tuple[str, str], ...]:
-    found = tuple((name.removeprefix(prefix), value) for name, value in options.items() if name.startswith(prefix))
-    for name, value in found:
+    extensions = tuple((name.removeprefix(prefix), value) for name, value in options.items() if name.startswith(prefix))
+    for name, value in extensions:
         if not _EXTENSION.fullmatch(name) or name == "auth" or not _EXTENSION_VALUE.fullmatch(value):
             raise Untranslatable(
                 JAAS, f"has {prefix}{name}, which is no SASL extension: letters, but not auth, and text"
             )
-    return found
+    return extensions
 
 
 def _tls(options: Mapping[str, str], prefix: str) -> TlsSettings:

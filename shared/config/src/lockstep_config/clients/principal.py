@@ -77,19 +77,19 @@ def subject_in_java(name: "Name") -> str:
 
 
 def _written(rdn: "Iterable[NameAttribute[str | bytes]]") -> Iterable[str]:
-    for one in rdn:
-        oid = one.oid.dotted_string
-        if oid in _KEYWORDS and isinstance(one.value, str):
-            yield f"{_KEYWORDS[oid]}={_escaped(one.value)}"
+    for attribute in rdn:
+        oid = attribute.oid.dotted_string
+        if oid in _KEYWORDS and isinstance(attribute.value, str):
+            yield f"{_KEYWORDS[oid]}={_escaped(attribute.value)}"
         else:
-            yield f"{oid}=#{_der_value(one).hex()}"
+            yield f"{oid}=#{_der_value(attribute).hex()}"
 
 
 def _escaped(value: str) -> str:
     text = "".join(f"\\{c}" if c in _ESCAPED else c for c in value)
     bare = text.strip(" ")
-    at = text.find(bare) if bare else len(text)
-    return "\\ " * at + bare + "\\ " * (len(text) - at - len(bare))
+    blanks = text.find(bare) if bare else len(text)
+    return "\\ " * blanks + bare + "\\ " * (len(text) - blanks - len(bare))
 
 
 def _der_value(attribute: "NameAttribute[str | bytes]") -> bytes:

@@ -61,7 +61,7 @@ class LoginPart(NamedTuple):
     name: str
     librdkafka: str
     """The setting."""
-    ours: str
+    wire: str
     """What our own connections do with it, for the table in `tls-and-sasl.md`. Faust's consumer has them, too."""
 
 
@@ -191,12 +191,10 @@ def _check_client_handler(properties: Mapping[str, str], mechanism: SaslMechanis
     handler = properties.get(_CLIENT_HANDLER, "").strip()
     if handler in mechanism.client_handlers:
         return
-    belongs = next((other.name for other in MECHANISMS.values() if handler in other.client_handlers), None)
-    if belongs is not None:
-        raise Untranslatable(
-            _CLIENT_HANDLER,
-            f"is {handler!r}, which goes with sasl.mechanism={belongs}, not with {mechanism.name}: set that",
-        )
+    for name, owner in MECHANISMS.items():
+        if handler in owner.client_handlers:
+            message = f"is {handler!r}, which goes with sasl.mechanism={name}, not with {mechanism.name}: set that"
+            raise Untranslatable(_CLIENT_HANDLER, message)
     _refuse_class(properties, _CLIENT_HANDLER)
 
 

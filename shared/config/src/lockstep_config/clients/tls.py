@@ -116,30 +116,30 @@ def read_tls(properties: Mapping[str, str], *, trims_passwords: bool = True) -> 
     Raises:
         Untranslatable: A property cannot be used here.
     """
-    given = {
+    stated = {
         key: value if key.endswith("password") and not trims_passwords else value.strip()
         for key, value in properties.items()
         if key.startswith("ssl.") and value.strip()
     }
-    if "ssl.engine.factory.class" in given:
+    if "ssl.engine.factory.class" in stated:
         raise Untranslatable("ssl.engine.factory.class", "is a Java class, which cannot run here: remove it")
     for key in ("ssl.keystore.certificate.chain", "ssl.keystore.key"):
-        other = "ssl.keystore.key" if key.endswith("chain") else "ssl.keystore.certificate.chain"
-        if key in given and other not in given:
-            raise Untranslatable(key, f"is set without {other}: a client certificate needs both")
-    suites = [suite.strip() for suite in given.get("ssl.cipher.suites", "").split(",") if suite.strip()]
-    oldest, newest = _versions(given)
+        counterpart = "ssl.keystore.key" if key.endswith("chain") else "ssl.keystore.certificate.chain"
+        if key in stated and counterpart not in stated:
+            raise Untranslatable(key, f"is set without {counterpart}: a client certificate needs both")
+    suites = [suite.strip() for suite in stated.get("ssl.cipher.suites", "").split(",") if suite.strip()]
+    oldest, newest = _versions(stated)
     return TlsSettings(
-        trusted_file=given.get("ssl.truststore.location"),
-        trusted_type=_type(given, "truststore"),
-        trusted_password=given.get("ssl.truststore.password"),
-        trusted_pem=_pem(given, "ssl.truststore.certificates", "CERTIFICATE"),
-        identity_file=given.get("ssl.keystore.location"),
-        identity_type=_type(given, "keystore"),
-        identity_password=given.get("ssl.keystore.password"),
-        chain_pem=_pem(given, "ssl.keystore.certificate.chain", "CERTIFICATE"),
-        key_pem=_pem(given, "ssl.keystore.key", "PRIVATE KEY"),
-        key_password=given.get("ssl.key.password"),
+        trusted_file=stated.get("ssl.truststore.location"),
+        trusted_type=_type(stated, "truststore"),
+        trusted_password=stated.get("ssl.truststore.password"),
+        trusted_pem=_pem(stated, "ssl.truststore.certificates", "CERTIFICATE"),
+        identity_file=stated.get("ssl.keystore.location"),
+        identity_type=_type(stated, "keystore"),
+        identity_password=stated.get("ssl.keystore.password"),
+        chain_pem=_pem(stated, "ssl.keystore.certificate.chain", "CERTIFICATE"),
+        key_pem=_pem(stated, "ssl.keystore.key", "PRIVATE KEY"),
+        key_password=stated.get("ssl.key.password"),
         check_hostname=_checks_hostname(properties),
         ciphers=_ciphers(suites),
         # A list without a suite of one of the two protocols is a list without that protocol.
@@ -180,7 +180,7 @@ def normalised_pem(text: str) -> str:
     blocks = []
     for label, body in _BLOCK.findall(text):
         packed = "".join(body.split())
-        lines = [packed[at : at + _PEM_WIDTH] for at in range(0, len(packed), _PEM_WIDTH)]
+        lines = [packed[position : position + _PEM_WIDTH] for position in range(0, len(packed), _PEM_WIDTH)]
         blocks.append("\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----"]) + "\n")
     return "".join(blocks)
 
@@ -223,34 +223,34 @@ def remark_on(key: str, value: str) -> str | None:
     return None
 
 
-def _type(given: Mapping[str, str], store: str) -> str:
+def _type(stated: Mapping[str, str], store: str) -> str:
     """Return the type of a keystore or truststore, and refuse options that exclude it."""
-    inline = ("ssl.truststore.certificates" if store == "truststore" else "ssl.keystore.key") in given
+    inline = ("ssl.truststore.certificates" if store == "truststore" else "ssl.keystore.key") in stated
     key = f"ssl.{store}.type"
-    kind = given.get(key, "PEM" if inline else "JKS").upper()
+    kind = stated.get(key, "PEM" if inline else "JKS").upper()
     kind = "PKCS12" if kind == "P12" else kind
-    located = f"ssl.{store}.location" in given
+    located = f"ssl.{store}.location" in stated
     if kind not in TYPES and (located or inline):
         raise Untranslatable(
             key, f"is {kind}: known are {', '.join(TYPES)}; keytool -importkeystore converts a store to PKCS12"
         )
     if located and inline:
         raise Untranslatable(f"ssl.{store}.location", "is set beside the certificates themselves: keep one of them")
-    if f"ssl.{store}.password" in given and kind == "PEM" and (located or inline):
+    if f"ssl.{store}.password" in stated and kind == "PEM" and (located or inline):
         raise Untranslatable(f"ssl.{store}.password", "is set, but a PEM store has no password: remove it")
     return kind
 
 
-def _versions(given: Mapping[str, str]) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
+def _versions(stated: Mapping[str, str]) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
     """Return the oldest and the newest protocol, by Java's rule.
 
     `ssl.enabled.protocols` lists the protocols, and `ssl.protocol` is the newest of them.
     """
     oldest, newest = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
     for key in ("ssl.protocol", "ssl.enabled.protocols"):
-        if key not in given:
+        if key not in stated:
             continue
-        names = [name.strip().upper() for name in given[key].split(",") if name.strip()]
+        names = [name.strip().upper() for name in stated[key].split(",") if name.strip()]
         unknown = sorted({*names} - NEW - OLD - {"TLS"})
         if unknown:
             raise Untranslatable(key, f"names {', '.join(unknown)}: TLSv1.2 and TLSv1.3 are spoken here")
@@ -279,10 +279,10 @@ def _ciphers(suites: list[str]) -> str | None:
     return ":".join(_OF_TLS_1_2[suite] for suite in suites if suite in _OF_TLS_1_2) or None
 
 
-def _pem(given: Mapping[str, str], key: str, label: str) -> str | None:
-    if key not in given:
+def _pem(stated: Mapping[str, str], key: str, label: str) -> str | None:
+    if key not in stated:
         return None
-    pem = normalised_pem(given[key])
+    pem = normalised_pem(stated[key])
     if label not in pem:
         raise Untranslatable(key, f"is no PEM text: it has no -----BEGIN {label}----- with its end")
     return pem

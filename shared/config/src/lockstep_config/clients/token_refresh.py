@@ -37,11 +37,11 @@ def refresh_at(token: AccessToken, rule: RefreshRule, chance: float) -> float:
         chance: A random number from 0 to 1.
     """
     part = rule.window_factor + rule.window_jitter * chance
-    at = token.since + (token.until - token.since) * part
+    renewal = token.since + (token.until - token.since) * part
     if token.since + rule.min_period_s + rule.buffer_s > token.until:
-        return min(at, token.until)
-    within = max(min(at, token.until - rule.buffer_s), token.since + rule.min_period_s)
-    return within if within > token.since else at
+        return min(renewal, token.until)
+    within = max(min(renewal, token.until - rule.buffer_s), token.since + rule.min_period_s)
+    return within if within > token.since else renewal
 
 
 LIBRDKAFKA_ASKS_AFTER = 0.8

@@ -143,12 +143,12 @@ class TokenSource:
             return self._known(settings.token, "the token in oauth.access.token")
         return self._asked_for()
 
-    def _known(self, text: str, what: str) -> AccessToken:
+    def _known(self, text: str, source: str) -> AccessToken:
         now = self._clock()
         until = jwt_expiry(text)
         if until is not None and until <= now:
             expiry_text = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(until))
-            raise TokenUnavailable(f"{what} expired at {expiry_text} UTC: put a new one there")
+            raise TokenUnavailable(f"{source} expired at {expiry_text} UTC: put a new one there")
         return self._bounded(AccessToken(text, now, until or now + UNKNOWN_LIFE_S))
 
     def _bounded(self, token: AccessToken) -> AccessToken:
@@ -219,15 +219,15 @@ class TokenSource:
         except TimeoutError as exc:
             raise TokenUnavailable(f"{endpoint} does not answer in time: check that the token endpoint is up") from exc
         except (OSError, http.client.HTTPException) as exc:
-            why = getattr(exc, "strerror", None) or str(exc) or type(exc).__name__
-            raise TokenUnavailable(f"{endpoint} cannot be asked for a token: {why}") from exc
+            reason = getattr(exc, "strerror", None) or str(exc) or type(exc).__name__
+            raise TokenUnavailable(f"{endpoint} cannot be asked for a token: {reason}") from exc
         answer = _parsed(content)
         if status == http.client.OK and answer is not None:
             return answer
         if status == http.client.OK:  # the answer may be a token in a wrong form, so it is not shown
             raise _Refused(f"{endpoint} gave no token: its answer is no JSON object; check that it is a token endpoint")
-        why = self._masked(_server_words(answer, content))
-        sentence = f"{endpoint} gave no token: HTTP {status}{why and f' ({why})'}"
+        words = self._masked(_server_words(answer, content))
+        sentence = f"{endpoint} gave no token: HTTP {status}{words and f' ({words})'}"
         if http.client.BAD_REQUEST <= status < http.client.INTERNAL_SERVER_ERROR and status != ASKED_TOO_OFTEN:
             client_text = f" of client {self._settings.client_id}" if self._settings.client_id else ""
             raise _Refused(f"{sentence}: check the id, the secret and the scope{client_text}")
@@ -295,8 +295,8 @@ def _read(file: str) -> str:
     try:
         text = read_content(Path(file), LONGEST_TOKEN_FILE).decode().strip()
     except (OSError, UnicodeDecodeError) as exc:
-        why = getattr(exc, "strerror", None) or "it is no text"
-        raise TokenUnavailable(f"the token file {file} cannot be read: {why}") from exc
+        reason = getattr(exc, "strerror", None) or "it is no text"
+        raise TokenUnavailable(f"the token file {file} cannot be read: {reason}") from exc
     if not text:
         raise TokenUnavailable(f"the token file {file} is empty: put a token there")
     return text

@@ -20,12 +20,12 @@ KEYSTORE, TRUSTSTORE, TOKEN_TRUSTSTORE = "keystore", "truststore", "token-trusts
 class CertificateEnds:
     """The ends of the certificates that the clients of one cluster have for one use.
 
-    `at` has each end once, in order, in Unix seconds.
+    `ends` has each end once, in order, in Unix seconds.
     """
 
     cluster: str
     use: str
-    at: tuple[float, ...]
+    ends: tuple[float, ...]
 
 
 def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
@@ -36,12 +36,8 @@ def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
     Raises:
         OSError: A store cannot be read; the text names the file (`tls.load_material`).
     """
-    source, target = settings.flow.source, settings.flow.target
-    return tuple(
-        one
-        for side, alias in zip(SIDES, (source, target), strict=True)
-        for one in connection_ends(alias, by_client(settings, side).values())
-    )
+    source, target = (by_client(settings, side).values() for side in SIDES)
+    return (*connection_ends(settings.flow.source, source), *connection_ends(settings.flow.target, target))
 
 
 def connection_ends(cluster: str, clients: Iterable[Mapping[str, str]]) -> tuple[CertificateEnds, ...]:
@@ -50,22 +46,22 @@ def connection_ends(cluster: str, clients: Iterable[Mapping[str, str]]) -> tuple
     Raises:
         OSError: A store cannot be read; the text names the file.
     """
-    found: dict[str, set[float]] = {}
+    ends_by_use: dict[str, set[float]] = {}
     for use, pem in _in_use(clients):
-        found.setdefault(use, set()).update(_ends_in(pem))
-    return tuple(CertificateEnds(cluster, use, tuple(sorted(at))) for use, at in found.items() if at)
+        ends_by_use.setdefault(use, set()).update(_ends_in(pem))
+    return tuple(CertificateEnds(cluster, use, tuple(sorted(ends))) for use, ends in ends_by_use.items() if ends)
 
 
-def first_end(ends: CertificateEnds, now: float) -> float:
+def first_end(certificates: CertificateEnds, now: float) -> float:
     """Return when the certificates stop to be accepted, in Unix seconds.
 
     Every certificate that a client presents has to be good, so the earliest end of a keystore counts. A trusted
     certificate may stand in for another, as while an authority changes. So an end of a truststore that is in the past
     counts only if all are.
     """
-    if ends.use == KEYSTORE:
-        return ends.at[0]
-    return next((at for at in ends.at if at > now), ends.at[-1])
+    if certificates.use == KEYSTORE:
+        return certificates.ends[0]
+    return next((end for end in certificates.ends if end > now), certificates.ends[-1])
 
 
 def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
@@ -79,8 +75,8 @@ def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
         if tokens is not None and tokens.endpoint is not None:
             endpoints.add(tokens.tls)
     for use, settings in ((TRUSTSTORE, brokers), (TOKEN_TRUSTSTORE, endpoints)):
-        for one in settings:
-            material = load_material(one)
+        for tls in settings:
+            material = load_material(tls)
             if material.trusted_pem is not None:
                 yield use, material.trusted_pem
             if material.identity is not None and use == TRUSTSTORE:

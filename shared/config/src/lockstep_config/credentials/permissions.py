@@ -82,10 +82,10 @@ class Access:
         return find_principal(self.login) or UNKNOWN_PRINCIPAL
 
     def _grant(self, resource: str, name: str, operation: str) -> Grant | None:
-        found = [grant for grant in self.grants if grant.covers(resource, name, operation)]
+        covering = [grant for grant in self.grants if grant.covers(resource, name, operation)]
         # A grant that names the resource itself says more than a grant for all.
-        found.sort(key=lambda grant: (grant.operation != operation, grant.name == EVERY, -len(grant.name)))
-        return found[0] if found else None
+        covering.sort(key=lambda grant: (grant.operation != operation, grant.name == EVERY, -len(grant.name)))
+        return covering[0] if covering else None
 
     def remedy(self, resource: str, name: str, operation: str) -> Remedy:
         """Return what ends a refusal of the operation on that resource."""
@@ -117,8 +117,8 @@ def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
             Grant("group", EVERY, "Describe", "checkpoint reads the offsets of consumer groups"),
         ]
     if settings.data_plane.legacy is not None:
-        why = "a legacy flow's positions are those of this group (lockstep.legacy.group)"
-        grants.append(Grant("group", settings.data_plane.legacy.group, "Read", why))
+        feature = "a legacy flow's positions are those of this group (lockstep.legacy.group)"
+        grants.append(Grant("group", settings.data_plane.legacy.group, "Read", feature))
     if settings.data_plane.offset_syncs_location == "source":
         grants += _offset_syncs(settings)
     if settings.acl_sync.enabled:
@@ -132,7 +132,7 @@ def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
 
 def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
     """Return the grants on the flow's target."""
-    grants = [*_ours(settings), *_copies(settings)]
+    grants = [*_lockstep_grants(settings), *_copy_grants(settings)]
     policy = settings.policy
     if settings.checkpoint.enabled:
         grants += _topic(settings.checkpoints_topic, "checkpoints", "Create", "Read", "Write")
@@ -140,8 +140,7 @@ def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
     if settings.checkpoint.sync_group_offsets:
         for topic in settings.checkpoint.siblings:
             grants += _topic(topic, "a group skips no records of another flow to the same topics", "Read")
-        why = "sync.group.offsets.enabled moves consumer groups"
-        grants += [Grant("group", EVERY, "Read", why)]
+        grants.append(Grant("group", EVERY, "Read", "sync.group.offsets.enabled moves consumer groups"))
     if settings.heartbeat.enabled:
         grants += _topic(policy.heartbeats_topic(), "heartbeats", "Create", "Write")
         grants += _topic(policy.heartbeats_topic(), "lockstep probe sees that heartbeats come", "Read")
@@ -156,7 +155,7 @@ def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
     return _once(grants)
 
 
-def _ours(settings: FlowSettings) -> list[Grant]:
+def _lockstep_grants(settings: FlowSettings) -> list[Grant]:
     """Return the grants on Lockstep's own topics, groups and transactional ids on the target."""
     flow, instance, plane = settings.flow, settings.group_id, settings.data_plane
     grants = [
@@ -169,14 +168,14 @@ def _ours(settings: FlowSettings) -> list[Grant]:
         Grant("group", service_group(service, flow, instance), "Read", f"replicas of {service} share their work")
         for service in SERVICES
     ]
-    why = "progress is kept where MirrorMaker 2 keeps it"
-    grants += _topic(settings.control.offset_storage_topic, why, "Create", "Read", "Write")
-    kept = (state_topic, events_topic, commands_topic)
-    for topic in (*(name(flow, instance) for name in kept), settings.control.offset_storage_topic):
-        grants += _topic(topic, CHECKED, "DescribeConfigs")
+    progress_topic = settings.control.offset_storage_topic
+    grants += _topic(progress_topic, "progress is kept where MirrorMaker 2 keeps it", "Create", "Read", "Write")
+    for name in (state_topic, events_topic, commands_topic):
+        grants += _topic(name(flow, instance), CHECKED, "DescribeConfigs")
+    grants += _topic(progress_topic, CHECKED, "DescribeConfigs")
     if "quarantine" in {plane.on_refused.default, *(value for _, value in plane.on_refused.others)}:
-        why = "what the target refuses is kept (lockstep.on.refused=quarantine)"
-        grants += _topic(quarantine_topic(flow, instance), why, "Create", "Write")
+        feature = "what the target refuses is kept (lockstep.on.refused=quarantine)"
+        grants += _topic(quarantine_topic(flow, instance), feature, "Create", "Write")
     if plane.exactly_once:
         key = "lockstep.legacy.partitioning=key" if plane.by_key else "exactly.once.source.support"
         prefix = f"lockstep-{instance + '-' if instance else ''}{flow.source}-{flow.target}-"
@@ -184,7 +183,7 @@ def _ours(settings: FlowSettings) -> list[Grant]:
     return grants
 
 
-def _copies(settings: FlowSettings) -> list[Grant]:
+def _copy_grants(settings: FlowSettings) -> list[Grant]:
     """Return the grants on the copies of topics.
 
     If topics keep their names, no prefix tells the copies from other topics, so the grants are for every topic.
@@ -193,7 +192,7 @@ def _copies(settings: FlowSettings) -> list[Grant]:
     if not settings.keeps_names:
         remote = settings.remote_topic("t")
         name, pattern = remote.removesuffix("t"), PREFIXED
-    needed = {
+    features = {
         "Create": "topics that are missing on the target are created",
         "Write": "records are copied to them",
         "Read": "the end of each copy is read, so that nothing is written twice, and groups are moved in it",
@@ -202,18 +201,20 @@ def _copies(settings: FlowSettings) -> list[Grant]:
         "DescribeConfigs": "limits of the copies are known",
     }
     if settings.topic_sync.keeps_counts:
-        del needed["Alter"]
+        del features["Alter"]
     # AlterConfigs includes DescribeConfigs.
-    del needed["DescribeConfigs" if settings.topic_sync.sync_configs else "AlterConfigs"]
-    return [Grant("topic", name, operation, why, pattern) for operation, why in needed.items()]
+    del features["DescribeConfigs" if settings.topic_sync.sync_configs else "AlterConfigs"]
+    return [Grant("topic", name, operation, feature, pattern) for operation, feature in features.items()]
 
 
 def _offset_syncs(settings: FlowSettings) -> list[Grant]:
-    why, name = "offset syncs, by which groups are translated", settings.offset_syncs_topic
-    writes = _topic(name, why, "Create", "Write") if settings.data_plane.emit_offset_syncs else []
-    if writes:
-        writes += _topic(name, CHECKED, "DescribeConfigs")
-    return writes + (_topic(name, why, "Read") if settings.checkpoint.enabled else [])
+    feature, topic = "offset syncs, by which groups are translated", settings.offset_syncs_topic
+    grants = []
+    if settings.data_plane.emit_offset_syncs:
+        grants += [*_topic(topic, feature, "Create", "Write"), *_topic(topic, CHECKED, "DescribeConfigs")]
+    if settings.checkpoint.enabled:
+        grants += _topic(topic, feature, "Read")
+    return grants
 
 
 def _topic(name: str, feature: str, *operations: str) -> list[Grant]:
@@ -222,13 +223,13 @@ def _topic(name: str, feature: str, *operations: str) -> list[Grant]:
 
 def _once(grants: Iterable[Grant]) -> tuple[Grant, ...]:
     """Merge grants of the same operation on the same resource into one, which names all their features."""
-    found: dict[tuple[str, str, str], Grant] = {}
+    merged: dict[tuple[str, str, str], Grant] = {}
     for grant in grants:
-        same = (grant.resource, grant.name, grant.operation)
-        known = found.setdefault(same, grant)
-        if grant.feature not in known.feature:
-            found[same] = replace(known, feature=f"{known.feature}; {grant.feature}")
-    return tuple(found.values())
+        permission = (grant.resource, grant.name, grant.operation)
+        former = merged.setdefault(permission, grant)
+        if grant.feature not in former.feature:
+            merged[permission] = replace(former, feature=f"{former.feature}; {grant.feature}")
+    return tuple(merged.values())
 
 
 def grant_command(grant: Grant, principal: str, bootstrap: str) -> str:

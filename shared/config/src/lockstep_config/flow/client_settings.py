@@ -34,7 +34,7 @@ _CONNECTOR_OF_ROLE = (
     ("heartbeats-", "MirrorHeartbeatConnector"),
 )
 
-OURS = "Lockstep"
+LOCKSTEP = "Lockstep"
 
 
 class StoresUnusable(OSError):
@@ -119,11 +119,8 @@ def _ways(settings: FlowSettings, side: Side) -> list[Mapping[str, str]]:
         if side == "source"
         else (clients.target_admin, clients.target_consumer, clients.target_producer, clients.data_producer)
     )
-    found: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
-    for properties in every:
-        connection = connection_properties(properties)
-        found.setdefault(tuple(sorted(connection.items())), connection)
-    return list(found.values())
+    ways = {tuple(sorted(way.items())): way for way in map(connection_properties, every)}
+    return list(ways.values())
 
 
 def client_id(settings: FlowSettings, role: str, properties: Mapping[str, str], connector: str = "") -> str:
@@ -133,7 +130,7 @@ def client_id(settings: FlowSettings, role: str, properties: Mapping[str, str], 
     """
     of_user = properties.get("client.id", "").strip()
     if not connector:
-        connector = next((name for prefix, name in _CONNECTOR_OF_ROLE if role.startswith(prefix)), OURS)
+        connector = next((name for prefix, name in _CONNECTOR_OF_ROLE if role.startswith(prefix)), LOCKSTEP)
     return "|".join(part for part in (of_user, str(settings.flow), connector, role) if part)
 
 
@@ -197,9 +194,9 @@ def _client(
     settings: FlowSettings, properties: Mapping[str, str], kind: ClientKind, role: str, connector: str = ""
 ) -> dict[str, Any]:
     translation = translated(properties, kind)
-    for key, why in translation.refused:
+    for key, reason in translation.refused:
         # A loaded configuration has no refused property. Properties made by hand may have one.
-        raise Untranslatable(key, f"{key} {why}")
+        raise Untranslatable(key, f"{key} {reason}")
     conf: dict[str, Any] = {**translation.settings}
     if uses_tls(properties):
         with _stores():

@@ -131,18 +131,18 @@ def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings:
     Two flows with an alias in common may share such a topic. Each would move groups by the other's positions, as in
     MM2.
     """
-    first: dict[tuple[str, str, str], FlowSettings] = {}
+    writers: dict[tuple[str, str, str], FlowSettings] = {}
     for settings in flows:
-        for what, cluster, topic, instead in _kept_in(settings):
-            other = first.setdefault((what, cluster, topic), settings)
-            if other is settings or not _may_meet(other, settings, what):
+        for content, cluster, topic, instead in _kept_in(settings):
+            earlier = writers.setdefault((content, cluster, topic), settings)
+            if earlier is settings or not _may_meet(earlier, settings, content):
                 continue
-            entry = Reader(layers, settings.flow).entry(ALIAS_KEYS[what == SYNCS])
+            entry = Reader(layers, settings.flow).entry(ALIAS_KEYS[content == SYNCS])
             message = (
-                f"lets {other.flow} and {settings.flow} both write their {what} to {topic} on {cluster}. Groups of "
-                f"one would be moved by positions of the other: {instead}"
+                f"lets {earlier.flow} and {settings.flow} both write their {content} to {topic} on {cluster}. Groups "
+                f"of one would be moved by positions of the other: {instead}"
             )
-            findings.problem(entry or ALIAS_KEYS[what == SYNCS], message)
+            findings.problem(entry or ALIAS_KEYS[content == SYNCS], message)
 
 
 def _kept_in(settings: FlowSettings) -> Iterator[tuple[str, str, str, str]]:
@@ -156,7 +156,7 @@ def _kept_in(settings: FlowSettings) -> Iterator[tuple[str, str, str, str]]:
     yield "checkpoints", flow.target, settings.checkpoints_topic, f"{apart} or groups, {off}"
 
 
-def _may_meet(one: FlowSettings, other: FlowSettings, what: str) -> bool:
-    if one.aliases == one.flow and other.aliases == other.flow:
+def _may_meet(earlier: FlowSettings, later: FlowSettings, content: str) -> bool:
+    if earlier.aliases == earlier.flow and later.aliases == later.flow:
         return False
-    return may_share(one.topics, other.topics) and (what == SYNCS or may_share(one.groups, other.groups))
+    return may_share(earlier.topics, later.topics) and (content == SYNCS or may_share(earlier.groups, later.groups))

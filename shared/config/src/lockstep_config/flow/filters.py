@@ -54,7 +54,7 @@ def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagn
     separator: str = reader.value("replication.policy.separator")
     alias = precedence.aliases(layers, reader.flow).source
     internal = reader.value("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
-    known = precedence.every_alias(layers, reader.flow) if reader.value(HEARTBEATS_TOPICS) == "exact" else None
+    aliases = precedence.every_alias(layers, reader.flow) if reader.value(HEARTBEATS_TOPICS) == "exact" else None
     arguments = {
         "source_alias": alias,
         "separator": separator,
@@ -67,9 +67,9 @@ def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagn
     return Filters(
         policy=policy
         or (
-            IdentityReplicationPolicy(alias, separator, internal, rules.narrow_internal, known)
+            IdentityReplicationPolicy(alias, separator, internal, rules.narrow_internal, aliases)
             if reader.value("replication.policy.class") in IDENTITY_POLICIES
-            else DefaultReplicationPolicy(separator, internal, rules.narrow_internal, known)
+            else DefaultReplicationPolicy(separator, internal, rules.narrow_internal, aliases)
         ),
         topics=_own(PythonTopics, "topic.filter.class", layers, reader, findings) or _selection("topics", reader),
         groups=_own(PythonGroups, "group.filter.class", layers, reader, findings) or _selection("groups", reader),
@@ -97,18 +97,18 @@ def _own(
     if kind is not PythonPolicy and not reader.value("enabled"):
         return None  # the flow has heartbeats only, and no filter applies to them
     if entry is None:
-        theirs = reader.entry(java)
-        if theirs and (refusal := refused_class(theirs.value, KEYS[java])):
-            findings.problem(theirs, refusal)  # another flow has a Python class in its place, this one has none
+        java_entry = reader.entry(java)
+        if java_entry and (refusal := refused_class(java_entry.value, KEYS[java])):
+            findings.problem(java_entry, refusal)  # another flow has a Python class in its place, this one has none
         return None
-    where = findings.where(entry)
+    place = findings.where(entry)
     try:
         made = kind(
-            entry.value.strip(), _properties(layers, reader.flow, read_own_keys(entry.value)), where, arguments or {}
+            entry.value.strip(), _properties(layers, reader.flow, read_own_keys(entry.value)), place, arguments or {}
         )
         made.validate()
     except (BadValue, ClassFailed) as exc:
-        findings.problem(entry, str(exc).removeprefix(f"{where}: "))
+        findings.problem(entry, str(exc).removeprefix(f"{place}: "))
         return None
     return made
 

@@ -134,8 +134,8 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
         tracing=_tracing(layers),
         clients=_clients(layers, flow, findings),
         rules=rules,
-        auto_restart=AutoRestarts(**{name: _auto_restart(one, findings) for name, one in connectors.items()}),
-        states=StatedPhases(**{name: _stated(one, findings) for name, one in connectors.items()}),
+        auto_restart=AutoRestarts(**{name: _auto_restart(own, findings) for name, own in connectors.items()}),
+        states=StatedPhases(**{name: _stated(own, findings) for name, own in connectors.items()}),
         switch=reader.settings(SwitchSettings),
         admin_timeout=source.value("admin.timeout.ms"),
         checkpoint_connector=_connector_settings(checkpoints, findings),
@@ -307,11 +307,11 @@ def _tracing(layers: Layers) -> bool:
 
 
 def _control(reader: Reader, worker: Reader, flow: Flow) -> ControlSettings:
-    ours = reader.cell("lockstep.control.replication.factor")
+    factor = reader.cell("lockstep.control.replication.factor")
     topic = reader.cell("offsets.storage.topic") or worker.cell("offset.storage.topic")
     return worker.settings(
         ControlSettings,
-        replication_factor=ours.value if ours else worker.value("offset.storage.replication.factor"),
+        replication_factor=factor.value if factor else worker.value("offset.storage.replication.factor"),
         offset_storage_topic=topic.value if topic else progress_topic(flow),
         progress_connector=reader.value("lockstep.progress.connector"),
     )
@@ -323,17 +323,17 @@ def _clients(
     properties: dict[str, Mapping[str, str]] = {}
     for side in precedence.SIDES:
         for kind in CLIENT:
-            found = precedence.client(layers, flow, side, kind, connector)
-            _check_translation(found, kind, flow.source if side == "source" else flow.target, findings)
-            properties[f"{side}_{kind}"] = texts(found)
+            cells = precedence.client(layers, flow, side, kind, connector)
+            _check_translation(cells, kind, flow.source if side == "source" else flow.target, findings)
+            properties[f"{side}_{kind}"] = texts(cells)
     producer = precedence.record_producer(layers, flow)
     _check_translation(producer, "producer", flow.target, findings)
     return ClientProperties(**properties, data_producer=texts(producer))
 
 
 def _check_translation(cells: Mapping[str, Cell], kind: ClientKind, alias: str, findings: Diagnostics) -> None:
-    for key, why in translated(texts(cells), kind).refused:
-        findings.problem(cells[key].entry if key in cells else f"{alias}.{key}", why)
+    for key, reason in translated(texts(cells), kind).refused:
+        findings.problem(cells[key].entry if key in cells else f"{alias}.{key}", reason)
 
 
 def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:

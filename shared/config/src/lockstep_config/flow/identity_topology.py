@@ -38,8 +38,8 @@ class DoubleRoute:
     """Two routes by which records of `origin` reach the same cluster. They end with different flows."""
 
     origin: str
-    one: Path
-    other: Path
+    shorter: Path
+    longer: Path
 
 
 def route_text(path: Path) -> str:
@@ -54,37 +54,37 @@ def defaults(links: Sequence[Link], stated: Mapping[Flow, Mode]) -> dict[Flow, M
     directly.
     """
     modes: dict[Flow, Mode] = {
-        link.flow: "local" if any(_opposite(link, other) for other in links) else "relay" for link in links
+        link.flow: "local" if any(_opposite(link, candidate) for candidate in links) else "relay" for link in links
     }
     modes.update((flow, mode) for flow, mode in stated.items() if flow in modes)
     while changed := {
         relaying.flow
-        for found in double_routes(links, modes)
-        for direct, relaying in ((found.one, found.other[-1]), (found.other, found.one[-1]))
+        for double in double_routes(links, modes)
+        for direct, relaying in ((double.shorter, double.longer[-1]), (double.longer, double.shorter[-1]))
         if len(direct) == 1 and relaying.flow not in stated
     }:
         modes.update(dict.fromkeys(changed, "local"))
     return modes
 
 
-def _opposite(link: Link, other: Link) -> bool:
-    back = (other.flow.target, other.flow.source) == (link.flow.source, link.flow.target)
-    return back and may_share(link.topics, other.topics)
+def _opposite(link: Link, candidate: Link) -> bool:
+    back = (candidate.flow.target, candidate.flow.source) == (link.flow.source, link.flow.target)
+    return back and may_share(link.topics, candidate.topics)
 
 
 def double_routes(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[DoubleRoute]:
     """Return for each origin the first pair of routes by which its records could reach a cluster twice."""
-    found = []
+    doubles = []
     for origin in _clusters(links):
         arrivals: dict[str, list[Path]] = {}
         for path in _paths(origin, links, modes):
-            there = arrivals.setdefault(path[-1].flow.target, [])
-            other = next((p for p in there if p[-1] != path[-1] and _may_meet(p, path)), None)
-            if other is not None:
-                found.append(DoubleRoute(origin, *sorted((other, path), key=len)))
+            routes = arrivals.setdefault(path[-1].flow.target, [])
+            second = next((p for p in routes if p[-1] != path[-1] and _may_meet(p, path)), None)
+            if second is not None:
+                doubles.append(DoubleRoute(origin, *sorted((second, path), key=len)))
                 break
-            there.append(path)
-    return found
+            routes.append(path)
+    return doubles
 
 
 def unreached(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Path]:
@@ -93,7 +93,7 @@ def unreached(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Path]:
     A pair counts if no record of its first cluster reaches the second one now.
     """
     everything: dict[Flow, Mode] = dict.fromkeys(modes, "relay")
-    found = []
+    routes = []
     for origin in _clusters(links):
         reached = {path[-1].flow.target for path in _paths(origin, links, modes)}
         missing: dict[str, Path] = {}
@@ -101,20 +101,21 @@ def unreached(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Path]:
             end = path[-1].flow.target
             if end not in reached:
                 missing.setdefault(end, path)  # the shortest ones come first
-        found += [path for _, path in sorted(missing.items())]
-    return found
+        routes += [path for _, path in sorted(missing.items())]
+    return routes
 
 
 def leads_back(link: Link, links: Sequence[Link]) -> bool:
     """Return whether topics of the flow come back from its target to its source, over any clusters."""
-    at, seen = [link.flow.target], {link.flow.target}
-    while at:
-        here = at.pop()
-        for other in links:
-            if other.flow.source == here and other.flow.target not in seen and may_share(link.topics, other.topics):
-                seen.add(other.flow.target)
-                at.append(other.flow.target)
-    return link.flow.source in seen
+    open_clusters, reached = [link.flow.target], {link.flow.target}
+    while open_clusters:
+        here = open_clusters.pop()
+        for onward in links:
+            end = onward.flow.target
+            if onward.flow.source == here and end not in reached and may_share(link.topics, onward.topics):
+                reached.add(end)
+                open_clusters.append(end)
+    return link.flow.source in reached
 
 
 def _clusters(links: Sequence[Link]) -> list[str]:
@@ -139,17 +140,17 @@ def _paths(origin: str, links: Sequence[Link], modes: Mapping[Flow, Mode]) -> It
                     open_.append(longer)
 
 
-def _may_meet(one: Path, other: Path) -> bool:
-    return all(may_share(a.topics, b.topics) for a in one for b in other)
+def _may_meet(path: Path, other_path: Path) -> bool:
+    return all(may_share(a.topics, b.topics) for a in path for b in other_path)
 
 
-def may_share(one: Names, other: Names) -> bool:
+def may_share(topics: Names, other_topics: Names) -> bool:
     """Return whether some topic could be selected by both; False only if the beginnings of the names exclude it."""
-    if not (isinstance(one, NameFilter) and isinstance(other, NameFilter)):
+    if not (isinstance(topics, NameFilter) and isinstance(other_topics, NameFilter)):
         return True
-    if any("(?" in pattern for pattern in (*one.include, *other.include)):
+    if any("(?" in pattern for pattern in (*topics.include, *other_topics.include)):
         return True  # a flag holds for the following elements too
-    return any(_overlap(stem(a), stem(b)) for a in one.include for b in other.include)
+    return any(_overlap(stem(a), stem(b)) for a in topics.include for b in other_topics.include)
 
 
 def stem(pattern: str) -> tuple[str, bool]:
@@ -172,8 +173,8 @@ def stem(pattern: str) -> tuple[str, bool]:
     return literal, False
 
 
-def _overlap(one: tuple[str, bool], other: tuple[str, bool]) -> bool:
-    (a, a_open), (b, b_open) = one, other
+def _overlap(stem_a: tuple[str, bool], stem_b: tuple[str, bool]) -> bool:
+    (a, a_open), (b, b_open) = stem_a, stem_b
     if a_open and b_open:
         return a.startswith(b) or b.startswith(a)
     if a_open:

@@ -106,17 +106,17 @@ def check_legacy_groups(flows: Sequence[FlowSettings], findings: Diagnostics, la
 
     Each would take the other's positions for a reset, for ever.
     """
-    seen: dict[tuple[str, str], Flow] = {}
+    owners: dict[tuple[str, str], Flow] = {}
     for settings in flows:
         legacy = settings.data_plane.legacy
         if legacy is None or not settings.enabled:
             continue
-        first = seen.setdefault((settings.flow.source, legacy.group), settings.flow)
+        owner = owners.setdefault((settings.flow.source, legacy.group), settings.flow)
         cell = precedence.connector(layers, settings.flow, LEGACY_GROUP)
-        if first != settings.flow and cell is not None:
+        if owner != settings.flow and cell is not None:
             findings.problem(
                 cell.entry,
-                f"is {legacy.group!r} for {first} and for {settings.flow}: a group "
+                f"is {legacy.group!r} for {owner} and for {settings.flow}: a group "
                 f"on {settings.flow.source} has the positions of one flow only; give each a group of its own",
             )
 

@@ -43,8 +43,8 @@ def with_provenance(
     links = [Link(s.flow, s.topics) for s in flows if s.enabled and s.keeps_names]
     stated = _stated(layers, flows, [link.flow for link in links], findings)
     modes = defaults(links, stated)
-    for found in double_routes(links, modes):
-        findings.problem(KEY, _both_ways(found.origin, found.one, found.other))
+    for double in double_routes(links, modes):
+        findings.problem(KEY, _both_ways(double.origin, double.shorter, double.longer))
     back = [link.flow for link in links if leads_back(link, links)]
     if back:
         findings.note(KEY, _goes_round(back, modes))
@@ -62,13 +62,13 @@ def _stated(
 ) -> dict[Flow, Mode]:
     stated: dict[Flow, Mode] = {}
     for settings in flows:
-        found = precedence.connector(layers, settings.flow, KEY)
-        if found is None:
+        cell = precedence.connector(layers, settings.flow, KEY)
+        if cell is None:
             continue
         if settings.flow in keeping:
-            stated[settings.flow] = found.value
+            stated[settings.flow] = cell.value
         elif KEY in layers.flow_lines(settings.flow):
-            findings.without_effect(found.entry, f"the topics of {settings.flow} get new names on the target")
+            findings.without_effect(cell.entry, f"the topics of {settings.flow} get new names on the target")
     return stated
 
 
@@ -89,13 +89,13 @@ def _one_id_only(
         del modes[flow]
         return
     if settings.data_plane.by_key:
-        other, instead = "lockstep.legacy.partitioning=key", "preserve"
+        cause, instead = "lockstep.legacy.partitioning=key", "preserve"
         key = f"{flow}.lockstep.legacy.partitioning"
     else:
-        other, instead = f"exactly.once.source.support=enabled for {flow.target}", "disabled"
+        cause, instead = f"exactly.once.source.support=enabled for {flow.target}", "disabled"
         key = f"{flow.target}.exactly.once.source.support"
     message = (
-        f"is relay for {flow}, and {other}: a transactional id cannot distinguish several origins; set "
+        f"is relay for {flow}, and {cause}: a transactional id cannot distinguish several origins; set "
         f"{flow}.{KEY}=local, or {key}={instead}"
     )
     findings.problem(KEY, message)
@@ -111,12 +111,12 @@ def _goes_round(back: Sequence[Flow], modes: Mapping[Flow, Mode]) -> str:
     )
 
 
-def _both_ways(origin: str, one: Path, other: Path) -> str:
-    target = other[-1].flow.target
-    relaying = " or ".join(f"{path[-1].flow}.{KEY}=local" for path in (one, other) if len(path) > 1)
+def _both_ways(origin: str, shorter: Path, longer: Path) -> str:
+    target = longer[-1].flow.target
+    relaying = " or ".join(f"{path[-1].flow}.{KEY}=local" for path in (shorter, longer) if len(path) > 1)
     return (
-        f"records of {origin} reach {target} twice under the same topic names, by {route_text(one)} and by "
-        f"{route_text(other)}: set {relaying}, or let these flows select different topics"
+        f"records of {origin} reach {target} twice under the same topic names, by {route_text(shorter)} and by "
+        f"{route_text(longer)}: set {relaying}, or let these flows select different topics"
     )
 
 
@@ -142,7 +142,7 @@ def _settled(
     if flow not in modes:
         return settings
     mode: Literal["local", "relay"] = modes[flow]
-    upstream = tuple(topic for other, topic in state.items() if other.target == flow.source)
+    upstream = tuple(topic for upstream_flow, topic in state.items() if upstream_flow.target == flow.source)
     settings = replace(
         settings, data_plane=replace(settings.data_plane, provenance=mode, upstream_state_topics=upstream)
     )
@@ -154,8 +154,8 @@ def _settled(
             f"and that they had not read on {flow.source} yet"
         )
         findings.note(GROUPS, message)
-    first = aliases.index(flow.source) < aliases.index(flow.target)
-    if not comes_back or first or CONFIGS in layers.flow_lines(flow) or not settings.topic_sync.sync_configs:
+    is_first = aliases.index(flow.source) < aliases.index(flow.target)
+    if not comes_back or is_first or CONFIGS in layers.flow_lines(flow) or not settings.topic_sync.sync_configs:
         return settings
     message = (
         f"topics come back from {flow.target} to {flow.source} under the same names, so {flow} does not change "

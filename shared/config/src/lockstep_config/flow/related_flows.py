@@ -33,9 +33,9 @@ def with_siblings(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
 
     def siblings(flow: FlowSettings) -> tuple[str, ...]:
         return tuple(
-            state_topic(other.flow, other.group_id)
-            for other in flows
-            if _may_merge(flow, other) and may_share(flow.groups, other.groups)
+            state_topic(candidate.flow, candidate.group_id)
+            for candidate in flows
+            if _may_merge(flow, candidate) and may_share(flow.groups, candidate.groups)
         )
 
     return tuple(
@@ -46,23 +46,23 @@ def with_siblings(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
 
 def note_merges(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
     """Note each pair of flows that may write to one topic. Only the clusters know which topics there are."""
-    for first, second in combinations(flows, 2):
-        if _may_merge(first, second):
-            entry = Reader(layers, second.flow).entry(POLICY)
-            moved = first.checkpoint.sync_group_offsets and may_share(first.groups, second.groups)
+    for earlier, later in combinations(flows, 2):
+        if _may_merge(earlier, later):
+            entry = Reader(layers, later.flow).entry(POLICY)
+            moved = earlier.checkpoint.sync_group_offsets and may_share(earlier.groups, later.groups)
             groups = ". A group that both move goes to the earlier place of both" if moved else ""
             findings.note(
                 entry or POLICY,
-                f"keeps names, and {first.flow} and {second.flow} may select the same topics: both write to one log of "
-                f"each on {second.flow.target}{groups}. lockstep plan names them (LS023)",
+                f"keeps names, and {earlier.flow} and {later.flow} may select the same topics: both write to one log "
+                f"of each on {later.flow.target}{groups}. lockstep plan names them (LS023)",
             )
 
 
-def _may_merge(first: FlowSettings, second: FlowSettings) -> bool:
+def _may_merge(earlier: FlowSettings, later: FlowSettings) -> bool:
     """Return whether two flows to one target both keep names and may select the same topics."""
     return (
-        first.flow != second.flow
-        and first.flow.target == second.flow.target
-        and all(flow.enabled and flow.keeps_names for flow in (first, second))
-        and may_share(first.topics, second.topics)
+        earlier.flow != later.flow
+        and earlier.flow.target == later.flow.target
+        and all(flow.enabled and flow.keeps_names for flow in (earlier, later))
+        and may_share(earlier.topics, later.topics)
     )

@@ -38,14 +38,14 @@ def differing_keys(before: Iterable[Entry], now: Iterable[Entry], aliases: Itera
 
     They have another value, or were added or removed. Credentials are left out.
     """
+    clusters = tuple(aliases)
     old, new = ({entry.key: entry for entry in entries} for entries in (before, now))
-    known = tuple(aliases)
     return tuple(
         sorted(
             (new.get(key) or old[key]).shown
             for key in old.keys() | new.keys()
             if not (key in old and key in new and old[key].value.strip() == new[key].value.strip())
-            and not is_credential(parse_key(key, known).key)
+            and not is_credential(parse_key(key, clusters).key)
             # Only the values count, not the provider that they come from.
             and not key.startswith("config.providers")
         )
@@ -81,10 +81,12 @@ def identities(settings: FlowSettings, content: Mapping[Path, str]) -> dict[Side
 def replace_credentials(settings: FlowSettings, newer: FlowSettings, sides: Iterable[Side]) -> FlowSettings:
     """Return the same settings with the credentials of `newer` for these sides, and nothing else of it."""
     for side in sides:
-        theirs = by_client(newer, side)
-        renewed = {name: _renewed(ours, theirs[name]) for name, ours in by_client(settings, side).items()}
-        cluster, other = (settings.source, newer.source) if side == "source" else (settings.target, newer.target)
-        cluster = replace(cluster, properties=_renewed(cluster.properties, other.properties))
+        newer_clients = by_client(newer, side)
+        renewed = {name: _renewed(client, newer_clients[name]) for name, client in by_client(settings, side).items()}
+        cluster, newer_cluster = (
+            (settings.source, newer.source) if side == "source" else (settings.target, newer.target)
+        )
+        cluster = replace(cluster, properties=_renewed(cluster.properties, newer_cluster.properties))
         clients = replace(settings.clients, **renewed)
         settings = (
             replace(settings, source=cluster, clients=clients)
@@ -105,5 +107,5 @@ def _credentials(properties: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in properties.items() if is_credential(key)}
 
 
-def _renewed(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in ours.items() if not is_credential(key)} | _credentials(theirs)
+def _renewed(present: Mapping[str, str], newer: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in present.items() if not is_credential(key)} | _credentials(newer)

@@ -22,8 +22,8 @@ class Untranslatable(ValueError):
     `key` is the property; the text says why and what to do.
     """
 
-    def __init__(self, key: str, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(reason)
         self.key = key
 
 
@@ -51,10 +51,10 @@ class ClientKey:
     number beyond them that Java would take is brought to the nearest limit, under a note. If there is no name in
     librdkafka, the limits are Java's, and a number beyond them is a mistake.
 
-    `choices` are the values that it may have here; for a refused property, the values that change nothing. `why` says
-    why it is without effect, or refused. `records` says what it does to the mirrored records, which never go through
-    librdkafka. `not_records` says why it does nothing to them, if it counts for all other traffic only. Admin clients
-    carry no mirrored records.
+    `choices` are the values that it may have here; for a refused property, the values that change nothing. `reason`
+    says why it is without effect, or refused. `records` says what it does to the mirrored records, which never go
+    through librdkafka. `not_records` says why it does nothing to them, if it counts for all other traffic only. Admin
+    clients carry no mirrored records.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ClientKey:
     records: str = ""
     not_records: str = ""
     status: Status = Status.USED
-    why: str = ""
+    reason: str = ""
     choices: tuple[str, ...] = ()
 
     @property
@@ -193,17 +193,20 @@ def _same(
 
 
 def _elsewhere(
-    name: str, why: str, kinds: frozenset[ClientKind], minimum: int, maximum: int, librdkafka: str = ""
+    name: str, reason: str, kinds: frozenset[ClientKind], minimum: int, maximum: int, librdkafka: str = ""
 ) -> ClientKey:
-    """Return a property that counts for all traffic but the mirrored records, for the reason `why`."""
-    return ClientKey(name, kinds, librdkafka or name, minimum, maximum, not_records=why)
+    """Return a property that counts for all traffic but the mirrored records, for `reason`."""
+    return ClientKey(name, kinds, librdkafka or name, minimum, maximum, not_records=reason)
 
 
-def _unused(why: str, kinds: frozenset[ClientKind], names: str) -> tuple[ClientKey, ...]:
-    return tuple(ClientKey(name=name, kinds=kinds, status=Status.WITHOUT_EFFECT, why=why) for name in names.split())
+def _unused(reason: str, kinds: frozenset[ClientKind], names: str) -> tuple[ClientKey, ...]:
+    return tuple(
+        ClientKey(name=name, kinds=kinds, status=Status.WITHOUT_EFFECT, reason=reason) for name in names.split()
+    )
 
 
-_BYTES = tuple(f"org.apache.kafka.common.serialization.{one}Serializer" for one in ("ByteArray", "Bytes", "ByteBuffer"))
+_SERIALIZER = "org.apache.kafka.common.serialization.{}Serializer"
+_BYTES = tuple(map(_SERIALIZER.format, ("ByteArray", "Bytes", "ByteBuffer")))
 
 _AGAIN = "when a partition is tried again is Lockstep's own"
 _OPENING = "a connection has so long to open, and a login for each answer; 10 s where it is not set"
@@ -269,7 +272,7 @@ _KEYS: tuple[ClientKey, ...] = (
         records="wherever a batch is built anew with zstd"),
     ClientKey(
         name="interceptor.classes", kinds=RECORDS, status=Status.REFUSED,
-        why="an interceptor may change records and Java classes cannot run here: remove it",
+        reason="an interceptor may change records and Java classes cannot run here: remove it",
     ),
     *_unused("Java's metrics do not exist here; each service has a page of its own", ALL,
         "metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms "
@@ -300,7 +303,7 @@ _KEYS: tuple[ClientKey, ...] = (
         "acks enable.idempotence max.in.flight.requests.per.connection transactional.id "
         "transaction.two.phase.commit.enable"),
     *_unused("partitions are preserved", PRODUCER, "partitioner.class partitioner.ignore.keys"),
-    *(ClientKey(name=name, kinds=PRODUCER, status=Status.REFUSED, why="records are written as bytes", choices=_BYTES)
+    *(ClientKey(name=name, kinds=PRODUCER, status=Status.REFUSED, reason="records are written as bytes", choices=_BYTES)
       for name in ("key.serializer", "value.serializer")),
     *_unused("only topics in use are read", PRODUCER, "metadata.max.idle.ms"),
 )  # fmt: skip  # one line a property: the formatter would make eight of each

@@ -60,7 +60,7 @@ MAXIMUM = 2_147_483_647
 class Key:
     """One property.
 
-    `why` says why it is without effect or refused. `choices` are its only values, and limits are inclusive. With
+    `reason` says why it is without effect or refused. `choices` are its only values, and limits are inclusive. With
     `per_topic` the value may be followed by others for some topics (`per_topic`).
 
     A refused key is refused only for values other than `choices` (and other than empty): `key.converter` may name the
@@ -77,7 +77,7 @@ class Key:
     meaning: str
     scopes: frozenset[KeyLevel] = CONNECTOR
     status: Status = Status.USED
-    why: str = ""
+    reason: str = ""
     minimum: int | None = None
     maximum: int | None = None
     choices: tuple[str, ...] = ()
@@ -92,12 +92,12 @@ class Family:
 
     prefix: str
     scopes: frozenset[KeyLevel]
-    why: str
+    reason: str
 
 
-def without_effect(name: str, why: str, scopes: frozenset[KeyLevel] = CONNECTOR, meaning: str = "") -> Key:
-    """Return a key that is accepted and changes nothing, for the reason `why`."""
-    return Key(name=name, meaning=meaning or why, scopes=scopes, status=Status.WITHOUT_EFFECT, why=why)
+def without_effect(name: str, reason: str, scopes: frozenset[KeyLevel] = CONNECTOR, meaning: str = "") -> Key:
+    """Return a key that is accepted and changes nothing, for `reason`."""
+    return Key(name=name, meaning=meaning or reason, scopes=scopes, status=Status.WITHOUT_EFFECT, reason=reason)
 
 
 def flag(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:

@@ -6,6 +6,7 @@ This module is pure.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -84,10 +85,8 @@ def parse_value(key: Key, text: str) -> Any:
         UntranslatablePattern: A pattern cannot be translated.
     """
     if key.per_topic:
-        one = replace(key, per_topic=False)
-        return per_topic(
-            text, lambda own: parse_value(one, own), parse_value(one, key.default) if key.default else None
-        )
+        parse = partial(parse_value, replace(key, per_topic=False))
+        return per_topic(text, parse, parse(key.default) if key.default else None)
     if key.parse is not None:
         return key.parse(text)
     if key.choices:
@@ -120,4 +119,4 @@ def key_field(key: Key) -> Any:
 
 def field_keys(settings: type) -> Mapping[str, Key]:
     """Return the keys of the fields that `key_field` declared, by the field's name."""
-    return {one.name: one.metadata["key"] for one in fields(settings) if "key" in one.metadata}
+    return {each.name: each.metadata["key"] for each in fields(settings) if "key" in each.metadata}

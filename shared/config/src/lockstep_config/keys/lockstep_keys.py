@@ -119,14 +119,10 @@ _INSTEAD = {
     "config.property.filter.class": "which configs of a topic are copied",
 }
 
-OUR_KEYS = (
+LOCKSTEP_KEYS = (
     *(
-        Key(
-            name=ours,
-            kind=Kind.PYTHON_CLASS,
-            meaning=f"a Python class that says {_INSTEAD[java]}",
-        )
-        for ours, java in PYTHON_KEYS.items()
+        Key(name=name, kind=Kind.PYTHON_CLASS, meaning=f"a Python class that says {_INSTEAD[java]}")
+        for name, java in PYTHON_KEYS.items()
     ),
     Key(
         name=MM2_VERSION,

@@ -71,9 +71,9 @@ class LogLevels:
         """Return debug, info, warning, error or critical; info if none is stated."""
         return self.by_service.get(service) or self.root or "info"
 
-    def over(self, other: "LogLevels") -> "LogLevels":
+    def over(self, weaker: "LogLevels") -> "LogLevels":
         """Return the levels of both; this one's count before the other's."""
-        return LogLevels(self.root or other.root, {**other.by_service, **self.by_service})
+        return LogLevels(self.root or weaker.root, {**weaker.by_service, **self.by_service})
 
 
 def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, ...], tuple[str, ...]]:
@@ -87,17 +87,17 @@ def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, .
     root, wrong = "", []
     loggers: dict[str, str] = {}
     names = {
-        found[1]: value.strip()
+        match[1]: value.strip()
         for key, value in properties.items()
-        if (found := _NEW_LOGGER.fullmatch(key)) and found[2] == "name"
+        if (match := _NEW_LOGGER.fullmatch(key)) and match[2] == "name"
     }
     for key in properties:
         if _ROOT.fullmatch(key):
             name = None
-        elif found := _OLD_LOGGER.fullmatch(key):
-            name = found[1].removesuffix(".level")
-        elif (found := _NEW_LOGGER.fullmatch(key)) and found[2] == "level":
-            name = names.get(found[1], found[1])
+        elif match := _OLD_LOGGER.fullmatch(key):
+            name = match[1].removesuffix(".level")
+        elif (match := _NEW_LOGGER.fullmatch(key)) and match[2] == "level":
+            name = names.get(match[1], match[1])
         else:
             continue
         level = LEVELS.get(_first(key, properties))
@@ -119,7 +119,7 @@ def _first(key: str, properties: Mapping[str, str]) -> str:
     """Return the level in a line such as `INFO, CONSOLE` or `${connect.root.logger.level}, CONSOLE`."""
     text = properties[key].split(",")[0].strip()
     for _ in range(8):  # a limit, for a placeholder may name itself
-        if (found := _PLACEHOLDER.fullmatch(text)) is None:
+        if (placeholder := _PLACEHOLDER.fullmatch(text)) is None:
             break
-        text = properties.get(found[1], "").split(",")[0].strip()
+        text = properties.get(placeholder[1], "").split(",")[0].strip()
     return text.lower()

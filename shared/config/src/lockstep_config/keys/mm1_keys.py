@@ -24,7 +24,7 @@ def included(text: str) -> str:
     bare = text.strip().replace(" ", "").strip("\"'")
     if bare == "*":
         return EVERY_TOPIC
-    return ", ".join(dict.fromkeys(one for one in bare.split(",") if one))
+    return ", ".join(dict.fromkeys(element for element in bare.split(",") if element))
 
 
 def mm1_names(name: str, flow: Flow) -> Mapping[str, str]:
@@ -53,8 +53,8 @@ def _table(**groups: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
     return MappingProxyType({side: MappingProxyType(dict(keys)) for side, keys in groups.items()})
 
 
-def _all(names: str, why: str) -> dict[str, str]:
-    return dict.fromkeys(names.split(), why)
+def _all(names: str, reason: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), reason)
 
 
 OLD_KEYS = _table(

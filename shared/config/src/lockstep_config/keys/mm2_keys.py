@@ -27,7 +27,7 @@ from lockstep_config.keys.key_types import (
     interval,
     replication,
 )
-from lockstep_config.keys.lockstep_keys import OUR_KEYS
+from lockstep_config.keys.lockstep_keys import LOCKSTEP_KEYS
 from lockstep_config.text.values import progress_topic
 from lockstep_rules import filters
 
@@ -51,7 +51,9 @@ def _patterns(name: str, default: Sequence[str], meaning: str) -> Key:
     return Key(name=name, kind=Kind.PATTERNS, default=", ".join(default), meaning=meaning)
 
 
-def _only(name: str, choices: tuple[str, ...], meaning: str, why: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
+def _only(
+    name: str, choices: tuple[str, ...], meaning: str, reason: str, scopes: frozenset[KeyLevel] = CONNECTOR
+) -> Key:
     return Key(
         name=name,
         kind=Kind.CLASS,
@@ -59,7 +61,7 @@ def _only(name: str, choices: tuple[str, ...], meaning: str, why: str, scopes: f
         meaning=meaning,
         scopes=scopes,
         status=Status.REFUSED,
-        why=why,
+        reason=reason,
         choices=choices,
     )
 
@@ -87,7 +89,7 @@ _FLOW_KEYS = (
         choices=(DEFAULT_POLICY, *IDENTITY_POLICIES),
         status=Status.REFUSED,
         meaning="how remote topics are named",
-        why=NO_CLASSES,
+        reason=NO_CLASSES,
     ),
     Key(
         name="replication.policy.separator",
@@ -294,7 +296,7 @@ KEYS: Mapping[str, Key] = MappingProxyType(
             *_TOP_KEYS,
             *KEYS_WITHOUT_EFFECT,
             *_REMOVED_KEYS,
-            *OUR_KEYS,
+            *LOCKSTEP_KEYS,
         )
     }
 )

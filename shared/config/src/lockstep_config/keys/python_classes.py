@@ -25,10 +25,10 @@ PYTHON_KEYS = {
 }
 """Lockstep's keys, each with the key of MM2 whose Java class the Python class replaces."""
 
-JAVA_KEYS = {java: ours for ours, java in PYTHON_KEYS.items()}
+JAVA_KEYS = {java: lockstep for lockstep, java in PYTHON_KEYS.items()}
 
 POLICY_METHODS = tuple(
-    name for name, there in vars(ReplicationPolicy).items() if callable(there) and not name.startswith("_")
+    name for name, member in vars(ReplicationPolicy).items() if callable(member) and not name.startswith("_")
 )
 
 
@@ -48,7 +48,7 @@ class ClassFailed(Exception):
 class PythonClass:
     """An object of a Python class that the file names.
 
-    `reference` is `package.module:Class`, `properties` what its `configure` is given, `where` the line that names it
+    `reference` is `package.module:Class`, `properties` what its `configure` is given, `place` the line that names it
     (`FILE:LINE: KEY`). Two are equal if they are made in the same way. It can be pickled: the class is imported
     again.
 
@@ -58,7 +58,7 @@ class PythonClass:
 
     reference: str
     properties: Mapping[str, str] = field(repr=False, hash=False)
-    where: str = field(default="", compare=False)
+    place: str = field(default="", compare=False)
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     made: Any = field(init=False, repr=False, compare=False)
     methods: ClassVar[tuple[str, ...]]
@@ -68,7 +68,7 @@ class PythonClass:
         object.__setattr__(self, "made", self._make())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.reference, dict(self.properties), self.where, dict(self.arguments))
+        return type(self), (self.reference, dict(self.properties), self.place, dict(self.arguments))
 
     def validate(self) -> None:
         """Call each method once, so that a mistake shows when the file is read.
@@ -102,12 +102,12 @@ class PythonClass:
     def call_predicate(self, method: str, name: str) -> bool:
         return bool(self.call(method, name, kind=_is_bool, expected="True or False"))
 
-    def _with_class_name(self, what: str) -> str:
+    def _with_class_name(self, message: str) -> str:
         # An error of the class may quote a secret that the class was given.
         for key, value in self.properties.items():
             if value and is_secret(key):
-                what = what.replace(value, MASK)
-        return f"{self.where}: {self.reference}: {what}"
+                message = message.replace(value, MASK)
+        return f"{self.place}: {self.reference}: {message}"
 
     def _make(self) -> Any:
         cls = import_class(self.reference)
@@ -122,8 +122,8 @@ class PythonClass:
             if callable(configure := getattr(made, "configure", None)):
                 configure(dict(self.properties))
         except Exception as exc:  # a user's code
-            what = self._with_class_name(f"raised {_named(exc)} when it was made").removeprefix(f"{self.where}: ")
-            raise BadValue(f"is of no use: {what}") from exc
+            message = self._with_class_name(f"raised {_named(exc)} when it was made").removeprefix(f"{self.place}: ")
+            raise BadValue(f"is of no use: {message}") from exc
         return made
 
 
@@ -231,7 +231,9 @@ class PythonPolicy(PythonClass, ReplicationPolicy):
         return str(self.call(method, *arguments, kind=_is_name, expected="a name"))
 
     def _name_or_none(self, method: str, topic: str) -> str | None:
-        answer = self.call(method, topic, kind=lambda one: one is None or _is_name(one), expected="a name, or None")
+        answer = self.call(
+            method, topic, kind=lambda answer: answer is None or _is_name(answer), expected="a name, or None"
+        )
         return None if answer is None else str(answer)
 
 
@@ -256,16 +258,16 @@ def import_class(reference: str) -> type:
             )
             raise BadValue(message) from exc
         raise BadValue(f"names the module {module_name}, which cannot be imported: {_named(exc)}") from exc
-    found = getattr(module, name, None)
-    if found is None:
+    cls = getattr(module, name, None)
+    if cls is None:
         nearest = difflib.get_close_matches(name, vars(module), 1)
         raise BadValue(
             f"names {name}, which the module {module_name} does not have"
             + (f": did you mean {module_name}:{nearest[0]}?" if nearest else "")
         )
-    if not isinstance(found, type):
+    if not isinstance(cls, type):
         raise BadValue(f"names {name} of {module_name}, which is no class")
-    return found
+    return cls
 
 
 def read_own_keys(reference: str) -> Collection[str]:

@@ -41,4 +41,4 @@ def refused_class(value: str, key: Key) -> str:
         instead += f"; if it only leaves the alias out of topics' names, {KEEPS_NAMES} does the same"
     if key.name in JAVA_KEYS:
         instead += f"; the same rule can be given in Python: {JAVA_KEYS[key.name]}=package.module:Class"
-    return f"is {value!r}, which is refused: {key.why}{instead}"
+    return f"is {value!r}, which is refused: {key.reason}{instead}"

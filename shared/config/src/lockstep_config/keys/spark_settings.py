@@ -46,7 +46,7 @@ class Pinned:
     """A setting of Spark's that a file cannot change. If `value` is None it stays unset."""
 
     value: str | None
-    why: str
+    reason: str
 
 
 _ONE_RESTART_PATH = "a slot that ended is started again by the data plane's driver alone"
@@ -123,7 +123,7 @@ def check_conf(key: str, value: str) -> None:
     pinned = PINNED.get(key)
     if pinned is not None and value.strip() != pinned.value:
         stays = "stays unset" if pinned.value is None else f"is always {pinned.value}"
-        raise BadValue(f"cannot be set: {key} {stays}, for {pinned.why}")
+        raise BadValue(f"cannot be set: {key} {stays}, for {pinned.reason}")
 
 
 def check_together(master: str, conf: Mapping[str, str]) -> None:

@@ -268,9 +268,9 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
         findings.problem(listed, f"names only {aliases[0]!r}: a flow needs two clusters")
     for alias in aliases:
         if not ALIAS.fullmatch(alias):
-            why = find_typo(alias)
+            typo = find_typo(alias)
             message = f"has the alias {alias!r}: an alias may hold letters, digits, '_' and '-' only"
-            findings.problem(listed, f"{message}; {why}" if why else message)
+            findings.problem(listed, f"{message}; {typo}" if typo else message)
     return aliases, True
 
 
@@ -284,13 +284,13 @@ def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Diagnosti
 
 def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings: Diagnostics) -> None:
     """Load every client's certificates once: a wrong path or password shows now, not when a broker is reached."""
-    seen: set[frozenset[tuple[str, str]]] = set()
+    checked: set[frozenset[tuple[str, str]]] = set()
     for settings in flows:
         for side, client, properties in _clients(settings):
-            given = frozenset((k, v) for k, v in properties.items() if k.startswith(("ssl.", "sasl.")))
-            if not (uses_tls(properties) or uses_sasl(properties)) or given in seen:
+            connection = frozenset((k, v) for k, v in properties.items() if k.startswith(("ssl.", "sasl.")))
+            if not (uses_tls(properties) or uses_sasl(properties)) or connection in checked:
                 continue
-            seen.add(given)
+            checked.add(connection)
             alias = settings.flow.source if side == "source" else settings.flow.target
             if uses_tls(properties):
                 lines = (layers.cluster_lines(alias), layers.flow_lines(settings.flow), layers.top)
@@ -303,8 +303,8 @@ def _clients(settings: FlowSettings) -> Iterator[tuple[Side, str, Mapping[str, s
     """Yield the side, the name and the properties of each client of the connectors that run."""
     others = {"checkpoint": settings.checkpoint.enabled, "heartbeat": settings.heartbeat.enabled}
     every = [settings, *(settings.as_seen_by(name) for name in CONNECTORS if others.get(name))]
-    for one, side in product(every, SIDES):
-        for name, properties in by_client(one, side).items():
+    for connector, side in product(every, SIDES):
+        for name, properties in by_client(connector, side).items():
             yield side, name.removeprefix(f"{side}_").replace("_", " "), properties
 
 
@@ -322,9 +322,8 @@ def _check_certificate(
         file = Path(value.strip() or ".")
         if key in properties and not os.path.isfile(file):  # pathlib raises for a name that is too long
             missing = True
-            found = next((line for name, line in every if name.endswith(f".{key}") and line.value == value), None)
-            message = f"names {file}, which is no file that can be read"
-            findings.problem(found or f"{alias}.{key}", message)
+            stated = (entry for name, entry in every if name.endswith(f".{key}") and entry.value == value)
+            findings.problem(next(stated, f"{alias}.{key}"), f"names {file}, which is no file that can be read")
     if missing:
         return
     try:
@@ -365,5 +364,5 @@ def _is_echo(problem: Problem, wrong: Iterable[str]) -> bool:
     )
 
 
-def _in_order(found: Iterable[Problem]) -> tuple[Problem, ...]:
-    return tuple(sorted(dict.fromkeys(found)))
+def _in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    return tuple(sorted(dict.fromkeys(problems)))

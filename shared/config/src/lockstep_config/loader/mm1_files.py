@@ -94,12 +94,12 @@ class _Lines(Diagnostics):
 
 def _add_entries(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines) -> None:
     alias = FLOW.source if side == "consumer" else FLOW.target
-    there = set()
+    keys = set()
     for line in entries:
         entry = replace(line, file=path, written=line.key)
-        there.add(line.key)
-        if (why := OLD_KEYS[side].get(line.key)) is not None:
-            lines.plain_problem(entry, why)
+        keys.add(line.key)
+        if (refusal := OLD_KEYS[side].get(line.key)) is not None:
+            lines.plain_problem(entry, refusal)
         elif (reason := IN_EFFECT_LESS[side].get(line.key)) is not None:
             lines.without_effect(entry, reason)
         elif line.key == "partitioner.class" and side == "producer" and not known_partitioner(line.value):
@@ -111,10 +111,10 @@ def _add_entries(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines
             )
         else:
             _place(replace(entry, key=_mm2_key(side, alias, line.key)), lines)
-    if "bootstrap.servers" not in there:
+    if "bootstrap.servers" not in keys:
         # The line is empty: its check says what to write.
         lines.add_entry(Entry(f"{alias}.bootstrap.servers", "", file=path, written="bootstrap.servers"))
-    if side == "consumer" and "group.id" not in there:
+    if side == "consumer" and "group.id" not in keys:
         lines.add_entry(Entry(f"{FLOW}.{LEGACY_GROUP}", "", file=path, written="group.id"))
 
 
@@ -124,14 +124,14 @@ def _mm2_key(side: Side, alias: str, name: str) -> str:
         return f"{FLOW}.{LEGACY_GROUP}"
     if name in CONNECTION:
         return f"{alias}.{name}"
-    known = KEYS.get(name)
+    key = KEYS.get(name)
     if name.startswith(("config.providers.", "lockstep.spark.")) or name == "config.providers":
         return name
-    if known is None or name in CLIENT[side]:
+    if key is None or name in CLIENT[side]:
         return f"{alias}.{side}.{name}"
-    if KeyLevel.FLOW in known.scopes:
+    if KeyLevel.FLOW in key.scopes:
         return f"{FLOW}.{name}"
-    return f"{FLOW.target}.{name}" if KeyLevel.CLUSTER in known.scopes else name
+    return f"{FLOW.target}.{name}" if KeyLevel.CLUSTER in key.scopes else name
 
 
 def _place(entry: Entry, lines: _Lines) -> None:
@@ -140,25 +140,25 @@ def _place(entry: Entry, lines: _Lines) -> None:
             entry, "has no place here: the consumer's file is about the source, the producer's the target"
         )
         return
-    other = lines.entries.get(entry.key)
-    if other is not None and other.file is not None and other.value.strip() != entry.value.strip():
-        lines.plain_problem(entry, f"is said otherwise in {other.file.name}:{other.line}: keep one of them")
+    earlier = lines.entries.get(entry.key)
+    if earlier is not None and earlier.file is not None and earlier.value.strip() != entry.value.strip():
+        lines.plain_problem(entry, f"is said otherwise in {earlier.file.name}:{earlier.line}: keep one of them")
         return
     lines.add_entry(entry)
 
 
 def _read_options(options: Mapping[str, str], lines: _Lines) -> None:
-    given = {name: Entry("", value, file=COMMAND, written=f"--{name}") for name, value in options.items()}
+    entries = {name: Entry("", value, file=COMMAND, written=f"--{name}") for name, value in options.items()}
     for name, key in (
         ("num.streams", "tasks.max"),
         ("abort.on.send.failure", LEGACY_ABORT),
         ("offset.commit.interval.ms", LEGACY_COMMIT_EVERY),
     ):
-        if name in given:
-            lines.add_entry(replace(given[name], key=f"{FLOW}.{key}"))
-    if {"whitelist", "include"} <= given.keys():
-        lines.without_effect(given["whitelist"], "--include counts, as in MirrorMaker")
-    topics = given.get("include", given.get("whitelist"))
+        if name in entries:
+            lines.add_entry(replace(entries[name], key=f"{FLOW}.{key}"))
+    if {"whitelist", "include"} <= entries.keys():
+        lines.without_effect(entries["whitelist"], "--include counts, as in MirrorMaker")
+    topics = entries.get("include", entries.get("whitelist"))
     if topics is not None:
         value = included(topics.value)
         if not value:
@@ -166,9 +166,9 @@ def _read_options(options: Mapping[str, str], lines: _Lines) -> None:
                 topics, "names no topic: write Java regular expressions between commas, or * for every topic"
             )
         lines.add_entry(replace(topics, key=f"{FLOW}.topics", value=value))
-    for name, why in (
+    for name, reason in (
         ("message.handler", "a message handler changes records and is a Java class, which cannot run here"),
         ("consumer.rebalance.listener", "a rebalance listener is a Java class, which cannot run here"),
     ):
-        if name in given:
-            lines.plain_problem(given[name], f"is {options[name]!r}, which is refused: {why}; start without it")
+        if name in entries:
+            lines.plain_problem(entries[name], f"is {options[name]!r}, which is refused: {reason}; start without it")

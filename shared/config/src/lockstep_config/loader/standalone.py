@@ -24,8 +24,8 @@ def without_external_files(text: PropertiesText, path: Path) -> tuple[Properties
     """
     named = {key for entry in text.entries if (key := _last(entry.key, PYTHON_KEYS))}
     out = [entry for entry in text.entries if _is_outside(entry, named)]
-    why = "is not checked: it names what is elsewhere"
-    notes = dict.fromkeys(Problem(entry.file or path, entry.line, entry.shown, why) for entry in out)
+    reason = "is not checked: it names what is elsewhere"
+    notes = dict.fromkeys(Problem(entry.file or path, entry.line, entry.shown, reason) for entry in out)
     kept = tuple(entry for entry in text.entries if entry not in out)
     return replace(text, entries=kept, notes=(*text.notes, *notes)), frozenset(entry.key for entry in out)
 
@@ -46,6 +46,6 @@ def _last(key: str, among: dict[str, str]) -> str:
 
     The key may be a flow's or at the top. A Java class's key is the end of Lockstep's key.
     """
-    found = [name for name in among if key == name or key.endswith(f".{name}")]
-    own = [name for name in found if among is PYTHON_KEYS or not key.endswith(f"lockstep.{name}")]
+    names = [name for name in among if key == name or key.endswith(f".{name}")]
+    own = [name for name in names if among is PYTHON_KEYS or not key.endswith(f"lockstep.{name}")]
     return own[0] if own else ""

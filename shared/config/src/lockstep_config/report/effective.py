@@ -68,7 +68,7 @@ def view(text: PropertiesText, layers: Layers, path: Path, flows: Iterable[FlowS
     raw = {entry.key: entry for entry in text.entries}
     shown = _Shown(raw, path)
     flows = tuple(flows)
-    aliases = dict.fromkeys(alias for one in flows for alias in (one.flow.source, one.flow.target))
+    aliases = dict.fromkeys(alias for settings in flows for alias in (settings.flow.source, settings.flow.target))
     whole = (
         cell.entry
         for key, cell in layers.top.items()
@@ -103,10 +103,10 @@ def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
     for name, key in KEYS.items():
         if not _counts(key) or key.renamed_to or key.scopes == {KeyLevel.TOP}:
             continue
-        if (ours := f"lockstep.{name}") in KEYS and connector.cell(ours):
+        if (lockstep_key := f"lockstep.{name}") in KEYS and connector.cell(lockstep_key):
             continue  # a Python class replaces it
-        found = (connector if KeyLevel.FLOW in key.scopes else worker).entry(name)
-        lines.append(shown.line(name, found) if found else Setting(name, defaults.get(name, _default(name, settings))))
+        entry = (connector if KeyLevel.FLOW in key.scopes else worker).entry(name)
+        lines.append(shown.line(name, entry) if entry else Setting(name, defaults.get(name, _default(name, settings))))
     own = {key for key in layers.flow_lines(flow) if key not in KEYS and not _is_client_key(key)}
     lines += [shown.line(key, layers.flow_lines(flow)[key].entry) for key in own]
     clients = {

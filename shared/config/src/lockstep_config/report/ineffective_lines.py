@@ -48,13 +48,13 @@ def _beaten(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> No
 
 def _selects_nothing(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
     reader = Reader(layers, settings.flow)
-    for key, what in (("topics", "topic"), ("groups", "group")):
+    for key, noun in (("topics", "topic"), ("groups", "group")):
         selected, without = reader.cell(key), reader.cell(f"{key}.exclude")
         if selected is None:
             continue
         included: NameFilter = selected.value
         if not included.include:
-            findings.note(selected.entry, f"is empty: {settings.flow} selects no {what}")
+            findings.note(selected.entry, f"is empty: {settings.flow} selects no {noun}")
         both = sorted(set(included.include) & set(without.value.include)) if without else []
         if both and without:
             has = f"has {', '.join(both)} as {selected.entry.shown} has"

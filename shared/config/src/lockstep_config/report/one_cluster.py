@@ -24,27 +24,27 @@ def check_addresses(
         for settings in flows
         if settings.data_plane.enabled and settings.keeps_names
     }
-    for servers, address, first, second in _shared(layers, aliases):
-        flow = onto_itself.get(frozenset((first, second)))
-        has = f"has {address}, which {first} has as well: {first} and {second} are one cluster"
+    for servers, address, earlier, later in _shared(layers, aliases):
+        flow = onto_itself.get(frozenset((earlier, later)))
+        has = f"has {address}, which {earlier} has as well: {earlier} and {later} are one cluster"
         if flow is None:
             findings.note(servers, f"{has}, and topics whose names begin with either alias are not mirrored")
             continue
         message = (
             f"{has}, and {flow} keeps the names of topics, so a topic would be copied onto itself, without end. Name "
-            f"the address of {second}, or give copies another name: remove the line of {flow}.replication.policy.class"
+            f"the address of {later}, or give copies another name: remove the line of {flow}.replication.policy.class"
         )
         findings.problem(servers, message)
 
 
 def _shared(layers: Layers, aliases: Sequence[str]) -> Iterator[tuple[Entry, str, str, str]]:
     """Yield the line of the later alias, the address, and both aliases."""
-    seen: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for alias in aliases:
         servers = precedence.connection(layers, alias).get("bootstrap.servers")
         addresses = tuple(map(str.lower, servers.value or ())) if servers is not None else ()
-        shared = next((address for address in addresses if seen.get(address, alias) != alias), None)
+        shared = next((address for address in addresses if owners.get(address, alias) != alias), None)
         if servers is not None and shared is not None:
-            yield servers.entry, shared, seen[shared], alias
+            yield servers.entry, shared, owners[shared], alias
         for address in addresses:
-            seen.setdefault(address, alias)
+            owners.setdefault(address, alias)

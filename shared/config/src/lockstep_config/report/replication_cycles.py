@@ -27,12 +27,12 @@ Step = tuple[FlowSettings, str]
 def check_cycles(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
     """Report each circle as a problem of the line that makes the difference, if there is one."""
     try:
-        found = list(_find_cycles(flows))
+        cycles = list(_find_cycles(flows))
     except ClassFailed as exc:
         findings.problem("", str(exc))
         return
     reported: set[frozenset[str]] = set()
-    for way, again in found:
+    for way, again in cycles:
         route = frozenset(str(settings.flow) for settings, _ in way)
         if route not in reported:
             reported.add(route)
@@ -45,27 +45,27 @@ def _find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ..
     The flow would mirror that name again.
     """
     running = [settings for settings in flows if settings.enabled and not settings.keeps_names]
-    for first in running:
-        found = next((way for probe in _probes(first) if (way := _round(first, probe, running))), None)
-        if found is not None:
-            yield found
+    for origin in running:
+        cycle = next((way for probe in _probes(origin) if (way := _round(origin, probe, running))), None)
+        if cycle is not None:
+            yield cycle
 
 
-def _round(first: FlowSettings, probe: str, running: Sequence[FlowSettings]) -> tuple[tuple[Step, ...], str] | None:
-    open_: deque[tuple[Step, ...]] = deque([((first, probe),)])
-    seen = {(first.flow.source, probe)}
-    while open_ and len(seen) < MOST_STEPS:
-        way = open_.popleft()
+def _round(origin: FlowSettings, probe: str, running: Sequence[FlowSettings]) -> tuple[tuple[Step, ...], str] | None:
+    routes: deque[tuple[Step, ...]] = deque([((origin, probe),)])
+    visited = {(origin.flow.source, probe)}
+    while routes and len(visited) < MOST_STEPS:
+        way = routes.popleft()
         settings, topic = way[-1]
         here = settings.flow.target
         remote = settings.remote_topic(topic)
-        if here == first.flow.source and first.replicates(remote):
+        if here == origin.flow.source and origin.replicates(remote):
             return way, remote
-        if (here, remote) in seen:
+        if (here, remote) in visited:
             continue
-        seen.add((here, remote))
-        open_.extend(
-            (*way, (other, remote)) for other in running if other.flow.source == here and other.replicates(remote)
+        visited.add((here, remote))
+        routes.extend(
+            (*way, (onward, remote)) for onward in running if onward.flow.source == here and onward.replicates(remote)
         )
     return None
 
@@ -85,13 +85,13 @@ def _likely(topics: Names) -> Iterable[str]:
 
 
 def _report(layers: Layers, way: Sequence[Step], again: str, findings: Diagnostics) -> None:
-    first, probe = way[0]
-    names = [f"{probe} of {first.flow.source}"]
+    origin, probe = way[0]
+    names = [f"{probe} of {origin.flow.source}"]
     names += [f"{topic} on {settings.flow.source}" for settings, topic in way[1:]]
-    names.append(f"{again} on {first.flow.source}")
+    names.append(f"{again} on {origin.flow.source}")
     flows = " and ".join(str(settings.flow) for settings, _ in way)
     message = (
-        f"leads round: {' is '.join(names[:2])}{''.join(f', {name}' for name in names[2:])}, which {first.flow} "
+        f"leads round: {' is '.join(names[:2])}{''.join(f', {name}' for name in names[2:])}, which {origin.flow} "
         f"mirrors again, and so for ever: {_instead(way, flows)}, or let them select different topics"
     )
     keys = (

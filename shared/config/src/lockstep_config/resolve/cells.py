@@ -52,8 +52,8 @@ class Cell:
 
 def read_cells(entries: Iterable[Entry], aliases: Iterable[str]) -> tuple[Cell, ...]:
     """Parse the lines of a file that has these clusters."""
-    known = frozenset(aliases)
-    return tuple(_read_cell(entry, parse_key(entry.key, known)) for entry in entries)
+    clusters = frozenset(aliases)
+    return tuple(_read_cell(entry, parse_key(entry.key, clusters)) for entry in entries)
 
 
 def _read_cell(entry: Entry, scope: KeyScope) -> Cell:

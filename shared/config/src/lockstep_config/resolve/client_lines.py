@@ -32,7 +32,7 @@ def does_nothing(kind: str, name: str) -> str:
     if name in CONNECTION:
         return CONNECTION_WITHOUT_EFFECT.get(name, "")
     key = CLIENT[kind].get(name) if kind in KINDS else None
-    return key.why if key is not None and key.status is Status.WITHOUT_EFFECT else ""
+    return key.reason if key is not None and key.status is Status.WITHOUT_EFFECT else ""
 
 
 def only_connection(side: str, kind: ClientKind, name: str, before: str = "") -> str:
@@ -59,9 +59,9 @@ def check_connection(cell: Cell, name: str, findings: Diagnostics) -> None:
         findings.problem(entry, cell.refusal)
     else:
         remark = list_remark(entry.value) if name == "bootstrap.servers" else remark_on(name, entry.value)
-        for one in (remark, *(() if entry.referenced else in_connection(name, entry.value))):
-            if one:
-                findings.note(entry, one)
+        for note in (remark, *(() if entry.referenced else in_connection(name, entry.value))):
+            if note:
+                findings.note(entry, note)
 
 
 def check_client(cell: Cell, kind: ClientKind, name: str, findings: Diagnostics) -> None:
@@ -73,11 +73,11 @@ def check_client(cell: Cell, kind: ClientKind, name: str, findings: Diagnostics)
     if key is None:
         unknown(entry, name, KeyLevel.CLUSTER, findings, (*CLIENT[kind], *sorted(CONNECTION)))
     elif key.status is Status.WITHOUT_EFFECT:
-        findings.without_effect(entry, key.why)
+        findings.without_effect(entry, key.reason)
     elif key.status is Status.REFUSED:
         if cell.value and cell.value not in key.choices:
             instead = f"; it may be {', '.join(key.choices)}" if key.choices else ""
-            findings.problem(entry, f"is {masked(name, cell.value)!r}, which is refused: {key.why}{instead}")
+            findings.problem(entry, f"is {masked(name, cell.value)!r}, which is refused: {key.reason}{instead}")
     elif cell.refusal:
         findings.problem(entry, cell.refusal)
     elif cell.value == NO_RESET and name == "auto.offset.reset":

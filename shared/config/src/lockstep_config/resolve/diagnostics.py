@@ -32,17 +32,17 @@ class Diagnostics:
 
         If a slip of writing made the value of the line wrong, it is named.
         """
-        why = ""
+        typo = ""
         if isinstance(about, Entry) and not about.referenced:
-            why = find_unfilled(about.value) if is_secret(about.key) else find_typo(about.value)
-        self.plain_problem(about, f"{message}; {why}" if why and why not in message else message)
+            typo = find_unfilled(about.value) if is_secret(about.key) else find_typo(about.value)
+        self.plain_problem(about, f"{message}; {typo}" if typo and typo not in message else message)
 
     def plain_problem(self, about: Entry | str, message: str) -> None:
         """Add a problem without the slip, for what is wrong with every value."""
         self.problems.append(self._about(about, _sentence(about, message)))
 
-    def without_effect(self, entry: Entry, why: str) -> None:
-        self.unused.append(self._about(entry, f"has no effect: {why}"))
+    def without_effect(self, entry: Entry, reason: str) -> None:
+        self.unused.append(self._about(entry, f"has no effect: {reason}"))
 
     def unknown_key(self, entry: Entry, message: str, *, near: bool) -> None:
         """Report an unknown key.

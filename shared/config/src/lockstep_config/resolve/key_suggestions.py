@@ -166,7 +166,7 @@ def _for_client(name: str) -> str:
     kinds = [kind for kind in KINDS if name in CLIENT[kind]]
     serving = [kind for kind in kinds if CLIENT[kind][name].status is not Status.WITHOUT_EFFECT]
     if not serving:
-        return f"it is a property of {' and '.join(f'{kind}s' for kind in kinds)}, and {CLIENT[kinds[0]][name].why}"
+        return f"it is a property of {' and '.join(f'{kind}s' for kind in kinds)}, and {CLIENT[kinds[0]][name].reason}"
     ways = {
         "consumer": f"SOURCE.consumer.{name} for what is read",
         "producer": f"TARGET.producer.{name} or SOURCE->TARGET.producer.override.{name} for the mirrored records",
@@ -194,7 +194,7 @@ def near(name: str, candidates: tuple[str, ...]) -> tuple[str, ...]:
         cutoff = SIMILARITY if len(word) > 3 else SIMILARITY_OF_THREE
         if len(word) > 1 and word not in _NEVER_MEANT:
             similar = difflib.get_close_matches(word, set(in_its_place.values()), 1, cutoff)
-            corrected |= dict.fromkeys(key for key, other in in_its_place.items() if other in similar)
+            corrected |= dict.fromkeys(key for key, candidate in in_its_place.items() if candidate in similar)
     continued = index.get((*words, ANY_WORD), {}) if len(words) > 1 else {}
     return tuple(corrected or (continued if len(continued) == 1 else ()))
 
@@ -226,12 +226,12 @@ def _singular(word: str) -> str:
 
 def like_alias(alias: str, aliases: Iterable[str]) -> str | None:
     """Return the alias that `alias` is a misspelling of, or None. `dc3` is no misspelling of `dc1`."""
-    plain = {re.sub(r"[_-]", "", other.casefold()): other for other in reversed(tuple(aliases))}
+    plain = {re.sub(r"[_-]", "", listed.casefold()): listed for listed in reversed(tuple(aliases))}
     wanted = re.sub(r"[_-]", "", alias.casefold())
     digits = re.sub(r"[^0-9]", "", wanted)
-    same_digits = [other for other in plain if len(other) > 3 and re.sub(r"[^0-9]", "", other) == digits]
+    same_digits = [form for form in plain if len(form) > 3 and re.sub(r"[^0-9]", "", form) == digits]
     similar = difflib.get_close_matches(wanted, same_digits, 1, 0.75) if len(wanted) > 3 else []
-    return plain.get(wanted) or next((plain[other] for other in similar), None)
+    return plain.get(wanted) or next((plain[form] for form in similar), None)
 
 
 def flow_meant(key: str, aliases: Sequence[str]) -> str | None:

@@ -36,8 +36,9 @@ class OwnClasses:
 
 
 def _has(keys: Mapping[Flow | None, frozenset[str]], flow: Flow | None, key: str) -> bool:
-    where = keys.values() if flow is None else (keys.get(flow, frozenset()), keys.get(None, frozenset()))
-    return any(key in some for some in where)
+    if flow is None:
+        return any(key in flow_keys for flow_keys in keys.values())
+    return key in keys.get(flow, ()) or key in keys.get(None, ())
 
 
 def own_classes(layers: Layers) -> OwnClasses:

@@ -91,8 +91,8 @@ def _text(cell: Cell | None, default: str) -> str:
 def every_alias(layers: Layers, flow: Flow) -> frozenset[str]:
     """Return the aliases that names of topics may have: of all clusters of the file, and of the flow as in names."""
     named = aliases(layers, flow)
-    ours = {alias for one in layers.flows for alias in (one.source, one.target)}
-    return frozenset({*ours, *layers.clusters, flow.source, flow.target, named.source, named.target} - {""})
+    flow_aliases = {alias for pair in layers.flows for alias in (pair.source, pair.target)}
+    return frozenset({*flow_aliases, *layers.clusters, flow.source, flow.target, named.source, named.target} - {""})
 
 
 def worker(layers: Layers, flow: Flow, key: str) -> Cell | None:
@@ -107,11 +107,11 @@ def worker(layers: Layers, flow: Flow, key: str) -> Cell | None:
 
 def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str, Cell]:
     """Return the connection properties (K) of a cluster; with `flow`, of the cluster as a side of that flow."""
-    found = _matching(layers.top, "", CONNECTION) | _matching(layers.cluster_lines(alias), "", CONNECTION)
+    lines = _matching(layers.top, "", CONNECTION) | _matching(layers.cluster_lines(alias), "", CONNECTION)
     if flow is None:
-        return found
+        return lines
     side: Side = "source" if alias == flow.source else "target"
-    return _matching(layers.flow_lines(flow), f"{side}.cluster.", CONNECTION) | found
+    return _matching(layers.flow_lines(flow), f"{side}.cluster.", CONNECTION) | lines
 
 
 def client(layers: Layers, flow: Flow, side: Side, kind: ClientKind, name: ConnectorName = "source") -> dict[str, Cell]:
@@ -152,10 +152,10 @@ def _first(key: str, *layers: Mapping[str, Cell]) -> Cell | None:
 
 def _matching(layer: Mapping[str, Cell], prefix: str, keys: frozenset[str] | None = None) -> dict[str, Cell]:
     """Return the lines of a layer whose keys begin with `prefix`, without it; with `keys`, only those."""
-    found: dict[str, Cell] = {}
+    matching: dict[str, Cell] = {}
     for key, cell in layer.items():
         name = key.removeprefix(prefix)
         # `producer.override.` is a prefix of its own: the producer has no property `override.x`.
         if key.startswith(prefix) and not name.startswith("override.") and (keys is None or name in keys):
-            found[name] = cell
-    return found
+            matching[name] = cell
+    return matching

@@ -139,8 +139,9 @@ def _check_offset_syncs_producer(cell: Cell, name: str, findings: Diagnostics) -
         return
     check_client(cell, "producer", name, findings)
     if name in AS_IF_OF_RECORDS:
-        why = CLIENT["producer"][name].not_records
-        findings.note(entry, f"counts for offset syncs only; no such line does anything to the mirrored records: {why}")
+        reason = CLIENT["producer"][name].not_records
+        note = "counts for offset syncs only; no such line does anything to the mirrored records"
+        findings.note(entry, f"{note}: {reason}")
 
 
 def _check_own_line(cell: Cell, connector: str, key: str, findings: Diagnostics) -> None:
@@ -211,8 +212,8 @@ def _check_top_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, c
             if client is not None and client[1] not in CLIENT[client[0]] and client[1] not in CONNECTION:
                 _check_unknown_dropped(entry, *client, findings)
                 return
-            where = f"ALIAS.{inner}" if kind == "cluster" else f"ALIAS.{kind}.{inner} or SOURCE->TARGET.{kind}.{inner}"
-            instead = f"MirrorMaker drops it at the top of the file: write {where}"
+            place = f"ALIAS.{inner}" if kind == "cluster" else f"ALIAS.{kind}.{inner} or SOURCE->TARGET.{kind}.{inner}"
+            instead = f"MirrorMaker drops it at the top of the file: write {place}"
             findings.without_effect(entry, does_nothing(kind, inner) or instead)
             return
     if own_key(key) is not None:
@@ -262,12 +263,12 @@ def _check_known(cell: Cell, name: str, scope: KeyLevel, findings: Diagnostics, 
         if scope in key.scopes:
             _check_key(cell, key, findings, stood_in_for)
         else:
-            where = " or ".join(place.value.replace("KEY", name) for place in KeyLevel if place in key.scopes)
-            findings.without_effect(entry, f"MirrorMaker does not read it here: write {where}")
+            places = " or ".join(place.value.replace("KEY", name) for place in KeyLevel if place in key.scopes)
+            findings.without_effect(entry, f"MirrorMaker does not read it here: write {places}")
         return True
     for family in FAMILIES:
         if name.startswith(family.prefix):
-            findings.without_effect(entry, family.why)
+            findings.without_effect(entry, family.reason)
             return True
     return False
 
@@ -285,7 +286,7 @@ def _check_spark(entry: Entry, name: str, scope: KeyLevel, findings: Diagnostics
 def _check_key(cell: Cell, key: Key, findings: Diagnostics, stood_in_for: bool) -> None:
     entry = cell.entry
     if key.status is Status.WITHOUT_EFFECT:
-        findings.without_effect(entry, key.why)
+        findings.without_effect(entry, key.reason)
         return
     value = entry.value.strip()
     if key.status is Status.REFUSED:
@@ -317,10 +318,10 @@ def _check_loosely(entry: Entry, findings: Diagnostics) -> None:
     """Judge a value that is no boolean: MM2 takes everything but `true` as not enabled, and reads on."""
     bare = re.split(r"(?:^|\s)#", entry.value.strip())[0].strip().strip(QUOTES)
     word = (re.match(r"\w+", bare) or [bare])[0]
-    why = find_typo(entry.value)
+    typo = find_typo(entry.value)
     message = f"is {entry.value!r}, which is no boolean"
     if word.lower() in SAID_FOR_FALSE and not find_placeholder(entry.value):
-        message += f" ({why})" if why else ""
+        message += f" ({typo})" if typo else ""
         findings.note(entry, f"{message}: as in MirrorMaker it counts as false, and what it is about does not run")
     else:
         findings.problem(entry, f"{message}, so that MirrorMaker takes it as false: write true or false")

@@ -15,7 +15,7 @@ from lockstep_rules.patterns.unmatchable_patterns import needed_but_illegal
 
 _UNFILLED = "a placeholder that nobody filled"
 _TEMPLATE = "part of a template to be rendered first"
-_FORMS = (
+_PLACEHOLDERS = (
     (re.compile(r"\{\{(?:.*?\}\})?|\{%(?:.*?%\})?|<%(?:.*?%>)?"), _TEMPLATE),
     (re.compile(r"\$\{[A-Za-z_][\w.-]*(?::?[-=?+][^}]*)?\}|\$\([\w.-]+\)"), _UNFILLED),
     (re.compile(r"(?<![\w\\$])\$[A-Za-z_]\w*"), _UNFILLED),
@@ -35,16 +35,16 @@ EVENT_HUBS_USER = "$ConnectionString"
 
 def find_placeholder(text: str) -> str:
     """Return what in a text a shell, a template or a build should have filled in; empty if there is nothing."""
-    for form, what in _FORMS:
-        if found := form.search(text):
-            return f"{found[0]} is {what}"
+    for form, fault in _PLACEHOLDERS:
+        if match := form.search(text):
+            return f"{match[0]} is {fault}"
     return ""
 
 
 def find_unfilled(text: str) -> str:
     """Return a remark if the whole of a secret is a placeholder, without repeating it; else an empty text."""
     bare = text.strip().strip(_QUOTES).strip()
-    return next((f"it looks like {what}" for form, what in _FORMS if form.fullmatch(bare)), "")
+    return next((f"it looks like {fault}" for form, fault in _PLACEHOLDERS if form.fullmatch(bare)), "")
 
 
 def find_typo(text: str) -> str:
@@ -63,13 +63,13 @@ def in_connection(name: str, text: str) -> Iterator[str]:
         if options.get("username") == EVENT_HUBS_USER and not options.get("password", "").startswith("Endpoint="):
             yield f"has the username {EVENT_HUBS_USER}, whose password is Event Hubs' whole connection string: Endpoint=sb://..."
         for option, value in options.items():
-            if value != EVENT_HUBS_USER and (what := find_unfilled(value)):
-                yield f"has a {option} that {what.removeprefix('it ')}"
+            if value != EVENT_HUBS_USER and (fault := find_unfilled(value)):
+                yield f"has a {option} that {fault.removeprefix('it ')}"
     elif is_secret(name):
-        if what := find_unfilled(text):
-            yield what.removeprefix("it ")
-    elif why := find_typo(text):
-        yield f"is {text.strip()!r}: {why}"
+        if fault := find_unfilled(text):
+            yield fault.removeprefix("it ")
+    elif fault := find_typo(text):
+        yield f"is {text.strip()!r}: {fault}"
 
 
 def remark_patterns(text: str, key: Key) -> Iterator[str]:
@@ -92,26 +92,26 @@ def remark_patterns(text: str, key: Key) -> Iterator[str]:
         elif key.kind is not Kind.PATTERNS:
             continue
         if not pattern.strip(_QUOTES):
-            what = key.name.partition(".")[0]
-            instead = f"to name no {what}, write nothing behind = ({key.name} =)"
-            yield f"has {pattern}, which matches none of the {what}: quotes belong to the value; {instead}"
+            noun = key.name.partition(".")[0]
+            instead = f"to name no {noun}, write nothing behind = ({key.name} =)"
+            yield f"has {pattern}, which matches none of the {noun}: quotes belong to the value; {instead}"
         elif key.name.startswith("groups"):
-            if why := find_typo(pattern):
-                yield f"has {_shown(pattern)}: {why}"
+            if fault := find_typo(pattern):
+                yield f"has {_shown(pattern)}: {fault}"
         elif needed := _needed(pattern):
             yield _selects_none(pattern, needed, key)
-        elif (why := find_placeholder(pattern)) and "$" in why:
-            yield f"has {_shown(pattern)}: {why}, and as a pattern it matches nothing"
+        elif (fault := find_placeholder(pattern)) and "$" in fault:
+            yield f"has {_shown(pattern)}: {fault}, and as a pattern it matches nothing"
 
 
 def _selects_none(pattern: str, needed: tuple[str, ...], key: Key) -> str:
     kind = "config" if key.name.startswith("config.") else "topic"
     does = "leaves out" if key.name.endswith(("exclude", "blacklist")) else "selects"
-    characters = " and ".join("a blank" if one == " " else repr(one) for one in needed[:3] if one)
-    why = find_typo(pattern) or ("patterns are separated by commas" if " " in pattern else "")
+    characters = " and ".join("a blank" if char == " " else repr(char) for char in needed[:3] if char)
+    fault = find_typo(pattern) or ("patterns are separated by commas" if " " in pattern else "")
     return (
         f"has {_shown(pattern)}, which {does} no {kind}: a {kind}'s name has only letters, digits, '.', '_' and '-', "
-        f"and this needs {characters or 'something else'}" + (f"; {why}" if why else "")
+        f"and this needs {characters or 'something else'}" + (f"; {fault}" if fault else "")
     )
 
 

@@ -79,7 +79,7 @@ AUTHENTICATION: Fields = MappingProxyType(
         "httpRetries": _option("oauth.http.retries", Form.NUMBER, minimum=0),
         "httpRetryPauseMs": _option("oauth.http.retry.pause.millis", Form.NUMBER, minimum=0),
         "includeAcceptHeader": Field(form=Form.FLAG, becomes="false: `oauth.include.accept.header=false`"),
-        "enableMetrics": unused_field(Form.FLAG, why="there are no OAuth metrics"),
+        "enableMetrics": unused_field(Form.FLAG, reason="there are no OAuth metrics"),
         "sasl": Field(form=Form.FLAG, becomes="with custom: whether SASL is spoken"),
         "config": Field(form=Form.CONFIG, becomes="with custom: `ALIAS.KEY`, of `ssl.keystore.` and `sasl.` only"),
     }

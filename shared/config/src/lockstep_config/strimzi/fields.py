@@ -42,7 +42,7 @@ class Field:
 
     `becomes` says for people what it turns into. If `versions` is empty every API version has it. `fields` are those
     of a mapping, or of each element of a list; a list without them holds anything. A field that is not `USED` is
-    reported once: `why` is the reason. `choices` are the only values; limits are inclusive. `option` is the option of
+    reported once, with its `reason`. `choices` are the only values; limits are inclusive. `option` is the option of
     Strimzi's OAuth login that takes the field's value, or the value of the secret that it names.
     """
 
@@ -52,7 +52,7 @@ class Field:
     required: bool = False
     versions: frozenset[str] = frozenset()
     use: Use = Use.USED
-    why: str = ""
+    reason: str = ""
     choices: tuple[str, ...] = ()
     minimum: int | None = None
     option: str = ""
@@ -87,10 +87,12 @@ def _check_field(node: Node, schema: Field, place: Place, version: str, lines: L
     if _is_empty(node):
         return []
     chart = []
-    if schema.use is Use.CHART and not schema.why:
+    if schema.use is Use.CHART and not schema.reason:
         chart.append(place)
     elif schema.use is not Use.USED:
-        lines.without_effect(place, schema.why, "is the Helm chart's" if schema.use is Use.CHART else "has no effect")
+        lines.without_effect(
+            place, schema.reason, "is the Helm chart's" if schema.use is Use.CHART else "has no effect"
+        )
     if wrong := _wrong_form(node, schema):
         lines.problem(place, wrong)
     elif isinstance(node, MapNode) and schema.form is Form.CONFIG:
@@ -192,7 +194,7 @@ def _plain(name: str) -> str:
 
 
 def _version_remark(schema: Field, version: str) -> str:
-    instead = f": {schema.why}" if schema.why else ""
+    instead = f": {schema.reason}" if schema.reason else ""
     return f"is a field of {' and '.join(sorted(schema.versions))}, not of {version}{instead}"
 
 

@@ -40,35 +40,41 @@ _CONNECTOR: Fields = MappingProxyType(
             },
             versions=BETA_ON,
         ),
-        "pause": Field(form=Form.FLAG, becomes="true: `state: paused`", versions=BEFORE_V1, why="write state: paused"),
+        "pause": Field(
+            form=Form.FLAG, becomes="true: `state: paused`", versions=BEFORE_V1, reason="write state: paused"
+        ),
         "state": text_field("`lockstep.state` of the connector", choices=KEYS[STATE].choices, versions=BETA_ON),
-        "version": unused_field(Form.TEXT, why="no plugin is loaded here", versions=BETA_ON),
-        "listOffsets": unused_field(Form.MAP, why=_OFFSETS, versions=BETA_ON),
-        "alterOffsets": unused_field(Form.MAP, why=_OFFSETS, versions=BETA_ON),
+        "version": unused_field(Form.TEXT, reason="no plugin is loaded here", versions=BETA_ON),
+        "listOffsets": unused_field(Form.MAP, reason=_OFFSETS, versions=BETA_ON),
+        "alterOffsets": unused_field(Form.MAP, reason=_OFFSETS, versions=BETA_ON),
     }
 )
 _OF_BEFORE = "write spec.target and spec.mirrors[].source"
 _MIRROR: Fields = MappingProxyType(
     {
-        "sourceCluster": text_field("the flow's source, an alias of spec.clusters", versions=BEFORE_V1, why=_OF_BEFORE),
-        "targetCluster": text_field("the flow's target, an alias of spec.clusters", versions=BEFORE_V1, why=_OF_BEFORE),
+        "sourceCluster": text_field(
+            "the flow's source, an alias of spec.clusters", versions=BEFORE_V1, reason=_OF_BEFORE
+        ),
+        "targetCluster": text_field(
+            "the flow's target, an alias of spec.clusters", versions=BEFORE_V1, reason=_OF_BEFORE
+        ),
         "source": object_field("the flow's source", CLUSTER, versions=BETA_ON),
         "sourceConnector": object_field("`SOURCE->TARGET.enabled=true`; absent: no topic is mirrored", _CONNECTOR),
         "checkpointConnector": object_field("checkpoints; absent: there are none", _CONNECTOR),
         "heartbeatConnector": object_field("heartbeats, in v1 too; absent: there are none", _CONNECTOR),
         "topicsPattern": text_field("`SOURCE->TARGET.topics`"),
         "topicsExcludePattern": text_field(
-            "`SOURCE->TARGET.topics.exclude`", versions=BETA_ON, why="write topicsBlacklistPattern"
+            "`SOURCE->TARGET.topics.exclude`", versions=BETA_ON, reason="write topicsBlacklistPattern"
         ),
         "topicsBlacklistPattern": text_field(
-            "`SOURCE->TARGET.topics.exclude`", versions=BEFORE_V1, why="write topicsExcludePattern"
+            "`SOURCE->TARGET.topics.exclude`", versions=BEFORE_V1, reason="write topicsExcludePattern"
         ),
         "groupsPattern": text_field("`SOURCE->TARGET.groups`"),
         "groupsExcludePattern": text_field(
-            "`SOURCE->TARGET.groups.exclude`", versions=BETA_ON, why="write groupsBlacklistPattern"
+            "`SOURCE->TARGET.groups.exclude`", versions=BETA_ON, reason="write groupsBlacklistPattern"
         ),
         "groupsBlacklistPattern": text_field(
-            "`SOURCE->TARGET.groups.exclude`", versions=BEFORE_V1, why="write groupsExcludePattern"
+            "`SOURCE->TARGET.groups.exclude`", versions=BEFORE_V1, reason="write groupsExcludePattern"
         ),
     }
 )
@@ -93,7 +99,7 @@ _LOGGING: Fields = MappingProxyType(
             form=Form.NAME,
             becomes="the ConfigMap; its key is log4j.properties",
             versions=OLD,
-            why="write valueFrom.configMapKeyRef",
+            reason="write valueFrom.configMapKeyRef",
         ),
         "valueFrom": object_field(
             "a ConfigMap with a log4j.properties or log4j2.properties",
@@ -113,7 +119,7 @@ _JVM: Fields = MappingProxyType(
 )
 _POD: Fields = MappingProxyType(
     {
-        "replicas": chart_field(Form.NUMBER, minimum=0, why="lockstep run starts one of each service"),
+        "replicas": chart_field(Form.NUMBER, minimum=0, reason="lockstep run starts one of each service"),
         "image": chart_field(Form.NAME),
         "resources": chart_field(
             Form.MAP,
@@ -125,8 +131,8 @@ _POD: Fields = MappingProxyType(
         "logging": object_field(
             "`lockstep.log.level` and `lockstep.log.level.SERVICE`, or `lockstep.log.file`", _LOGGING
         ),
-        "metrics": unused_field(Form.MAP, why="each service has its metrics page always", versions=OLD),
-        "metricsConfig": unused_field(Form.MAP, why="each service has its metrics page always"),
+        "metrics": unused_field(Form.MAP, reason="each service has its metrics page always", versions=OLD),
+        "metricsConfig": unused_field(Form.MAP, reason="each service has its metrics page always"),
         "template": chart_field(Form.MAP),
         "tracing": object_field(
             "spans; [more](tracing.md)",
@@ -147,8 +153,10 @@ _VERSION = text_field("`lockstep.mm2.version`: the rules of that version; older 
 _MM2_SPEC: Fields = MappingProxyType(
     {
         "version": _VERSION,
-        "connectCluster": text_field("must be the mirrors' target", versions=BEFORE_V1, why=_OF_BEFORE),
-        "clusters": list_field("`clusters`, and of each its connection", CLUSTER, versions=BEFORE_V1, why=_OF_BEFORE),
+        "connectCluster": text_field("must be the mirrors' target", versions=BEFORE_V1, reason=_OF_BEFORE),
+        "clusters": list_field(
+            "`clusters`, and of each its connection", CLUSTER, versions=BEFORE_V1, reason=_OF_BEFORE
+        ),
         "target": object_field(
             "the target of all mirrors",
             {
@@ -168,10 +176,10 @@ _MM2_SPEC: Fields = MappingProxyType(
                 "type": text_field("where the rack is named", choices=("topology-label", "environment-variable")),
                 "envVarName": text_field("an environment variable"),
             },
-            why="it reads a node's label; without Kubernetes write consumer.client.rack into sourceConnector.config",
+            reason="it reads a node's label; without Kubernetes write consumer.client.rack into sourceConnector.config",
         ),
         "clientRackInitImage": chart_field(Form.NAME),
-        "jmxOptions": unused_field(Form.MAP, why=_NO_JMX),
+        "jmxOptions": unused_field(Form.MAP, reason=_NO_JMX),
         "externalConfiguration": chart_field(
             Form.MAP, fields={"env": Field(form=Form.LIST), "volumes": Field(form=Form.LIST)}, versions=BEFORE_V1
         ),
@@ -182,7 +190,7 @@ _MM2_SPEC: Fields = MappingProxyType(
 _SIDE: Fields = MappingProxyType({name: CLUSTER[name] for name in ("bootstrapServers", "tls", "authentication")})
 _MM1_SPEC: Fields = MappingProxyType(
     {
-        "version": unused_field(Form.TEXT, why="MirrorMaker 1 is the same in every version"),
+        "version": unused_field(Form.TEXT, reason="MirrorMaker 1 is the same in every version"),
         "consumer": object_field(
             "the cluster `source`: its connection is needed",
             {

@@ -71,12 +71,11 @@ class ConfigurationError(Exception):
 class UnknownFlow(LookupError):
     """The file does not run the flow that was asked for. The message names the flows that it runs."""
 
-    def __init__(self, flow: str, known: Iterable[str], file: Path) -> None:
+    def __init__(self, flow: str, flows: Iterable[str], file: Path) -> None:
         self.flow = flow
-        self.known = tuple(known)
+        self.flows = tuple(flows)
         self.file = file
-        there_are = ", ".join(self.known) or "none"
-        super().__init__(f"{file} runs no flow {flow}; the flows it runs: {there_are}")
+        super().__init__(f"{file} runs no flow {flow}; the flows it runs: {', '.join(self.flows) or 'none'}")
 
     def __reduce__(self) -> "tuple[type[UnknownFlow], tuple[str, tuple[str, ...], Path]]":
-        return (UnknownFlow, (self.flow, self.known, self.file))
+        return (UnknownFlow, (self.flow, self.flows, self.file))

@@ -135,13 +135,13 @@ def _mounted(folder: Path, path: str, key: str) -> Read:
             return _text_in(inner / key).rstrip("\r\n"), (inner / key,)
         # Kubernetes keeps the versions of a mounted secret in folders that begin with two dots.
         names = sorted(file.name for file in inner.iterdir() if not file.name.startswith(".."))
-        if found := [inner / file for file in names if fnmatchcase(file, key)]:
+        if matching := [inner / file for file in names if fnmatchcase(file, key)]:
             # The folder too: another file in it would count as well.
-            return "\n".join(_text_in(file).rstrip("\r\n") for file in found), (*found, inner)
+            return "\n".join(_text_in(file).rstrip("\r\n") for file in matching), (*matching, inner)
     except OSError as exc:
         raise Unresolvable(_missing(name, key, inner, exc)) from exc
-    there = f"it has {', '.join(names)}" if names else "it is empty"
-    raise Unresolvable(f"the secret {name!r} has no key that matches {key!r}: looked in {inner}, {there}")
+    content = f"it has {', '.join(names)}" if names else "it is empty"
+    raise Unresolvable(f"the secret {name!r} has no key that matches {key!r}: looked in {inner}, {content}")
 
 
 def _missing(name: str, key: str, inner: Path, exc: OSError) -> str:
@@ -200,8 +200,10 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
         path, _, key = rest.rpartition(":")
         provider = providers.get(name)
         if provider is None:
-            known = f"known are {', '.join(providers)}" if providers else "the file has no config.providers"
-            message = f"{reference} asks for the config provider {name!r}, but {known}: name it in config.providers"
+            providers_text = f"known are {', '.join(providers)}" if providers else "the file has no config.providers"
+            message = (
+                f"{reference} asks for the config provider {name!r}, but {providers_text}: name it in config.providers"
+            )
             if _OF_A_SHELL.match(rest):
                 message = f"{reference} is a placeholder of a shell that nobody filled: Kafka knows no such default"
             problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
@@ -226,15 +228,15 @@ def _parts(value: str) -> Iterator[tuple[str, bool]]:
 
     A reference is `${NAME:KEY}` or `${NAME:PATH:KEY}`. A path may hold colons; nothing in a reference may hold a `}`.
     """
-    text_from = at = 0
-    while (begin := value.find("${", at)) >= 0 and (end := value.find("}", begin)) >= 0:
+    text_from = position = 0
+    while (begin := value.find("${", position)) >= 0 and (end := value.find("}", begin)) >= 0:
         name, colon, _ = value[begin + 2 : end].partition(":")
         if colon and name:
             yield value[text_from:begin], False
             yield value[begin : end + 1], True
-            text_from = at = end + 1
+            text_from = position = end + 1
         else:
-            at = begin + 2 if colon else end + 1
+            position = begin + 2 if colon else end + 1
     yield value[text_from:], False
 
 

@@ -3,8 +3,9 @@
 No message repeats the text: it holds passwords.
 """
 
+import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 JAAS = "sasl.jaas.config"
@@ -72,8 +73,8 @@ def parse_jaas(text: str) -> JaasEntry:
         raise NotJaas('is no JAAS line: write MODULE required name="value" ;')
     options: dict[str, str] = {}
     rest = tokens[2:-1]
-    for at in range(0, len(rest), 3):
-        match rest[at : at + 3]:
+    for position in range(0, len(rest), 3):
+        match rest[position : position + 3]:
             case [(name, _) as key, ("=", False), (value, _) as value_token] if (
                 key not in MARKS and value_token not in MARKS
             ):
@@ -85,14 +86,21 @@ def parse_jaas(text: str) -> JaasEntry:
     return JaasEntry(tokens[0][0], options)
 
 
+def misspelt_option(name: str, known_options: Iterable[str]) -> str | None:
+    """Return the known option that an unknown one is a misspelling of; None if there is none."""
+    by_lower_case = {option.lower(): option for option in known_options}
+    near = difflib.get_close_matches(name.lower(), by_lower_case, 1, 0.85)
+    return by_lower_case[near[0]] if near and name not in by_lower_case.values() else None
+
+
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
     """Yield each token, and whether it was in quotes."""
-    at = 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None:
             raise NotJaas("has a quote that is not closed: check its quotes")
-        at = match.end()
+        position = match.end()
         if match["quoted"] is not None:
             yield _ESCAPE.sub(_unescaped, match["quoted"][1:-1]), True
         elif match["mark"] or match["word"]:
@@ -100,5 +108,5 @@ def _tokens(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    found = match[1]
-    return chr(int(found, 8)) if found[0] in "01234567" else _ESCAPES.get(found, found)
+    escape = match[1]
+    return chr(int(escape, 8)) if escape[0] in "01234567" else _ESCAPES.get(escape, escape)

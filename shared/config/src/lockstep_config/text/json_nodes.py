@@ -37,26 +37,26 @@ def _refuse(constant: str) -> None:
 
 class _Reader:
     def __init__(self, text: str, file: Path) -> None:
-        self._text, self._file, self._at = text, file, 0
+        self._text, self._file, self._position = text, file, 0
         self._line, self._counted = 1, 0
         self.problems: list[Problem] = []
 
     def values(self) -> list[Node]:
-        found = []
+        nodes = []
         while self._peek():
-            found.append(self._value("", 0))
+            nodes.append(self._value("", 0))
             if self._peek() == ",":
                 raise self._wrong("one value follows another without a comma, or all in one list: [..., ...]")
-        return found
+        return nodes
 
     def _peek(self) -> str:
-        blank = _BLANK.match(self._text, self._at)
-        self._at = blank.end() if blank else self._at
-        return self._text[self._at : self._at + 1]
+        blank = _BLANK.match(self._text, self._position)
+        self._position = blank.end() if blank else self._position
+        return self._text[self._position : self._position + 1]
 
     def _here(self) -> int:
-        self._line += self._text.count("\n", self._counted, self._at)
-        self._counted = self._at
+        self._line += self._text.count("\n", self._counted, self._position)
+        self._counted = self._position
         return self._line
 
     def _value(self, path: str, depth: int) -> Node:
@@ -70,7 +70,7 @@ class _Reader:
         if begins == '"':
             text = self._string()
             return Leaf(text, text, line)
-        word = _WORD.match(self._text, self._at)
+        word = _WORD.match(self._text, self._position)
         if word is None:
             raise self._wrong(f"a value is missing before {begins!r}" if begins else "it ends too early")
         try:
@@ -79,54 +79,54 @@ class _Reader:
             raise self._wrong(
                 f"{word[0]!r} is neither a number nor true, false or null: put a text in quotes"
             ) from None
-        self._at = word.end()
+        self._position = word.end()
         return Leaf(value, word[0], line)
 
     def _mapping(self, path: str, depth: int, line: int) -> MapNode:
         items: dict[str, Node] = {}
         lines: dict[str, int] = {}
-        self._at += 1
+        self._position += 1
         while self._more("}", bool(items)):
             if self._peek() != '"':
                 raise self._wrong("a key is missing: write it in double quotes")
-            at = self._here()
+            key_line = self._here()
             key = self._string()
             if self._peek() != ":":
                 raise self._wrong(f"a colon is missing behind {key!r}")
-            self._at += 1
-            where = join_path(path, key)
-            value = self._value(where, depth + 1)
+            self._position += 1
+            key_path = join_path(path, key)
+            value = self._value(key_path, depth + 1)
             if key in items:
                 message = f"is set twice, first in line {lines[key]}: keep one"
-                self.problems.append(Problem(self._file, at, where, message))
+                self.problems.append(Problem(self._file, key_line, key_path, message))
             else:
-                items[key], lines[key] = value, at
+                items[key], lines[key] = value, key_line
         return MapNode(items, lines, line)
 
     def _elements(self, path: str, depth: int) -> list[Node]:
-        found: list[Node] = []
-        self._at += 1
-        while self._more("]", bool(found)):
-            found.append(self._value(f"{path}[{len(found)}]", depth + 1))
-        return found
+        elements: list[Node] = []
+        self._position += 1
+        while self._more("]", bool(elements)):
+            elements.append(self._value(f"{path}[{len(elements)}]", depth + 1))
+        return elements
 
     def _more(self, end: str, begun: bool) -> bool:
         """Return whether another element comes; the text before it is read."""
         following = self._peek()
         if following == end:
-            self._at += 1
+            self._position += 1
             return False
         if begun:
             if following != ",":
                 raise self._wrong(f"a comma or {end!r} is missing" if following else "it ends too early")
-            self._at += 1
+            self._position += 1
             if self._peek() == end:
                 raise self._wrong("a comma is before the end: remove it")
         return True
 
     def _string(self) -> str:
-        text, self._at = _DECODER.raw_decode(self._text, self._at)
+        text, self._position = _DECODER.raw_decode(self._text, self._position)
         return str(text)
 
     def _wrong(self, message: str) -> json.JSONDecodeError:
-        return json.JSONDecodeError(message, self._text, self._at)
+        return json.JSONDecodeError(message, self._text, self._position)

@@ -136,8 +136,8 @@ def identity_of_pem(chain_pem: str, key_pem: str, password: str | None) -> Ident
         # Java takes a key that is not encrypted with any password.
         return identity_of_pem(chain_pem, key_pem, None)
     except (ValueError, UnsupportedAlgorithm) as exc:
-        why = "cannot be read" if password is None else "cannot be decrypted: check ssl.key.password"
-        raise BadStore(f"has a private key that {why}") from exc
+        fault = "cannot be read" if password is None else "cannot be decrypted: check ssl.key.password"
+        raise BadStore(f"has a private key that {fault}") from exc
     return _build_identity(key, _certificates(chain_pem.encode()))
 
 
@@ -198,13 +198,13 @@ def _certificates(pem: bytes) -> Sequence[Certificate]:
 
 def _loaded(der: Iterable[bytes]) -> Sequence[Certificate]:
     try:
-        return [load_der_x509_certificate(one) for one in der]
+        return [load_der_x509_certificate(certificate) for certificate in der]
     except ValueError as exc:
         raise BadStore(f"holds a certificate that cannot be read: {exc}") from exc
 
 
 def _build_identity(key: PrivateKeyTypes, certificates: Sequence[Certificate]) -> Identity:
-    own = next((one for one in certificates if one.public_key() == key.public_key()), None)
+    own = next((certificate for certificate in certificates if certificate.public_key() == key.public_key()), None)
     if own is None:
         raise BadStore("holds no certificate that belongs to its private key")
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -215,15 +215,16 @@ def _chain(own: Certificate, certificates: Sequence[Certificate]) -> list[Certif
     """Return the chain from a certificate towards the root, as far as the certificates lead, without the others."""
     chain = [own]
     while chain[-1].issuer != chain[-1].subject:
-        above = next((one for one in certificates if one.subject == chain[-1].issuer and one not in chain), None)
-        if above is None:
+        issuers = (each for each in certificates if each.subject == chain[-1].issuer and each not in chain)
+        issuer = next(issuers, None)
+        if issuer is None:
             break
-        chain.append(above)
+        chain.append(issuer)
     return chain
 
 
 def _pem(certificates: Iterable[Certificate]) -> str:
-    return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
 
 
 def read_jks(content: bytes, password: str | None) -> JksStore:
@@ -236,8 +237,8 @@ def read_jks(content: bytes, password: str | None) -> JksStore:
         raise BadStore("is no JKS store")
     body, digest = content[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
     if password is not None:
-        found = hashlib.sha1(_characters(password) + WHITENER + body, usedforsecurity=False).digest()
-        if not hmac.compare_digest(found, digest):
+        computed = hashlib.sha1(_characters(password) + WHITENER + body, usedforsecurity=False).digest()
+        if not hmac.compare_digest(computed, digest):
             raise BadStore("has another password, or was altered: check the password")
     cursor = _Cursor(body, 4)
     version = cursor.number(4)
@@ -255,7 +256,7 @@ def read_jks(content: bytes, password: str | None) -> JksStore:
             trusted.append(cursor.certificate(version))
         else:
             raise BadStore(f"has an entry of kind {tag}, which is not known")
-    if cursor.left:
+    if cursor.remaining:
         raise BadStore("is damaged: it goes on behind its last entry")
     return JksStore(tuple(keys), tuple(trusted))
 
@@ -263,19 +264,19 @@ def read_jks(content: bytes, password: str | None) -> JksStore:
 class _Cursor:
     """A reader of big-endian numbers, and of content whose length they give."""
 
-    def __init__(self, content: bytes, at: int) -> None:
+    def __init__(self, content: bytes, position: int) -> None:
         self._content = content
-        self._at = at
+        self._position = position
 
     @property
-    def left(self) -> int:
-        return len(self._content) - self._at
+    def remaining(self) -> int:
+        return len(self._content) - self._position
 
     def read(self, size: int) -> bytes:
-        if size > self.left:
+        if size > self.remaining:
             raise BadStore("is damaged: it ends within an entry")
-        self._at += size
-        return self._content[self._at - size : self._at]
+        self._position += size
+        return self._content[self._position - size : self._position]
 
     def number(self, size: int) -> int:
         return int.from_bytes(self.read(size), "big")
@@ -296,30 +297,30 @@ def _characters(password: str) -> bytes:
 
 
 def _recovered(protected: bytes, password: str) -> bytes:
-    at = protected.find(_PROTECTED)
-    header = _length(protected, at + len(_PROTECTED))
-    if at < 0 or header is None:
+    position = protected.find(_PROTECTED)
+    header = _length(protected, position + len(_PROTECTED))
+    if position < 0 or header is None:
         raise BadStore("protects its private key in a way that is not known: convert the store to PKCS12 with keytool")
     begin, size = header
     data = protected[begin : begin + size]
     salt, hidden, check = data[:DIGEST_BYTES], data[DIGEST_BYTES:-DIGEST_BYTES], data[-DIGEST_BYTES:]
     secret = _characters(password)
-    stream, last = b"", salt
+    stream, block = b"", salt
     while len(stream) < len(hidden):
-        last = hashlib.sha1(secret + last, usedforsecurity=False).digest()
-        stream += last
+        block = hashlib.sha1(secret + block, usedforsecurity=False).digest()
+        stream += block
     plain = bytes(a ^ b for a, b in zip(hidden, stream, strict=False))
     if not hmac.compare_digest(hashlib.sha1(secret + plain, usedforsecurity=False).digest(), check):
         raise BadStore("has another password for its private key: set ssl.key.password")
     return plain
 
 
-def _length(der: bytes, at: int) -> tuple[int, int] | None:
+def _length(der: bytes, position: int) -> tuple[int, int] | None:
     """Return the begin and the size of the content of the OCTET STRING at this place; None if there is none."""
-    if der[at : at + 1] != b"\x04":
+    if der[position : position + 1] != b"\x04":
         return None
-    first = der[at + 1]
-    if first < 0x80:
-        return at + 2, first
-    count = first & 0x7F
-    return at + 2 + count, int.from_bytes(der[at + 2 : at + 2 + count], "big")
+    size = der[position + 1]
+    if size < 0x80:
+        return position + 2, size
+    count = size & 0x7F
+    return position + 2 + count, int.from_bytes(der[position + 2 : position + 2 + count], "big")

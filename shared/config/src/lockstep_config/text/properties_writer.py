@@ -48,8 +48,8 @@ def _is_plain_secret(entry: Entry) -> bool:
     if not entry.value.strip() or not is_secret(entry.key):
         return False
     if entry.key.endswith("sasl.jaas.config"):
-        found = [value.strip('"') for value in _JAAS_SECRET.findall(entry.value)]
-        return any(value and not _REFERENCES.fullmatch(value) for value in found)
+        secrets = [value.strip('"') for value in _JAAS_SECRET.findall(entry.value)]
+        return any(value and not _REFERENCES.fullmatch(value) for value in secrets)
     if ".switch.hook." in entry.key:
         return any(not _REFERENCES.fullmatch(credential) for credential in shown_credentials(entry.value))
     return not _REFERENCES.fullmatch(entry.value)
@@ -62,7 +62,7 @@ def _value(text: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    return _NOT_PRINTABLE.sub(lambda found: javaproperties.escape(found[0]), text)
+    return _NOT_PRINTABLE.sub(lambda match: javaproperties.escape(match[0]), text)
 
 
 def _comment(text: str) -> str:

@@ -64,6 +64,4 @@ def _forms(secret: str) -> set[str]:
 
 def _inner_base64(encoded: str, before: int, size: int) -> str:
     """Return the characters that depend on the secret alone. Those at its ends have bits of its neighbours."""
-    first = -(-before * 8 // 6)
-    last = (before + size) * 8 // 6
-    return encoded[first:last]
+    return encoded[-(-before * 8 // 6) : (before + size) * 8 // 6]

@@ -37,10 +37,10 @@ def config_sources(path: Path, entries: Iterable[Entry]) -> Sources:
 
 def named_files(properties: Mapping[str, str]) -> frozenset[Path]:
     """Return the certificates, keys and stores that connection properties name, with any prefix of their keys."""
-    found: set[str] = set()
+    files: set[str] = set()
     for key, value in properties.items():
         if FILE_KEY.search(key):
-            found.add(value.strip())
+            files.add(value.strip())
         elif _JAAS.search(key):
-            found.update(_IN_JAAS.findall(value))
-    return frozenset(Path(file) for file in found if file)
+            files.update(_IN_JAAS.findall(value))
+    return frozenset(Path(file) for file in files if file)

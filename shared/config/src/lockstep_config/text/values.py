@@ -85,12 +85,12 @@ def moment(text: str) -> int:
     if _INTEGER.fullmatch(text.strip()):
         return integer(text, 0)
     try:
-        at = datetime.fromisoformat(text.strip())
+        time = datetime.fromisoformat(text.strip())
     except ValueError:
         raise BadValue(f"is {text!r}, which is no time: write Unix milliseconds, or 2026-01-31T12:00:00Z") from None
-    if at.tzinfo is None:
+    if time.tzinfo is None:
         raise BadValue(f"is {text!r}, which says no zone: write {text.strip()}Z for UTC, or {text.strip()}+02:00")
-    if (milliseconds := int(at.timestamp() * 1000)) < 0:
+    if (milliseconds := int(time.timestamp() * 1000)) < 0:
         raise BadValue(f"is {text!r}, which is before 1970: Kafka has no such time")
     return milliseconds
 
@@ -147,5 +147,4 @@ def _between_commas(text: str) -> list[str]:
 
 
 def _alternatives(choices: Sequence[str]) -> str:
-    *most, last = choices
-    return f"{', '.join(most)} or {last}" if most else last
+    return " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))

@@ -86,7 +86,7 @@ def read_yaml(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem,
     except UnicodeDecodeError as exc:
         return (), (Problem(file, 0, "", f"is no YAML: it is not written in UTF-8 (byte {exc.start})"),)
     except _TooMuch as exc:
-        return (), (Problem(file, exc.line, "", exc.what),)
+        return (), (Problem(file, exc.line, "", exc.message),)
     return documents, tuple(problems)
 
 
@@ -99,7 +99,7 @@ def _documents(data: bytes, file: Path, problems: list[Problem]) -> Iterator[Nod
 @dataclass
 class _TooMuch(Exception):
     line: int
-    what: str
+    message: str
 
 
 class _Loader(Composer, yaml.CSafeLoader):
@@ -165,7 +165,7 @@ class _Document:
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node.value, place, line)
         if isinstance(node, yaml.SequenceNode):
-            return ListNode(tuple(self.read(one, f"{place}[{index}]") for index, one in enumerate(node.value)), line)
+            return ListNode(tuple(self.read(item, f"{place}[{index}]") for index, item in enumerate(node.value)), line)
         return Leaf(node.value if node.tag == _TEXT else _value(node.value), node.value, line)
 
     def _mapping(self, pairs: list[tuple[yaml.Node, yaml.Node]], place: str, line: int) -> MapNode:
@@ -173,27 +173,27 @@ class _Document:
         lines: dict[str, int] = {}
         merged: list[MapNode] = []
         for named, valued in pairs:
-            name, at = self.read(named, place), named.start_mark.line + 1
+            name, key_line = self.read(named, place), named.start_mark.line + 1
             if not isinstance(name, Leaf):
-                self._problem(at, place, "has a key that is no text: write a name")
+                self._problem(key_line, place, "has a key that is no text: write a name")
             key = name.text if isinstance(name, Leaf) else "?"
-            where = join_path(place, key)
-            value = self.read(valued, where)
+            key_place = join_path(place, key)
+            value = self.read(valued, key_place)
             if key == "<<":
-                several = value.items if isinstance(value, ListNode) else (value,)
-                maps = [one for one in several if isinstance(one, MapNode)]
+                items_to_merge = value.items if isinstance(value, ListNode) else (value,)
+                maps = [item for item in items_to_merge if isinstance(item, MapNode)]
                 merged += maps
-                if len(maps) < len(several):
-                    self._problem(at, where, "merges something that is no mapping")
+                if len(maps) < len(items_to_merge):
+                    self._problem(key_line, key_place, "merges something that is no mapping")
             elif key in items:
-                self._problem(at, where, f"is set twice, first in line {lines[key]}: keep one")
+                self._problem(key_line, key_place, f"is set twice, first in line {lines[key]}: keep one")
             else:
-                items[key], lines[key] = value, at
+                items[key], lines[key] = value, key_line
         # A mapping's own entries go before merged entries. Of several merged mappings the first counts.
-        for other in merged:
-            for key, value in other.items.items():
+        for mapping in merged:
+            for key, value in mapping.items.items():
                 items.setdefault(key, value)
-                lines.setdefault(key, other.lines[key])
+                lines.setdefault(key, mapping.lines[key])
         return MapNode(items, lines, line)
 
     def _problem(self, line: int, place: str, message: str) -> None:
@@ -214,10 +214,10 @@ def _value(text: str) -> str | int | float | bool | None:
 
 def _no_yaml(exc: yaml.YAMLError, data: bytes, file: Path) -> Problem:
     mark = getattr(exc, "problem_mark", None) or getattr(exc, "context_mark", None)
-    what = getattr(exc, "problem", None) or getattr(exc, "reason", None) or "it cannot be read"
+    fault = getattr(exc, "problem", None) or getattr(exc, "reason", None) or "it cannot be read"
     lines = data.split(b"\n")
     if mark is None:
-        return Problem(file, 0, "", f"is no YAML: {what}")
+        return Problem(file, 0, "", f"is no YAML: {fault}")
     before = lines[mark.line][: mark.column + 1] if mark.line < len(lines) else b""
     hint = ": indent with blanks, not with tabs" if before.isspace() and b"\t" in before else ""
-    return Problem(file, mark.line + 1, "", f"is no YAML: {what}{hint}")
+    return Problem(file, mark.line + 1, "", f"is no YAML: {fault}{hint}")

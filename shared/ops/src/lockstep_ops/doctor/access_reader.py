@@ -15,7 +15,7 @@ from lockstep_config.clients.principal import find_principal
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import read_tls
 from lockstep_config.credentials.certificate_expiry import connection_ends, first_end
-from lockstep_config.flow.client_settings import OURS, wire_connection
+from lockstep_config.flow.client_settings import LOCKSTEP, wire_connection
 from lockstep_kafka.admin.admin import PROBE, connects
 from lockstep_kafka.admin.first_answer import Answerer, read_first_answer, silence_sentence
 from lockstep_kafka.common.auth_errors import login_name, refused_login
@@ -39,7 +39,7 @@ AT_ONCE = 8
 
 CLOSED_WITHIN_S = 1.0
 
-CLIENT_ID = f"{OURS}|doctor"
+CLIENT_ID = f"{LOCKSTEP}|doctor"
 
 
 class AccessReader:
