@@ -10,12 +10,7 @@ import pytest
 
 from lockstep_config.clients.oauth import RefreshRule, TokenSettings
 from lockstep_config.clients.tls import TlsSettings
-from lockstep_config.clients.token_source import (
-    TokenCallback,
-    TokenSource,
-    TokenUnavailable,
-    shared_token_source,
-)
+from lockstep_config.clients.token_source import TokenCallback, TokenSource, TokenUnavailable, shared_token_source
 from tests.support.certificates import Authority
 from tests.support.token_server import TokenServer
 

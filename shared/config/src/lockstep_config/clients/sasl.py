@@ -154,9 +154,7 @@ MECHANISMS: Mapping[str, SaslMechanism] = MappingProxyType(
 """The mechanisms by the value of `sasl.mechanism`."""
 
 _JAVA_DEFAULT = "GSSAPI"
-_INSTEAD = {
-    _JAVA_DEFAULT: "Kerberos is not supported: use SCRAM-SHA-512, OAUTHBEARER or a client certificate",
-}
+_INSTEAD = {_JAVA_DEFAULT: "Kerberos is not supported: use SCRAM-SHA-512, OAUTHBEARER or a client certificate"}
 _CLIENT_HANDLER = "sasl.client.callback.handler.class"
 
 

@@ -30,7 +30,7 @@ from lockstep_config.clients.token_refresh import (
     refresh_at,
 )
 from lockstep_config.text.files import read_content
-from lockstep_config.text.secret_masking import SecretMask
+from lockstep_config.text.secrets import SecretMask
 
 LONGEST_TOKEN_FILE = 65_536
 """The most bytes of a token file. A token with every role of a large directory has a tenth of it."""

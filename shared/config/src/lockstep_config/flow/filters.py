@@ -27,12 +27,7 @@ from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.values import BadValue
 from lockstep_rules.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
-from lockstep_rules.policy import (
-    DefaultReplicationPolicy,
-    IdentityReplicationPolicy,
-    ReplicationPolicy,
-    keeps_names,
-)
+from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy, keeps_names
 from lockstep_rules.versions import RuleSet
 from lockstep_state.names import Flow
 
@@ -74,10 +69,7 @@ def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagn
         topics=_own(PythonTopics, "topic.filter.class", layers, reader, findings) or _selection("topics", reader),
         groups=_own(PythonGroups, "group.filter.class", layers, reader, findings) or _selection("groups", reader),
         config_properties=_own(PythonConfigProperties, "config.property.filter.class", layers, reader, findings)
-        or ConfigPropertyExclude(
-            reader.value("config.properties.exclude").include,
-            reader.value("use.defaults.from"),
-        ),
+        or ConfigPropertyExclude(reader.value("config.properties.exclude").include, reader.value("use.defaults.from")),
     )
 
 

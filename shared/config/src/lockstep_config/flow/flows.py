@@ -145,10 +145,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
 
 def _with_defaults_of(rules: RuleSet, reader: Reader) -> Reader:
     """Return the reader with the default exclusions of this MM2 version, unless the flow has defaults of its own."""
-    defaults = {
-        "topics.exclude": rules.topics_exclude,
-        "config.properties.exclude": rules.config_properties_exclude,
-    }
+    defaults = {"topics.exclude": rules.topics_exclude, "config.properties.exclude": rules.config_properties_exclude}
     return replace(reader, defaults=defaults | dict(reader.defaults))
 
 

@@ -22,12 +22,7 @@ from lockstep_config.flow.connector_settings import (
 )
 from lockstep_config.keys.connector_keys import ConnectorName
 from lockstep_config.keys.key_values import key_field
-from lockstep_config.keys.lockstep_keys import (
-    LEGACY_ABORT,
-    LEGACY_COMMIT_EVERY,
-    LEGACY_PARTITIONING,
-    CopySettings,
-)
+from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_PARTITIONING, CopySettings
 from lockstep_config.keys.log_levels import LogLevels
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.spark_settings import SparkSettings

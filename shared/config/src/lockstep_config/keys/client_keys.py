@@ -173,10 +173,7 @@ For the mirrored records the same goes into Python's own TLS context, and to our
 """
 
 CONNECTION_REFUSED: Mapping[str, str] = MappingProxyType(
-    {
-        "ssl.engine.factory.class": "Java classes cannot run here",
-        "sasl.login.class": "Java classes cannot run here",
-    }
+    {"ssl.engine.factory.class": "Java classes cannot run here", "sasl.login.class": "Java classes cannot run here"}
 )
 """Connection properties that stop the start if TLS or SASL would use them, with the reason for the documentation.
 

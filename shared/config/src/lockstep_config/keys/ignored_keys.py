@@ -3,16 +3,7 @@
 They have a list of their own because it says what Lockstep does not have: Connect's workers, their REST server, JMX.
 """
 
-from lockstep_config.keys.key_types import (
-    ANYWHERE,
-    CONNECTOR,
-    FLOW_ONLY,
-    TOP_ONLY,
-    WORKER,
-    Family,
-    Key,
-    without_effect,
-)
+from lockstep_config.keys.key_types import ANYWHERE, CONNECTOR, FLOW_ONLY, TOP_ONLY, WORKER, Family, Key, without_effect
 
 NO_WORKER = "there is no Connect worker here"
 NO_REST = "there is no Connect REST server here: each service has pages of its own"

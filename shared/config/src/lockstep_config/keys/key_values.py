@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from lockstep_config.keys.key_types import Key, Kind
 from lockstep_config.keys.python_classes import import_class
-from lockstep_config.text.values import BadValue, boolean, choice, integer, split_list, string
+from lockstep_config.text.values import BadValue, boolean, choice, integer, split_list
 from lockstep_rules.filters import NameFilter
 
 V = TypeVar("V")
@@ -95,7 +95,7 @@ def parse_value(key: Key, text: str) -> Any:
         return _number(key, text)
     if key.kind in _OF_KINDS:
         return _OF_KINDS[key.kind](text)
-    return string(text) or (None if key.default is None else "")
+    return text.strip() or (None if key.default is None else "")
 
 
 def _number(key: Key, text: str) -> int | timedelta:

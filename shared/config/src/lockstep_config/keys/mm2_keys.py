@@ -120,11 +120,7 @@ _FLOW_KEYS = (
 _SOURCE_KEYS = (
     _patterns("topics", filters.DEFAULT_TOPICS, "topics to replicate"),
     _patterns("topics.exclude", filters.DEFAULT_TOPICS_EXCLUDE, "topics not to replicate; wins over `topics`"),
-    _patterns(
-        "config.properties.exclude",
-        filters.DEFAULT_CONFIG_PROPERTIES_EXCLUDE,
-        "topic configs not to replicate",
-    ),
+    _patterns("config.properties.exclude", filters.DEFAULT_CONFIG_PROPERTIES_EXCLUDE, "topic configs not to replicate"),
     Key(
         name="use.defaults.from",
         default="target",

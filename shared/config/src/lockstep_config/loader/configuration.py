@@ -13,13 +13,7 @@ from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import read_tls, ssl_context
 from lockstep_config.flow.cross_checks import check_shared_topics
-from lockstep_config.flow.flows import (
-    find_flows,
-    flow_settings,
-    read_cluster,
-    shadowed,
-    with_shared_acls,
-)
+from lockstep_config.flow.flows import find_flows, flow_settings, read_cluster, shadowed, with_shared_acls
 from lockstep_config.flow.log_settings import log_settings
 from lockstep_config.flow.mm1_flow import check_legacy_groups
 from lockstep_config.flow.model import Configuration, FlowSettings
@@ -309,11 +303,7 @@ def _clients(settings: FlowSettings) -> Iterator[tuple[Side, str, Mapping[str, s
 
 
 def _check_certificate(
-    properties: Mapping[str, str],
-    alias: str,
-    client: str,
-    lines: Iterable[Mapping[str, Cell]],
-    findings: Diagnostics,
+    properties: Mapping[str, str], alias: str, client: str, lines: Iterable[Mapping[str, Cell]], findings: Diagnostics
 ) -> None:
     every = [(f".{key}", cell.entry) for layer in lines for key, cell in layer.items()]
     missing = False

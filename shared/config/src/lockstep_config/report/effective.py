@@ -15,7 +15,7 @@ from lockstep_config.resolve import precedence
 from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry, PropertiesText
-from lockstep_config.text.secrets import MASK, is_secret
+from lockstep_config.text.secrets import masked
 from lockstep_state.names import Flow
 
 
@@ -88,9 +88,8 @@ class _Shown:
     path: Path
 
     def line(self, key: str, entry: Entry) -> Setting:
-        value = self.raw[entry.key].value.strip()
-        masked = MASK if value and is_secret(entry.key) else value
-        return Setting(key, masked, entry.file or self.path, entry.line, entry.shown)
+        value = masked(entry.key, self.raw[entry.key].value.strip())
+        return Setting(key, value, entry.file or self.path, entry.line, entry.shown)
 
     def all(self, cells: Mapping[str, Cell]) -> tuple[Setting, ...]:
         return tuple(sorted(self.line(key, cell.entry) for key, cell in cells.items()))

@@ -13,15 +13,17 @@ from lockstep_config.keys.connector_keys import client_kind, own_key
 from lockstep_config.keys.key_types import Key, Status
 from lockstep_config.keys.key_values import parse_value
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.resolve.bootstrap_servers import parse_servers
+from lockstep_config.resolve.value_typos import find_placeholder
 from lockstep_config.text.properties import Entry
-from lockstep_config.text.values import BadValue, boolean, choice, integer
+from lockstep_config.text.values import BadValue, boolean, choice, integer, split_list
 from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
 from lockstep_state.names import Flow
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 ALIAS = re.compile(r"[A-Za-z0-9_-]+")
 """The form of a cluster's alias."""
+HOST = re.compile(r"\[?[0-9A-Za-z._%:-]+\]?")
+"""The form of a host, as in Kafka's `Utils.HOST_PORT_PATTERN`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,26 @@ def _parse(name: str, text: str) -> Any:
 def _parse_connection(name: str, text: str) -> Any:
     if name == "security.protocol":
         return choice(text, PROTOCOLS)
-    return parse_servers(text) if name == "bootstrap.servers" else text
+    return _parse_servers(text) if name == "bootstrap.servers" else text
+
+
+def _parse_servers(text: str) -> tuple[str, ...]:
+    """Return the addresses.
+
+    Raises:
+        BadValue: There is no address, or one is no HOST:PORT.
+    """
+    servers = split_list(text)
+    if not servers:
+        raise BadValue("is empty: write HOST:PORT, several between commas")
+    for server in servers:
+        host, colon, port = server.rpartition(":")
+        host = host.rpartition("://")[2]
+        if not (host and colon and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65_536):
+            raise BadValue(f"has {server!r}, which is no HOST:PORT")
+        if not HOST.fullmatch(host) or find_placeholder(host):
+            raise BadValue(f"has {server!r}, and {host!r} is no host")
+    return servers
 
 
 def _parse_client(key: ClientKey, text: str) -> Any:

@@ -4,13 +4,7 @@ This module is pure.
 """
 
 from lockstep_config.clients.tls import remark_on
-from lockstep_config.keys.client_keys import (
-    CLIENT,
-    CONNECTION,
-    CONNECTION_WITHOUT_EFFECT,
-    NO_RESET,
-    ClientKind,
-)
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, NO_RESET, ClientKind
 from lockstep_config.keys.key_types import KeyLevel, Status
 from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.diagnostics import Diagnostics

@@ -6,11 +6,7 @@ What several lines must agree on is checked in `cross_checks`. This module is pu
 import re
 from collections.abc import Sequence
 
-from lockstep_config.keys.client_keys import (
-    CLIENT,
-    CONNECTION,
-    ClientKind,
-)
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION, ClientKind
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
 from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import Key, KeyLevel, Kind, Status

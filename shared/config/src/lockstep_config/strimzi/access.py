@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from lockstep_config.clients.oauth import HANDLER, STRIMZIS_HANDLER
 from lockstep_config.clients.sasl import MECHANISMS
-from lockstep_config.strimzi.connection_fields import AUTHENTICATION
 from lockstep_config.strimzi.lines import Lines, Part
+from lockstep_config.strimzi.schema import AUTHENTICATION
 from lockstep_config.text.config_providers import STRIMZI_SECRETS
 
 _MECHANISMS = MappingProxyType(
@@ -99,8 +99,7 @@ def _add_client_certificate(section: Part, tls: Part | None, alias: str, namespa
         return
     if tls is None:
         lines.note(
-            section,
-            "is tls, but the cluster has no tls section, so it is spoken to in the clear, as Strimzi does",
+            section, "is tls, but the cluster has no tls section, so it is spoken to in the clear, as Strimzi does"
         )
         return
     chain, key = _reference(secret, "certificate", namespace), _reference(secret, "key", namespace)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lockstep_config.keys.key_types import ALIAS_KEYS
 from lockstep_config.keys.mm2_keys import DEFAULT_POLICY, IDENTITY_POLICIES, KEYS
-from lockstep_config.text.values import is_true, string
+from lockstep_config.text.values import is_true
 from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 from lockstep_rules.versions import DEFAULT_VERSION, UnknownVersion, find_rules
 from lockstep_state.names import Flow
@@ -52,7 +52,7 @@ def connector_names(settings: Mapping[str, str], flow: Flow, version: str) -> Co
         version: MirrorMaker's, as in `lockstep.mm2.version`. A version whose rules are not known counts as the
             default.
     """
-    said = {key: string(settings.get(key, default_value(key, flow))) for key in NAMING_KEYS}
+    said = {key: settings.get(key, default_value(key, flow)).strip() for key in NAMING_KEYS}
     policy = _policy(said, version)
     if policy is None:
         return None

@@ -23,7 +23,6 @@ from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.strimzi.connector_names import NAMING_KEYS, connector_names, default_value, explain_difference
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place
-from lockstep_config.text.values import string
 from lockstep_rules.versions import DEFAULT_VERSION
 from lockstep_state.names import Flow
 
@@ -176,7 +175,7 @@ def _report_arrow(key: str, name: ConnectorName, said: ConfigSetting, part: Part
     fault = "a line of an mm2.properties, which no connector reads"
     reads = key in KEYS and key != "enabled" and name in connectors_reading(key)
     states = any(key == setting.key for setting in part.settings())
-    if reads and not states and string(said.value) != KEYS[key].default:
+    if reads and not states and said.value.strip() != KEYS[key].default:
         lines.problem(said, f"is {fault}: write {key}, or remove it")
     else:
         lines.without_effect(said, f"it is {fault}")
@@ -223,7 +222,7 @@ def _add_shared(
     flow: Flow,
     lines: Lines,
 ) -> None:
-    values = {string(setting.value) for setting in said.values()}
+    values = {setting.value.strip() for setting in said.values()}
     if key in OWN_KEYS and (len(values) > 1 or len(said) < len(present)):
         for name, setting in said.items():
             lines.add_line(f"{flow}.{connector_prefix(name)}{key}", setting.value, setting)
@@ -266,7 +265,7 @@ def _compare(
 ) -> None:
     leading, name = pair
     default = default_value(key, flow)
-    leading_value, value = (string(said[each].value) if each in said else default for each in pair)
+    leading_value, value = (said[each].value.strip() if each in said else default for each in pair)
     # Heartbeats do not depend on these keys, and a topic that is not mirrored has no checkpoints.
     is_independent = name == "heartbeat" and key not in ALIAS_KEYS
     if leading_value == value or is_independent or (name not in said and key not in NAMING_KEYS):

@@ -15,8 +15,7 @@ _WORDS = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null"]
 
 def as_yaml(resource: MapNode) -> str:
     """Return the text of a resource. Numbers that Helm would change, as fractions and very large ones, are texts."""
-    text: str = yaml.dump(_plain(resource), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
-    return text
+    return plain_yaml(_plain(resource))
 
 
 def plain_yaml(body: Any) -> str:

@@ -8,8 +8,7 @@ import javaproperties
 
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry
-from lockstep_config.text.secret_masking import shown_credentials
-from lockstep_config.text.secrets import is_secret
+from lockstep_config.text.secrets import is_secret, shown_credentials
 
 _REFERENCES = re.compile(r"\s*(?:\$\{[^}]*\}\s*)+")
 _JAAS_SECRET = re.compile(

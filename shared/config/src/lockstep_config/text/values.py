@@ -25,11 +25,6 @@ class BadValue(ValueError):
     """A key does not take a value. The text says what the key takes."""
 
 
-def string(text: str) -> str:
-    """Return the text without blanks around it: Kafka trims strings too."""
-    return text.strip()
-
-
 def boolean(text: str, shown: str | None = None) -> bool:
     """Return True for `true` and False for `false`, in any case.
 
@@ -101,7 +96,7 @@ def progress_topic(text: str) -> str:
     Raises:
         BadValue: No topic may have that name.
     """
-    name = string(text)
+    name = text.strip()
     if not name:
         raise BadValue("is empty, and progress needs a topic: name one, or remove the line")
     if not LEGAL_IN_TOPIC.fullmatch(name) or name in (".", ".."):

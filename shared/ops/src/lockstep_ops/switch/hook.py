@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from lockstep_config.text.secret_masking import SecretMask, shown_credentials
+from lockstep_config.text.secrets import SecretMask, shown_credentials
 
 LAST_WORDS = 400
 """Characters of a failed hook's output that the message repeats."""

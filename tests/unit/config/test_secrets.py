@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.text.secret_masking import SecretMask, shown_credentials
-from lockstep_config.text.secrets import MASK, is_secret
+from lockstep_config.text.secrets import MASK, SecretMask, is_secret, shown_credentials
 
 SECRET = "s3cr3t/+& ü?=pass"
 
