@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lockstep_config.flow.identity_topology import (
     Link,
     Mode,
-    defaults,
+    default_modes,
     double_routes,
     leads_back,
     may_share,
@@ -58,7 +58,7 @@ MESH = "A->B B->A A->C C->A B->C C->B"
 )
 def test_the_default_of_each_flow(graph: str, stated: str, local: str) -> None:
     links = links_of(graph)
-    modes = defaults(links, stated_in(stated))
+    modes = default_modes(links, stated_in(stated))
     assert sorted(str(flow) for flow, mode in modes.items() if mode == "local") == sorted(local.split())
     assert double_routes(links, modes) == []
 
@@ -78,14 +78,14 @@ def test_the_default_of_each_flow(graph: str, stated: str, local: str) -> None:
 )
 def test_topology_names_double_routes(graph: str, stated: str, ways: list[tuple[str, str, str]]) -> None:
     links = links_of(graph)
-    routes = double_routes(links, defaults(links, stated_in(stated)))
+    routes = double_routes(links, default_modes(links, stated_in(stated)))
     assert [(each.origin, route_text(each.shorter), route_text(each.longer)) for each in routes] == ways
 
 
 def test_topology_names_routes_cut_by_local() -> None:
     links = links_of("A->B B->A B->C C->B")
-    assert [route_text(path) for path in unreached(links, defaults(links, {}))] == ["A->B->C", "C->B->A"]
-    hub = defaults(links, stated_in("B->A=relay B->C=relay"))
+    assert [route_text(path) for path in unreached(links, default_modes(links, {}))] == ["A->B->C", "C->B->A"]
+    hub = default_modes(links, stated_in("B->A=relay B->C=relay"))
     assert unreached(links, hub) == []
     assert double_routes(links, hub) == []
 
@@ -140,7 +140,7 @@ flows = st.lists(st.sampled_from([Flow(*pair) for pair in permutations("ABCD", 2
 def test_topology_that_is_not_refused_brings_no_record_twice(flows: list[Flow], stated: dict[Flow, bool]) -> None:
     """Held against a copy of the rule itself: a record spreads over the flows until nothing new happens."""
     links = [Link(flow, NameFilter((".*",))) for flow in flows]
-    modes = defaults(links, {flow: "relay" if relay else "local" for flow, relay in stated.items()})
+    modes = default_modes(links, {flow: "relay" if relay else "local" for flow, relay in stated.items()})
     refused = {route.origin for route in double_routes(links, modes)}
     for origin in "ABCD":
         copies: Counter[str] = Counter({origin: 1})

@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_config import Configuration, ConfigurationError
 from lockstep_config.flow.model import FlowSettings, LegacySettings
-from lockstep_config.keys.mm1_keys import FLOW, included
+from lockstep_config.keys.mm1_keys import FLOW, mm2_topics
 from lockstep_config.loader.mm1_files import LegacyFiles, legacy_text, load_legacy
 from lockstep_config.text.properties import read_properties
 from lockstep_state.names import state_topic
@@ -119,7 +119,7 @@ def test_mm1_whitelist_star_selects_every_external_topic_and_keeps_names(mm1: Fo
     ],
 )
 def test_a_list_of_topics_as_mirrormaker_1_reads_it(written: str, means: str) -> None:
-    assert included(written) == means
+    assert mm2_topics(written) == means
 
 
 def test_include_wins_over_whitelist_and_both_over_the_files(mm1: Folder) -> None:

@@ -3,7 +3,7 @@
 This module is pure. Every value has been judged on its own before (`check_line`): no cell here has a refusal.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
@@ -44,7 +44,6 @@ from lockstep_config.resolve import precedence
 from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
-from lockstep_config.text.properties import Entry
 from lockstep_rules.policy import LegacyReplicationPolicy
 from lockstep_rules.versions import RuleSet
 from lockstep_state.names import Flow, progress_topic
@@ -340,14 +339,3 @@ def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
 
 def _heartbeats(reader: Reader) -> bool:
     return bool(reader.value("emit.heartbeats.enabled"))
-
-
-def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Entry, Entry]]:
-    """Yield lines `S->T.source.cluster.x` that have no effect because `S.x` or `x` has, with the line that counts."""
-    for flow in flows:
-        for side, alias in (("source", flow.source), ("target", flow.target)):
-            counting = precedence.connection(layers, alias)
-            for key, cell in layers.flow_lines(flow).items():
-                name = key.removeprefix(f"{side}.cluster.")
-                if name != key and name in counting:
-                    yield cell.entry, counting[name].entry

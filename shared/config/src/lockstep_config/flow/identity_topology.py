@@ -47,7 +47,7 @@ def route_text(path: Path) -> str:
     return "->".join([path[0].flow.source, *(link.flow.target for link in path)])
 
 
-def defaults(links: Sequence[Link], stated: Mapping[Flow, Mode]) -> dict[Flow, Mode]:
+def default_modes(links: Sequence[Link], stated: Mapping[Flow, Mode]) -> dict[Flow, Mode]:
     """Return what each flow copies: as `stated`, else `local` or `relay`.
 
     It is `local` if the flow's target feeds its source too, or if another flow leads to its target from the origin

@@ -12,7 +12,7 @@ from lockstep_config.flow.identity_topology import (
     Link,
     Mode,
     Path,
-    defaults,
+    default_modes,
     double_routes,
     leads_back,
     route_text,
@@ -42,7 +42,7 @@ def with_provenance(
     """
     links = [Link(s.flow, s.topics) for s in flows if s.enabled and s.keeps_names]
     stated = _stated(layers, flows, [link.flow for link in links], findings)
-    modes = defaults(links, stated)
+    modes = default_modes(links, stated)
     for double in double_routes(links, modes):
         findings.problem(KEY, _both_ways(double.origin, double.shorter, double.longer))
     back = [link.flow for link in links if leads_back(link, links)]

@@ -15,7 +15,7 @@ OPPOSITE = Flow("target", "source")
 EVERY_TOPIC = ".*"
 
 
-def included(text: str) -> str:
+def mm2_topics(text: str) -> str:
     """Return MirrorMaker 1's list of topics as a list of MM2's.
 
     Commas separate expressions; blanks and quotes around the list do not count. `*` alone is every topic, which
@@ -85,7 +85,7 @@ OLD_KEYS = _table(
 )
 """Keys that are refused, by file, then by key, with the sentence."""
 
-IN_EFFECT_LESS = _table(
+INEFFECTIVE_KEYS = _table(
     consumer={},
     producer={
         "producer.type": "records go without waiting for one another, and count when they are acknowledged",

@@ -13,7 +13,7 @@ from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import read_tls, ssl_context
 from lockstep_config.flow.cross_checks import check_shared_topics
-from lockstep_config.flow.flows import find_flows, flow_settings, read_cluster, shadowed, with_shared_acls
+from lockstep_config.flow.flows import find_flows, flow_settings, read_cluster, with_shared_acls
 from lockstep_config.flow.log_settings import log_settings
 from lockstep_config.flow.mm1_flow import check_legacy_groups
 from lockstep_config.flow.model import Configuration, FlowSettings
@@ -26,7 +26,7 @@ from lockstep_config.keys.lockstep_keys import UNKNOWN_KEYS
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE, with_settings
 from lockstep_config.loader.standalone import without_external_files
-from lockstep_config.report import ineffective_lines
+from lockstep_config.report.ineffective_lines import remark_on_lines
 from lockstep_config.report.one_cluster import check_addresses
 from lockstep_config.report.replication_cycles import check_cycles
 from lockstep_config.resolve import precedence
@@ -180,7 +180,7 @@ def build_with_layers(
         remarks = (_in_order(findings.notes), _in_order(findings.unused))
         raise ConfigurationError(dict.fromkeys(problems), *remarks, findings.refused_keys)
     log = log_settings(sound, environment, findings)
-    _remark(sound, flows, findings)
+    remark_on_lines(sound, flows, findings)
     configuration = Configuration(
         path=path,
         clusters={alias: read_cluster(sound, alias) for alias in aliases},
@@ -333,16 +333,6 @@ def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: D
         except OSError as exc:
             message = f"the certificates for the token endpoint of {alias} do not serve: {exc}"
             findings.problem(f"{alias}.sasl", message)
-
-
-def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
-    for line, counting in shadowed(layers, [settings.flow for settings in flows]):
-        findings.without_effect(line, f"{counting.shown} counts, as in MirrorMaker")
-    ineffective_lines.remark(layers, flows, findings)
-    if not flows:
-        findings.note("", "no flow runs: set SOURCE->TARGET.enabled=true")
-    elif not any(settings.enabled for settings in flows):
-        findings.note("", "no flow is enabled, only heartbeats run: set SOURCE->TARGET.enabled=true")
 
 
 def _is_echo(problem: Problem, wrong: Iterable[str]) -> bool:

@@ -16,12 +16,12 @@ from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY
 from lockstep_config.keys.mm1_keys import (
     EVERY_TOPIC,
     FLOW,
-    IN_EFFECT_LESS,
+    INEFFECTIVE_KEYS,
     OLD_KEYS,
     OPPOSITE,
-    included,
     known_partitioner,
     mm1_names,
+    mm2_topics,
 )
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.loader.configuration import build_configuration, read_config_file, with_overrides
@@ -100,7 +100,7 @@ def _add_entries(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines
         keys.add(line.key)
         if (refusal := OLD_KEYS[side].get(line.key)) is not None:
             lines.plain_problem(entry, refusal)
-        elif (reason := IN_EFFECT_LESS[side].get(line.key)) is not None:
+        elif (reason := INEFFECTIVE_KEYS[side].get(line.key)) is not None:
             lines.without_effect(entry, reason)
         elif line.key == "partitioner.class" and side == "producer" and not known_partitioner(line.value):
             lines.plain_problem(
@@ -160,7 +160,7 @@ def _read_options(options: Mapping[str, str], lines: _Lines) -> None:
         lines.without_effect(entries["whitelist"], "--include counts, as in MirrorMaker")
     topics = entries.get("include", entries.get("whitelist"))
     if topics is not None:
-        value = included(topics.value)
+        value = mm2_topics(topics.value)
         if not value:
             lines.plain_problem(
                 topics, "names no topic: write Java regular expressions between commas, or * for every topic"

@@ -1,6 +1,6 @@
 """Lines that are right and still do not do what their author may think.
 
-A line beside them counts, or no flow goes that way. All reports are notes. This module is pure.
+A line beside them counts, or no flow goes that way. None is a mistake. This module is pure.
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,11 +8,13 @@ from collections.abc import Iterable, Sequence
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.reader import Reader
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
+from lockstep_config.resolve import precedence
 from lockstep_config.resolve.client_lines import does_nothing
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.resolve.validate import OF_EVERY_CLIENT, OF_RECORDS
 from lockstep_rules.filters import NameFilter
+from lockstep_state.names import Flow
 
 OF_READING = frozenset(
     name for name, key in CLIENT["consumer"].items() if key.records and key.librdkafka and name not in OF_EVERY_CLIENT
@@ -20,17 +22,33 @@ OF_READING = frozenset(
 """Properties of the consumer that people set for what is mirrored."""
 
 
-def remark(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
-    """Note all ineffective lines of a file."""
+def remark_on_lines(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
+    """Report all ineffective lines of a file, and a file whose flows do not run."""
+    for settings in flows:
+        _report_shadowed(layers, settings.flow, findings)
     enabled = [settings for settings in flows if settings.enabled]
     for settings in enabled:
-        _beaten(layers, settings, findings)
-        _selects_nothing(layers, settings, findings)
+        _note_beaten(layers, settings, findings)
+        _note_empty_selection(layers, settings, findings)
     if enabled:
-        _nothing_goes_there(layers, enabled, findings)
+        _note_unused_direction(layers, enabled, findings)
+    elif flows:
+        findings.note("", "no flow is enabled, only heartbeats run: set SOURCE->TARGET.enabled=true")
+    else:
+        findings.note("", "no flow runs: set SOURCE->TARGET.enabled=true")
 
 
-def _beaten(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
+def _report_shadowed(layers: Layers, flow: Flow, findings: Diagnostics) -> None:
+    """Report lines `S->T.source.cluster.x` that have no effect because `S.x` or `x` has."""
+    for side, alias in (("source", flow.source), ("target", flow.target)):
+        counting = precedence.connection(layers, alias)
+        for key, cell in layers.flow_lines(flow).items():
+            name = key.removeprefix(f"{side}.cluster.")
+            if name != key and name in counting:
+                findings.without_effect(cell.entry, f"{counting[name].entry.shown} counts, as in MirrorMaker")
+
+
+def _note_beaten(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
     """Note lines `S->T.consumer.x` that rank below `S.consumer.x`, which people expect the other way round."""
     flow, of_source = settings.flow, layers.cluster_lines(settings.flow.source)
     for key, cell in layers.flow_lines(flow).items():
@@ -46,7 +64,7 @@ def _beaten(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> No
             )
 
 
-def _selects_nothing(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
+def _note_empty_selection(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
     reader = Reader(layers, settings.flow)
     for key, noun in (("topics", "topic"), ("groups", "group")):
         selected, without = reader.cell(key), reader.cell(f"{key}.exclude")
@@ -61,7 +79,7 @@ def _selects_nothing(layers: Layers, settings: FlowSettings, findings: Diagnosti
             findings.note(without.entry, f"{has}: what is excluded stays out")
 
 
-def _nothing_goes_there(layers: Layers, enabled: Iterable[FlowSettings], findings: Diagnostics) -> None:
+def _note_unused_direction(layers: Layers, enabled: Iterable[FlowSettings], findings: Diagnostics) -> None:
     sources = {settings.flow.source for settings in enabled}
     targets = {settings.flow.target for settings in enabled}
     for alias in layers.clusters:

@@ -52,28 +52,28 @@ def connector_names(settings: Mapping[str, str], flow: Flow, version: str) -> Co
         version: MirrorMaker's, as in `lockstep.mm2.version`. A version whose rules are not known counts as the
             default.
     """
-    said = {key: settings.get(key, default_value(key, flow)).strip() for key in NAMING_KEYS}
-    policy = _policy(said, version)
+    values = {key: settings.get(key, default_value(key, flow)).strip() for key in NAMING_KEYS}
+    policy = _policy(values, version)
     if policy is None:
         return None
-    source, target = (said[key] for key in ALIAS_KEYS)
-    on_target = said[LOCATION] == "target"
+    source, target = (values[key] for key in ALIAS_KEYS)
+    on_target = values[LOCATION] == "target"
     return ConnectorNames(
-        offset_syncs=(policy.offset_syncs_topic(source if on_target else target), said[LOCATION]),
+        offset_syncs=(policy.offset_syncs_topic(source if on_target else target), values[LOCATION]),
         copy=policy.format_remote_topic(source, "orders"),
         checkpoints=policy.checkpoints_topic(source),
     )
 
 
-def _policy(said: Mapping[str, str], version: str) -> ReplicationPolicy | None:
+def _policy(values: Mapping[str, str], version: str) -> ReplicationPolicy | None:
     try:
         rules = find_rules(version)
     except UnknownVersion:
         rules = find_rules(DEFAULT_VERSION)
-    internal = is_true(said[INTERNAL_SEPARATOR]) and rules.separator_in_internal
-    if said[POLICY] in IDENTITY_POLICIES:
-        return IdentityReplicationPolicy(said[ALIAS_KEYS[0]], said[SEPARATOR], internal)
-    return DefaultReplicationPolicy(said[SEPARATOR], internal) if said[POLICY] == DEFAULT_POLICY else None
+    internal = is_true(values[INTERNAL_SEPARATOR]) and rules.separator_in_internal
+    if values[POLICY] in IDENTITY_POLICIES:
+        return IdentityReplicationPolicy(values[ALIAS_KEYS[0]], values[SEPARATOR], internal)
+    return DefaultReplicationPolicy(values[SEPARATOR], internal) if values[POLICY] == DEFAULT_POLICY else None
 
 
 def explain_difference(

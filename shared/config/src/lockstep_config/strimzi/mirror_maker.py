@@ -7,7 +7,7 @@ from typing import Literal
 
 from lockstep_config.keys.client_keys import CONNECTION
 from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
-from lockstep_config.keys.mm1_keys import FLOW, OPPOSITE, included, mm1_names
+from lockstep_config.keys.mm1_keys import FLOW, OPPOSITE, mm1_names, mm2_topics
 from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.lines import SET_BY_STRIMZI, Lines, Part, forbidden
 
@@ -65,7 +65,7 @@ def _add_topics(spec: Part, lines: Lines) -> None:
         return
     if len(named) == 2:
         lines.without_effect(spec.place("whitelist"), "include counts, as in Strimzi")
-    place, topics = spec.place(named[0]), included(spec.text(named[0]))
+    place, topics = spec.place(named[0]), mm2_topics(spec.text(named[0]))
     if not topics:
         lines.problem(place, "names no topic: write a regular expression, or * for every topic")
     lines.add_line(f"{FLOW}.topics", topics, place)
