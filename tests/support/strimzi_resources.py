@@ -55,7 +55,11 @@ class Resources:
     def remarks(self, text: str) -> list[str]:
         """What is noted or without effect, each as `LINE PATH: MESSAGE`."""
         loaded = self.load(text)
-        return [f"{one.line} {one.key}: {one.message}" for one in (*loaded.notes, *loaded.unused)]
+        return [f"{remark.line} {remark.key}: {remark.message}" for remark in (*loaded.notes, *loaded.unused)]
+
+    def remarked(self, text: str) -> str:
+        """The remarks as one text."""
+        return "\n".join(self.remarks(text))
 
     def mistakes(self, text: str | bytes) -> list[str]:
         """The problems of a text that must not load, each as `LINE PATH: MESSAGE`."""

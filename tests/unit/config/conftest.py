@@ -66,6 +66,12 @@ def ab(load_text: LoadText, lines: str = "") -> FlowSettings:
     return load_text(lines).flow(A_TO_B)
 
 
+def only(configuration: Configuration) -> FlowSettings:
+    """Return the settings of the one flow of a file."""
+    (settings,) = configuration.flows
+    return settings
+
+
 def patterns(names: Names) -> NameFilter:
     """MM2's own filter, which holds patterns."""
     assert isinstance(names, NameFilter)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
+from lockstep_config import Configuration, ConfigurationError, load
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE
 
-from .conftest import A_TO_B
+from .conftest import A_TO_B, only
 
 MIRROR = "org.apache.kafka.connect.mirror."
 IDENTITY = f"{MIRROR}IdentityReplicationPolicy"
@@ -142,11 +142,6 @@ def test_connectors_of_one_flow_in_every_form(loaded: Loaded, form: str) -> None
     assert settings.heartbeat.enabled
     assert settings.heartbeat.every.total_seconds() == 7
     assert not any("is MirrorS" in note.message for note in configuration.notes)
-
-
-def only(configuration: Configuration) -> FlowSettings:
-    (settings,) = configuration.flows
-    return settings
 
 
 def test_a_connector_that_is_absent_does_not_run(loaded: Loaded) -> None:

@@ -104,7 +104,7 @@ def test_a_config_map_with_a_log4j_configuration(tmp_path: Path) -> None:
     assert resources.load(V1 + EXTERNAL).log.level("data-plane") == "warning"
     (resources.secrets / "my-logging" / "log4j2.properties").unlink()
     assert resources.load(V1 + EXTERNAL).log.level("data-plane") == "info"
-    assert any("cannot be read (No such file" in remark for remark in resources.remarks(V1 + EXTERNAL))
+    assert "cannot be read (No such file" in resources.remarked(V1 + EXTERNAL)
 
 
 def test_an_external_logging_without_a_name_is_a_mistake(tmp_path: Path) -> None:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
+from lockstep_config import Configuration, ConfigurationError, load
 from lockstep_config.flow.connector_settings import AutoRestart, StatedPhase
 from lockstep_config.flow.model import LegacySettings
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_rules.policy import IdentityReplicationPolicy
 from lockstep_state.names import Flow
 from tests.support.strimzi_resources import Resources, certificate_and_key
+
+from .conftest import only
 
 SEEDS = Path(__file__).parents[2] / "seeds"
 FLOW = Flow("my-cluster-source", "my-cluster-target")
@@ -51,11 +53,6 @@ def resources(tmp_path: Path) -> Resources:
 
 def seed(resources: Resources, name: str) -> Configuration:
     return load(SEEDS / f"{name}.yaml", resources.environment)
-
-
-def only(configuration: Configuration) -> FlowSettings:
-    (settings,) = configuration.flows
-    return settings
 
 
 def test_every_resource_among_the_documents_loads(resources: Resources) -> None:

@@ -58,10 +58,7 @@ def test_strimzi_newer_exclude_pattern_overrides_the_older(resources: Resources)
     mirror = "topicsExcludePattern: x\n    topicsBlacklistPattern: y\n    sourceConnector: {}"
     (settings,) = resources.load(old(mirror)).flows
     assert [settings.topics.matches(name) for name in ("x", "y")] == [False, True]
-    assert any(
-        "topicsBlacklistPattern: has no effect: topicsExcludePattern counts" in remark
-        for remark in resources.remarks(old(mirror))
-    )
+    assert "topicsBlacklistPattern: has no effect: topicsExcludePattern counts" in resources.remarked(old(mirror))
 
 
 def test_only_the_mirrors_run_and_only_their_connectors(resources: Resources) -> None:
@@ -73,7 +70,7 @@ def test_only_the_mirrors_run_and_only_their_connectors(resources: Resources) ->
     (settings,) = resources.load(old("checkpointConnector: {}")).flows
     assert (settings.enabled, settings.data_plane.enabled, settings.checkpoint.enabled) == (True, False, True)
     assert not settings.acl_sync.enabled
-    assert any("has no connector, so nothing runs" in remark for remark in resources.remarks(old("topicsPattern: x")))
+    assert "has no connector, so nothing runs" in resources.remarked(old("topicsPattern: x"))
 
 
 def test_strimzi_target_may_have_two_sources(resources: Resources) -> None:
@@ -112,7 +109,7 @@ def test_a_sources_config_is_its_connections_above_the_other_fields(resources: R
     (settings,) = resources.load(old(source="ssl.protocol: TLSv1.3, security.protocol: SSL")).flows
     assert settings.source.properties["ssl.protocol"] == "TLSv1.3"
     assert settings.source.properties["security.protocol"] == "SSL"
-    remarks = " ".join(resources.remarks(old(source="consumer.fetch.max.bytes: 5, offset.storage.topic: x, topics: y")))
+    remarks = resources.remarked(old(source="consumer.fetch.max.bytes: 5, offset.storage.topic: x, topics: y"))
     assert (
         "consumer.fetch.max.bytes: has no effect: of a source's config only its connection counts: write it into "
         in (remarks)
@@ -121,7 +118,7 @@ def test_a_sources_config_is_its_connections_above_the_other_fields(resources: R
 
 
 def test_connector_key_in_a_worker_config_names_its_place(resources: Resources) -> None:
-    remarks = " ".join(resources.remarks(old(target="replication.factor: 1, consumer.fetch.max.bytes: 1")))
+    remarks = resources.remarked(old(target="replication.factor: 1, consumer.fetch.max.bytes: 1"))
     assert "config.replication.factor: has no effect: Kafka Connect does not read it" in remarks
     assert "config.consumer.fetch.max.bytes: has no effect: MirrorMaker's clients are its connectors'" in remarks
 
@@ -167,9 +164,7 @@ def test_a_live_resource_is_taken_as_kubectl_prints_it(resources: Resources) -> 
     )
     live += "status:\n  conditions:\n  - {type: Ready, status: 'True'}\n  connectors:\n  - {name: x, tasks: []}\n  url: http://x\n"
     assert resources.entries(live) == resources.entries(old())
-    assert any(
-        "restart-connector: has no effect: `lockstep restart FILE" in remark for remark in resources.remarks(live)
-    )
+    assert "restart-connector: has no effect: `lockstep restart FILE" in resources.remarked(live)
     listed = "apiVersion: v1\nkind: List\nitems:\n- " + live.rstrip("\n").replace("\n", "\n  ") + "\n"
     assert resources.entries(listed) == resources.entries(old())
 
@@ -199,8 +194,8 @@ def test_tracing_is_switched_on_by_its_type(resources: Resources, kind: str, tra
     text = V1.replace("  replicas: 1\n", f"  replicas: 1\n  {kind}\n")
     (settings,) = resources.load(text).flows
     assert settings.tracing is traced
-    assert any("write opentelemetry" in remark for remark in resources.remarks(text)) == ("jaeger" in kind)
-    assert any("spec.tracing: has no effect" in remark for remark in resources.remarks(text)) is False
+    assert ("write opentelemetry" in resources.remarked(text)) == ("jaeger" in kind)
+    assert "spec.tracing: has no effect" not in resources.remarked(text)
 
 
 @pytest.mark.parametrize("group", ["eventstreams.ibm.com", "ibmevents.ibm.com"])
@@ -228,6 +223,4 @@ def test_a_values_file_of_the_chart_means_the_same_here(resources: Resources) ->
     entries = resources.entries(old("sourceConnector: {config: {offset.lag.max: 5}}") + values)
     assert (entries["A->B.offset.lag.max"], entries["A.client.id"]) == ("7", "${env:ID}")
     assert "config.providers.env.class" in entries
-    assert any(
-        "services: is the Helm chart's" in remark for remark in resources.remarks(old() + values.splitlines()[0])
-    )
+    assert "services: is the Helm chart's" in resources.remarked(old() + values.splitlines()[0])
