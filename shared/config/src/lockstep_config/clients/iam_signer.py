@@ -114,8 +114,8 @@ def _region(settings: IamSettings) -> str:
     Raises:
         TokenUnavailable: None of them names a region.
     """
-    named = settings.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    region = named or _session(settings).get_config_variable("region")
+    configured = settings.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    region = configured or _session(settings).get_config_variable("region")
     region = region or InstanceMetadataRegionFetcher(timeout=1, num_attempts=1).retrieve_region()
     if not region:
         raise TokenUnavailable("bootstrap.servers names no AWS region, nor does the environment: set AWS_REGION")

@@ -200,12 +200,12 @@ def ssl_context(settings: TlsSettings) -> ssl.SSLContext:
     if material.identity is not None:
         # OpenSSL's binding takes files only: one in memory, which no other process can open and which no disk ever
         # sees.
-        both = os.memfd_create("identity")
+        memory_file = os.memfd_create("identity")
         try:
-            os.write(both, (material.identity.key_pem + material.identity.chain_pem).encode())
-            context.load_cert_chain(f"/proc/self/fd/{both}")
+            os.write(memory_file, (material.identity.key_pem + material.identity.chain_pem).encode())
+            context.load_cert_chain(f"/proc/self/fd/{memory_file}")
         finally:
-            os.close(both)
+            os.close(memory_file)
     return context
 
 

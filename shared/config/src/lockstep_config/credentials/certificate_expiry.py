@@ -8,7 +8,6 @@ from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import TlsSettings, load_material, read_tls
 from lockstep_config.flow.model import FlowSettings
-from lockstep_config.flow.rotation import by_client
 from lockstep_config.resolve.precedence import SIDES
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
@@ -36,7 +35,7 @@ def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
     Raises:
         OSError: A store cannot be read; the text names the file (`tls.load_material`).
     """
-    source, target = (by_client(settings, side).values() for side in SIDES)
+    source, target = (settings.clients.of_side(side).values() for side in SIDES)
     return (*connection_ends(settings.flow.source, source), *connection_ends(settings.flow.target, target))
 
 

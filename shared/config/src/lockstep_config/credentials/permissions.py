@@ -47,9 +47,9 @@ class Grant:
 
     def covers(self, resource: str, name: str, operation: str) -> bool:
         """Return whether a refused operation on that resource lacks this grant."""
-        named = self.name in (EVERY, name) or (self.pattern == PREFIXED and name.startswith(self.name))
-        asked = operation == self.operation or self.operation in IMPLIED.get(operation, ())
-        return resource == self.resource and asked and (named or resource == "cluster")
+        is_named = self.name in (EVERY, name) or (self.pattern == PREFIXED and name.startswith(self.name))
+        is_asked = operation == self.operation or self.operation in IMPLIED.get(operation, ())
+        return resource == self.resource and is_asked and (is_named or resource == "cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +90,12 @@ class Access:
     def remedy(self, resource: str, name: str, operation: str) -> Remedy:
         """Return what ends a refusal of the operation on that resource."""
         grant = self._grant(resource, name, operation)
-        about = "the cluster" if resource == "cluster" else f"{resource} {name}"
-        wanted = grant or Grant(resource, name, operation, "")
-        feature = f" ({wanted.feature})" if wanted.feature else ""
+        resource_text = "the cluster" if resource == "cluster" else f"{resource} {name}"
+        needed = grant or Grant(resource, name, operation, "")
+        feature = f" ({needed.feature})" if needed.feature else ""
         principal = self.principal
-        command = grant_command(wanted, principal, self.bootstrap)
-        return Remedy(f"{principal} lacks {wanted.operation} on {about}{feature}", command)
+        command = grant_command(needed, principal, self.bootstrap)
+        return Remedy(f"{principal} lacks {needed.operation} on {resource_text}{feature}", command)
 
 
 NO_ACCESS = Access()

@@ -94,7 +94,7 @@ def connections(settings: FlowSettings, side: Side) -> list[dict[str, Any]]:
 
     Equal connections have one admin client.
     """
-    return [connection_admin(settings, connection) for connection in _ways(settings, side)]
+    return [connection_admin(settings, connection) for connection in _different_connections(settings, side)]
 
 
 def connection_admin(settings: FlowSettings, properties: Mapping[str, str]) -> dict[str, Any]:
@@ -109,18 +109,12 @@ def connection_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 def connects_in_one_way(settings: FlowSettings, side: Side) -> bool:
     """Return whether all clients of a flow connect to one side in the same way, so that all can log in or none."""
-    return len(_ways(settings, side)) == 1
+    return len(_different_connections(settings, side)) == 1
 
 
-def _ways(settings: FlowSettings, side: Side) -> list[Mapping[str, str]]:
-    clients = settings.clients
-    every = (
-        (clients.source_admin, clients.source_consumer, clients.source_producer)
-        if side == "source"
-        else (clients.target_admin, clients.target_consumer, clients.target_producer, clients.data_producer)
-    )
-    ways = {tuple(sorted(way.items())): way for way in map(connection_properties, every)}
-    return list(ways.values())
+def _different_connections(settings: FlowSettings, side: Side) -> list[Mapping[str, str]]:
+    each = map(connection_properties, settings.clients.of_side(side).values())
+    return list({tuple(sorted(connection.items())): connection for connection in each}.values())
 
 
 def client_id(settings: FlowSettings, role: str, properties: Mapping[str, str], connector: str = "") -> str:

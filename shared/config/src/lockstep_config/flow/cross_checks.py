@@ -45,13 +45,13 @@ def _check_exactly_once(reader: Reader, plane: DataPlaneSettings, findings: Diag
     entry = reader.entry("exactly.once.support")
     if not (entry and plane.enabled and reader.value("exactly.once.support") == "required"):
         return
-    lacking = []
+    missing_lines = []
     if not plane.exactly_once:
-        lacking.append(f"{reader.flow.target}.exactly.once.source.support=enabled")
+        missing_lines.append(f"{reader.flow.target}.exactly.once.source.support=enabled")
     if plane.isolation_level != "read_committed":
-        lacking.append(f"{reader.flow.source}.consumer.isolation.level=read_committed")
-    if lacking:
-        findings.problem(entry, f"is required, so {reader.flow} needs {' and '.join(lacking)}")
+        missing_lines.append(f"{reader.flow.source}.consumer.isolation.level=read_committed")
+    if missing_lines:
+        findings.problem(entry, f"is required, so {reader.flow} needs {' and '.join(missing_lines)}")
 
 
 def _check_spark(layers: Layers, plane: DataPlaneSettings, findings: Diagnostics) -> None:
@@ -71,10 +71,10 @@ def _check_offset_syncs(reader: Reader, findings: Diagnostics) -> None:
             findings.problem(
                 entry, f"is set, but {reader.flow} writes no offset syncs (emit.offset-syncs.enabled=false)"
             )
-    off = reader.entry("emit.offset-syncs.enabled")
-    if off and reader.value("emit.checkpoints.enabled"):
+    switch_line = reader.entry("emit.offset-syncs.enabled")
+    if switch_line and reader.value("emit.checkpoints.enabled"):
         findings.note(
-            off, f"is false, so {reader.flow} has no checkpoints: set emit.checkpoints.enabled=false to say so"
+            switch_line, f"is false, so {reader.flow} has no checkpoints: set emit.checkpoints.enabled=false to say so"
         )
 
 
@@ -84,12 +84,12 @@ def _check_checkpoints(reader: Reader, findings: Diagnostics) -> None:
     MM2 refuses a checkpoint connector that writes none (`mm2-behaviour.md` §7 no. 32). In Lockstep the rest of the
     flow goes on.
     """
-    off = reader.entry("emit.checkpoints.enabled")
-    if off is None or reader.value("emit.checkpoints.enabled"):
+    switch_line = reader.entry("emit.checkpoints.enabled")
+    if switch_line is None or reader.value("emit.checkpoints.enabled"):
         return
     unmoved = " and moves no group, although sync.group.offsets.enabled is true"
     findings.note(
-        off,
+        switch_line,
         f"is false, so {reader.flow} has no checkpoints{unmoved if reader.value('sync.group.offsets.enabled') else ''}",
     )
 
@@ -149,11 +149,13 @@ def _kept_in(settings: FlowSettings) -> Iterator[tuple[str, str, str, str]]:
     """Yield each content that a flow keeps, its cluster, its topic, and how to move it to another topic."""
     if not settings.checkpoint.enabled:
         return
-    flow, off = settings.flow, f"or set {settings.flow}.emit.checkpoints.enabled=false"
-    apart = "let the flows select different topics"
-    own = f"give {flow} a {ALIAS_KEYS[1]} of its own" if settings.offset_syncs_cluster == flow.source else apart
-    yield SYNCS, settings.offset_syncs_cluster, settings.offset_syncs_topic, f"{own}, {off}"
-    yield "checkpoints", flow.target, settings.checkpoints_topic, f"{apart} or groups, {off}"
+    flow, switch_off = settings.flow, f"or set {settings.flow}.emit.checkpoints.enabled=false"
+    other_topics = "let the flows select different topics"
+    other_alias = (
+        f"give {flow} a {ALIAS_KEYS[1]} of its own" if settings.offset_syncs_cluster == flow.source else other_topics
+    )
+    yield SYNCS, settings.offset_syncs_cluster, settings.offset_syncs_topic, f"{other_alias}, {switch_off}"
+    yield "checkpoints", flow.target, settings.checkpoints_topic, f"{other_topics} or groups, {switch_off}"
 
 
 def _may_meet(earlier: FlowSettings, later: FlowSettings, content: str) -> bool:

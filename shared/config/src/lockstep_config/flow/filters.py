@@ -95,14 +95,14 @@ def _own(
         return None
     place = findings.where(entry)
     try:
-        made = kind(
+        python_class = kind(
             entry.value.strip(), _properties(layers, reader.flow, read_own_keys(entry.value)), place, arguments or {}
         )
-        made.validate()
+        python_class.validate()
     except (BadValue, ClassFailed) as exc:
         findings.problem(entry, str(exc).removeprefix(f"{place}: "))
         return None
-    return made
+    return python_class
 
 
 def _remark(policy: PythonPolicy, reader: Reader, alias: str, findings: Diagnostics) -> None:
@@ -129,8 +129,8 @@ def _properties(layers: Layers, flow: Flow, own_keys: Iterable[str]) -> dict[str
     """
     of_connectors = {name for name, key in KEYS.items() if {KeyLevel.TOP, KeyLevel.FLOW} <= key.scopes} | set(own_keys)
     properties = {key: cell.entry.value for key, cell in layers.top.items() if key in of_connectors}
-    named = precedence.aliases(layers, flow)
-    for side, alias, name in (("source", flow.source, named.source), ("target", flow.target, named.target)):
+    named_flow = precedence.aliases(layers, flow)
+    for side, alias, name in (("source", flow.source, named_flow.source), ("target", flow.target, named_flow.target)):
         properties[f"{side}.cluster.alias"] = name
         for key, cell in precedence.connection(layers, alias).items():
             properties[f"{side}.cluster.{key}"] = cell.entry.value

@@ -68,8 +68,8 @@ def default_modes(links: Sequence[Link], stated: Mapping[Flow, Mode]) -> dict[Fl
 
 
 def _opposite(link: Link, candidate: Link) -> bool:
-    back = (candidate.flow.target, candidate.flow.source) == (link.flow.source, link.flow.target)
-    return back and may_share(link.topics, candidate.topics)
+    is_opposite = (candidate.flow.target, candidate.flow.source) == (link.flow.source, link.flow.target)
+    return is_opposite and may_share(link.topics, candidate.topics)
 
 
 def double_routes(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[DoubleRoute]:
@@ -109,10 +109,10 @@ def leads_back(link: Link, links: Sequence[Link]) -> bool:
     """Return whether topics of the flow come back from its target to its source, over any clusters."""
     open_clusters, reached = [link.flow.target], {link.flow.target}
     while open_clusters:
-        here = open_clusters.pop()
+        cluster = open_clusters.pop()
         for onward in links:
             end = onward.flow.target
-            if onward.flow.source == here and end not in reached and may_share(link.topics, onward.topics):
+            if onward.flow.source == cluster and end not in reached and may_share(link.topics, onward.topics):
                 reached.add(end)
                 open_clusters.append(end)
     return link.flow.source in reached
@@ -124,20 +124,20 @@ def _clusters(links: Sequence[Link]) -> list[str]:
 
 def _paths(origin: str, links: Sequence[Link], modes: Mapping[Flow, Mode]) -> Iterator[Path]:
     """Yield every route of a record of `origin`, short ones first. A route ends where it comes to a cluster again."""
-    open_: deque[Path] = deque([()])
-    while open_:
-        path = open_.popleft()
-        here = path[-1].flow.target if path else origin
-        been = {origin, *(step.flow.target for step in path[:-1])}
-        if here in been and path:
+    routes: deque[Path] = deque([()])
+    while routes:
+        path = routes.popleft()
+        cluster = path[-1].flow.target if path else origin
+        visited = {origin, *(step.flow.target for step in path[:-1])}
+        if cluster in visited and path:
             continue
         for link in links:
-            carries = modes[link.flow] == "relay" or here == origin
-            if link.flow.source == here and link.flow.target != origin and carries:
-                longer = (*path, link)
+            carries = modes[link.flow] == "relay" or cluster == origin
+            if link.flow.source == cluster and link.flow.target != origin and carries:
+                extended = (*path, link)
                 if _may_meet(path, (link,)):
-                    yield longer
-                    open_.append(longer)
+                    yield extended
+                    routes.append(extended)
 
 
 def _may_meet(path: Path, other_path: Path) -> bool:

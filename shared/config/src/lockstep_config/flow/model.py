@@ -28,6 +28,7 @@ from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_config.keys.switch_keys import SwitchSettings
 from lockstep_config.keys.verify_keys import VerifySettings
+from lockstep_config.resolve.precedence import Side
 from lockstep_config.text.config_errors import Problem, UnknownFlow
 from lockstep_config.text.sources import Sources
 from lockstep_rules.filters import ConfigPropertyFilter, Names, should_replicate_topic
@@ -186,6 +187,11 @@ class ClientProperties:
     target_producer: Mapping[str, str] = field(repr=False, hash=False)
     target_admin: Mapping[str, str] = field(repr=False, hash=False)
     data_producer: Mapping[str, str] = field(repr=False, hash=False)
+
+    def of_side(self, side: Side) -> dict[str, Mapping[str, str]]:
+        """Return the properties of all clients on one side, by the name of their field."""
+        prefixes = (side, "data_producer") if side == "target" else (side,)
+        return {name: getattr(self, name) for name in self.__slots__ if name.startswith(prefixes)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,8 +49,8 @@ def note_merges(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnos
     for earlier, later in combinations(flows, 2):
         if _may_merge(earlier, later):
             entry = Reader(layers, later.flow).entry(POLICY)
-            moved = earlier.checkpoint.sync_group_offsets and may_share(earlier.groups, later.groups)
-            groups = ". A group that both move goes to the earlier place of both" if moved else ""
+            move_same_groups = earlier.checkpoint.sync_group_offsets and may_share(earlier.groups, later.groups)
+            groups = ". A group that both move goes to the earlier place of both" if move_same_groups else ""
             findings.note(
                 entry or POLICY,
                 f"keeps names, and {earlier.flow} and {later.flow} may select the same topics: both write to one log "

@@ -6,10 +6,10 @@ of a connection, and the files that they name. Everything else holds from the ne
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
-from lockstep_config.flow.model import ClientProperties, FlowSettings
+from lockstep_config.flow.model import FlowSettings
 from lockstep_config.keys.connector_keys import own_key
 from lockstep_config.resolve.cells import parse_key
 from lockstep_config.resolve.precedence import SIDES, Side
@@ -23,7 +23,6 @@ It holds secrets, and is only to be compared.
 """
 
 _CREDENTIAL = re.compile(r"(?:^|\.)(?:ssl|sasl)\.")
-_DATA_PRODUCER = "data_producer"
 
 
 def is_credential(name: str) -> bool:
@@ -55,7 +54,7 @@ def differing_keys(before: Iterable[Entry], now: Iterable[Entry], aliases: Itera
 def named_by(settings: FlowSettings, side: Side) -> frozenset[Path]:
     """Return the files with which the connections to one side are made."""
     return frozenset().union(
-        *(named_files(_credentials(properties)) for properties in by_client(settings, side).values())
+        *(named_files(_credentials(properties)) for properties in settings.clients.of_side(side).values())
     )
 
 
@@ -70,7 +69,7 @@ def identities(settings: FlowSettings, content: Mapping[Path, str]) -> dict[Side
         side: (
             *(
                 tuple(sorted(_credentials(properties).items()))
-                for _, properties in sorted(by_client(settings, side).items())
+                for _, properties in sorted(settings.clients.of_side(side).items())
             ),
             tuple(sorted((str(file), content[file]) for file in named_by(settings, side) if file in content)),
         )
@@ -81,8 +80,10 @@ def identities(settings: FlowSettings, content: Mapping[Path, str]) -> dict[Side
 def replace_credentials(settings: FlowSettings, newer: FlowSettings, sides: Iterable[Side]) -> FlowSettings:
     """Return the same settings with the credentials of `newer` for these sides, and nothing else of it."""
     for side in sides:
-        newer_clients = by_client(newer, side)
-        renewed = {name: _renewed(client, newer_clients[name]) for name, client in by_client(settings, side).items()}
+        newer_clients = newer.clients.of_side(side)
+        renewed = {
+            name: _renewed(client, newer_clients[name]) for name, client in settings.clients.of_side(side).items()
+        }
         cluster, newer_cluster = (
             (settings.source, newer.source) if side == "source" else (settings.target, newer.target)
         )
@@ -94,13 +95,6 @@ def replace_credentials(settings: FlowSettings, newer: FlowSettings, sides: Iter
             else replace(settings, target=cluster, clients=clients)
         )
     return settings
-
-
-def by_client(settings: FlowSettings, side: Side) -> dict[str, Mapping[str, str]]:
-    """Return the properties of all clients on one side, by the field of `ClientProperties`."""
-    names = [field.name for field in fields(ClientProperties)]
-    of_side = [name for name in names if name.startswith(side) or (side == "target" and name == _DATA_PRODUCER)]
-    return {name: getattr(settings.clients, name) for name in of_side}
 
 
 def _credentials(properties: Mapping[str, str]) -> dict[str, str]:

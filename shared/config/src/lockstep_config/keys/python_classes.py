@@ -118,13 +118,13 @@ class PythonClass:
         if not issubclass(cls, IdentityReplicationPolicy):
             arguments = {name: value for name, value in arguments.items() if name != "source_alias"}
         try:
-            made = cls(**arguments)
-            if callable(configure := getattr(made, "configure", None)):
+            instance = cls(**arguments)
+            if callable(configure := getattr(instance, "configure", None)):
                 configure(dict(self.properties))
         except Exception as exc:  # a user's code
             message = self._with_class_name(f"raised {_named(exc)} when it was made").removeprefix(f"{self.place}: ")
             raise BadValue(f"is of no use: {message}") from exc
-        return made
+        return instance
 
 
 class PythonTopics(PythonClass):
@@ -250,8 +250,8 @@ def import_class(reference: str) -> type:
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as exc:
-        away = isinstance(exc, ModuleNotFoundError) and exc.name and f"{module_name}.".startswith(f"{exc.name}.")
-        if away:
+        is_missing = isinstance(exc, ModuleNotFoundError) and exc.name and f"{module_name}.".startswith(f"{exc.name}.")
+        if is_missing:
             message = (
                 f"names the module {module_name}, which is not there: install its package wherever services and "
                 "Spark's executors run, or put its folder on PYTHONPATH"

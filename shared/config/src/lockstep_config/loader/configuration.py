@@ -19,7 +19,6 @@ from lockstep_config.flow.mm1_flow import check_legacy_groups
 from lockstep_config.flow.model import Configuration, FlowSettings
 from lockstep_config.flow.provenance import with_provenance
 from lockstep_config.flow.related_flows import note_merges, with_opposites, with_siblings
-from lockstep_config.flow.rotation import by_client
 from lockstep_config.keys.client_keys import Untranslatable
 from lockstep_config.keys.connector_keys import CONNECTORS
 from lockstep_config.keys.lockstep_keys import UNKNOWN_KEYS
@@ -298,7 +297,7 @@ def _clients(settings: FlowSettings) -> Iterator[tuple[Side, str, Mapping[str, s
     others = {"checkpoint": settings.checkpoint.enabled, "heartbeat": settings.heartbeat.enabled}
     every = [settings, *(settings.as_seen_by(name) for name in CONNECTORS if others.get(name))]
     for connector, side in product(every, SIDES):
-        for name, properties in by_client(connector, side).items():
+        for name, properties in connector.clients.of_side(side).items():
             yield side, name.removeprefix(f"{side}_").replace("_", " "), properties
 
 

@@ -23,11 +23,11 @@ def without_external_files(text: PropertiesText, path: Path) -> tuple[Properties
         The text with a note on each of these lines, and their keys.
     """
     named = {key for entry in text.entries if (key := _last(entry.key, PYTHON_KEYS))}
-    out = [entry for entry in text.entries if _is_outside(entry, named)]
+    left_out = [entry for entry in text.entries if _is_outside(entry, named)]
     reason = "is not checked: it names what is elsewhere"
-    notes = dict.fromkeys(Problem(entry.file or path, entry.line, entry.shown, reason) for entry in out)
-    kept = tuple(entry for entry in text.entries if entry not in out)
-    return replace(text, entries=kept, notes=(*text.notes, *notes)), frozenset(entry.key for entry in out)
+    notes = dict.fromkeys(Problem(entry.file or path, entry.line, entry.shown, reason) for entry in left_out)
+    kept = tuple(entry for entry in text.entries if entry not in left_out)
+    return replace(text, entries=kept, notes=(*text.notes, *notes)), frozenset(entry.key for entry in left_out)
 
 
 def _is_outside(entry: Entry, python: set[str]) -> bool:

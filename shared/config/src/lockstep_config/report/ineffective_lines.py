@@ -73,10 +73,10 @@ def _note_empty_selection(layers: Layers, settings: FlowSettings, findings: Diag
         included: NameFilter = selected.value
         if not included.include:
             findings.note(selected.entry, f"is empty: {settings.flow} selects no {noun}")
-        both = sorted(set(included.include) & set(without.value.include)) if without else []
-        if both and without:
-            has = f"has {', '.join(both)} as {selected.entry.shown} has"
-            findings.note(without.entry, f"{has}: what is excluded stays out")
+        repeated = sorted(set(included.include) & set(without.value.include)) if without else []
+        if repeated and without:
+            finding = f"has {', '.join(repeated)} as {selected.entry.shown} has"
+            findings.note(without.entry, f"{finding}: what is excluded stays out")
 
 
 def _note_unused_direction(layers: Layers, enabled: Iterable[FlowSettings], findings: Diagnostics) -> None:

@@ -26,13 +26,14 @@ def check_addresses(
     }
     for servers, address, earlier, later in _shared(layers, aliases):
         flow = onto_itself.get(frozenset((earlier, later)))
-        has = f"has {address}, which {earlier} has as well: {earlier} and {later} are one cluster"
+        finding = f"has {address}, which {earlier} has as well: {earlier} and {later} are one cluster"
         if flow is None:
-            findings.note(servers, f"{has}, and topics whose names begin with either alias are not mirrored")
+            findings.note(servers, f"{finding}, and topics whose names begin with either alias are not mirrored")
             continue
         message = (
-            f"{has}, and {flow} keeps the names of topics, so a topic would be copied onto itself, without end. Name "
-            f"the address of {later}, or give copies another name: remove the line of {flow}.replication.policy.class"
+            f"{finding}, and {flow} keeps the names of topics, so a topic would be copied onto itself, without end. "
+            f"Name the address of {later}, or give copies another name: remove the line of "
+            f"{flow}.replication.policy.class"
         )
         findings.problem(servers, message)
 

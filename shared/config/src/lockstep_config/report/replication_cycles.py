@@ -32,11 +32,11 @@ def check_cycles(layers: Layers, flows: Sequence[FlowSettings], findings: Diagno
         findings.problem("", str(exc))
         return
     reported: set[frozenset[str]] = set()
-    for way, again in cycles:
-        route = frozenset(str(settings.flow) for settings, _ in way)
-        if route not in reported:
-            reported.add(route)
-            _report(layers, way, again, findings)
+    for route, remote in cycles:
+        flow_names = frozenset(str(settings.flow) for settings, _ in route)
+        if flow_names not in reported:
+            reported.add(flow_names)
+            _report(layers, route, remote, findings)
 
 
 def _find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ...], str]]:
@@ -46,7 +46,7 @@ def _find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ..
     """
     running = [settings for settings in flows if settings.enabled and not settings.keeps_names]
     for origin in running:
-        cycle = next((way for probe in _probes(origin) if (way := _round(origin, probe, running))), None)
+        cycle = next((route for probe in _probes(origin) if (route := _round(origin, probe, running))), None)
         if cycle is not None:
             yield cycle
 
@@ -55,17 +55,19 @@ def _round(origin: FlowSettings, probe: str, running: Sequence[FlowSettings]) ->
     routes: deque[tuple[Step, ...]] = deque([((origin, probe),)])
     visited = {(origin.flow.source, probe)}
     while routes and len(visited) < MOST_STEPS:
-        way = routes.popleft()
-        settings, topic = way[-1]
-        here = settings.flow.target
+        route = routes.popleft()
+        settings, topic = route[-1]
+        cluster = settings.flow.target
         remote = settings.remote_topic(topic)
-        if here == origin.flow.source and origin.replicates(remote):
-            return way, remote
-        if (here, remote) in visited:
+        if cluster == origin.flow.source and origin.replicates(remote):
+            return route, remote
+        if (cluster, remote) in visited:
             continue
-        visited.add((here, remote))
+        visited.add((cluster, remote))
         routes.extend(
-            (*way, (onward, remote)) for onward in running if onward.flow.source == here and onward.replicates(remote)
+            (*route, (onward, remote))
+            for onward in running
+            if onward.flow.source == cluster and onward.replicates(remote)
         )
     return None
 
@@ -84,29 +86,29 @@ def _likely(topics: Names) -> Iterable[str]:
         yield "t"
 
 
-def _report(layers: Layers, way: Sequence[Step], again: str, findings: Diagnostics) -> None:
-    origin, probe = way[0]
+def _report(layers: Layers, route: Sequence[Step], remote: str, findings: Diagnostics) -> None:
+    origin, probe = route[0]
     names = [f"{probe} of {origin.flow.source}"]
-    names += [f"{topic} on {settings.flow.source}" for settings, topic in way[1:]]
-    names.append(f"{again} on {origin.flow.source}")
-    flows = " and ".join(str(settings.flow) for settings, _ in way)
+    names += [f"{topic} on {settings.flow.source}" for settings, topic in route[1:]]
+    names.append(f"{remote} on {origin.flow.source}")
+    flows = " and ".join(str(settings.flow) for settings, _ in route)
     message = (
         f"leads round: {' is '.join(names[:2])}{''.join(f', {name}' for name in names[2:])}, which {origin.flow} "
-        f"mirrors again, and so for ever: {_instead(way, flows)}, or let them select different topics"
+        f"mirrors again, and so for ever: {_instead(route, flows)}, or let them select different topics"
     )
     keys = (
-        *(ALIAS_KEYS if any(settings.aliases != settings.flow for settings, _ in way) else ()),
+        *(ALIAS_KEYS if any(settings.aliases != settings.flow for settings, _ in route) else ()),
         "replication.policy.separator",
         "replication.policy.class",
         "lockstep.replication.policy.class",
     )
-    lines = (Reader(layers, settings.flow).entry(key) for key in keys for settings, _ in way)
+    lines = (Reader(layers, settings.flow).entry(key) for key in keys for settings, _ in route)
     findings.problem(next(filter(None, lines), "replication.policy.separator"), message)
 
 
-def _instead(way: Sequence[Step], flows: str) -> str:
-    policies = [settings.policy for settings, _ in way]
-    if any(settings.aliases != settings.flow for settings, _ in way):
+def _instead(route: Sequence[Step], flows: str) -> str:
+    policies = [settings.policy for settings, _ in route]
+    if any(settings.aliases != settings.flow for settings, _ in route):
         return f"give {flows} each {' and '.join(ALIAS_KEYS)} of its own, each cluster the same in all flows"
     if all(policy == policies[0] for policy in policies) and not getattr(policies[0], "separator", "."):
         return f"give {flows} a replication.policy.separator that is not empty"

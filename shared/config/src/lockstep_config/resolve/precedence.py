@@ -90,9 +90,11 @@ def _text(cell: Cell | None, default: str) -> str:
 
 def every_alias(layers: Layers, flow: Flow) -> frozenset[str]:
     """Return the aliases that names of topics may have: of all clusters of the file, and of the flow as in names."""
-    named = aliases(layers, flow)
+    named_flow = aliases(layers, flow)
     flow_aliases = {alias for pair in layers.flows for alias in (pair.source, pair.target)}
-    return frozenset({*flow_aliases, *layers.clusters, flow.source, flow.target, named.source, named.target} - {""})
+    return frozenset(
+        {*flow_aliases, *layers.clusters, flow.source, flow.target, named_flow.source, named_flow.target} - {""}
+    )
 
 
 def worker(layers: Layers, flow: Flow, key: str) -> Cell | None:

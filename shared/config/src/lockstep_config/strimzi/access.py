@@ -153,11 +153,11 @@ def _check_oauth(section: Part, lines: Lines) -> None:
     if section.has("accessToken") or section.has("accessTokenLocation"):
         return
     proofs = ("clientSecret", "refreshToken", "clientAssertion", "clientAssertionLocation", "passwordSecret")
-    lacking = [name for name in ("tokenEndpointUri", "clientId") if not section.text(name)]
+    missing_fields = [name for name in ("tokenEndpointUri", "clientId") if not section.text(name)]
     if not any(section.has(name) for name in proofs):
-        lacking.append("clientSecret, refreshToken, clientAssertion or passwordSecret")
-    if lacking:
-        message = f"is oauth, which needs accessToken, or else also {' and '.join(lacking)}"
+        missing_fields.append("clientSecret, refreshToken, clientAssertion or passwordSecret")
+    if missing_fields:
+        message = f"is oauth, which needs accessToken, or else also {' and '.join(missing_fields)}"
         lines.problem(section.place("type"), message)
 
 

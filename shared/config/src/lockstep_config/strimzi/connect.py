@@ -201,15 +201,15 @@ def _without(connector: ConnectorResource) -> Part:
     config = connector.part.node.items.get("config")
     if not isinstance(config, MapNode):
         return connector.part
-    gone = _OF_CONNECTOR - {"tasks.max"} if connector.is_strimzi else _OF_CONNECTOR
-    kept = {
+    placing_keys = _OF_CONNECTOR - {"tasks.max"} if connector.is_strimzi else _OF_CONNECTOR
+    work_settings = {
         key: value
         for key, value in config.items.items()
-        if key not in gone
+        if key not in placing_keys
         and not key.startswith(("source.cluster.", "target.cluster."))
         and key not in ("source.bootstrap.servers", "target.bootstrap.servers")
     }
-    items = {**connector.part.node.items, "config": replace(config, items=kept)}
+    items = {**connector.part.node.items, "config": replace(config, items=work_settings)}
     return replace(connector.part, node=replace(connector.part.node, items=items))
 
 
@@ -271,8 +271,8 @@ def _report_clients(side: Side, kind: ClientKind, settings: Sequence[ConfigSetti
     first_setting, *more = settings
     prefix = f"{side}.cluster.{kind}."
     name = first_setting.key.removeprefix(prefix)
-    too = f", as {len(more)} more that begin with {prefix}" if more else ""
-    lines.without_effect(first_setting, only_connection(side, kind, name), f"has no effect{too}")
+    also = f", as {len(more)} more that begin with {prefix}" if more else ""
+    lines.without_effect(first_setting, only_connection(side, kind, name), f"has no effect{also}")
 
 
 def _add_aliases(connector: ConnectorResource, flow: Flow, lines: Lines) -> None:

@@ -129,30 +129,30 @@ def _mounted(folder: Path, path: str, key: str) -> Read:
         if not part or part.startswith("..") or "\0" in part or Path(part).name != part:
             raise Unresolvable(f"{part!r} is no name of a secret, of a namespace, or of a key in one")
     of_namespace = folder / namespace / name if slash else None
-    inner = of_namespace if of_namespace is not None and os.path.isdir(of_namespace) else folder / name
+    mount = of_namespace if of_namespace is not None and os.path.isdir(of_namespace) else folder / name
     try:
         if not any(character in key for character in GLOB):
-            return _text_in(inner / key).rstrip("\r\n"), (inner / key,)
+            return _text_in(mount / key).rstrip("\r\n"), (mount / key,)
         # Kubernetes keeps the versions of a mounted secret in folders that begin with two dots.
-        names = sorted(file.name for file in inner.iterdir() if not file.name.startswith(".."))
-        if matching := [inner / file for file in names if fnmatchcase(file, key)]:
+        names = sorted(file.name for file in mount.iterdir() if not file.name.startswith(".."))
+        if matching := [mount / file for file in names if fnmatchcase(file, key)]:
             # The folder too: another file in it would count as well.
-            return "\n".join(_text_in(file).rstrip("\r\n") for file in matching), (*matching, inner)
+            return "\n".join(_text_in(file).rstrip("\r\n") for file in matching), (*matching, mount)
     except OSError as exc:
-        raise Unresolvable(_missing(name, key, inner, exc)) from exc
+        raise Unresolvable(_missing(name, key, mount, exc)) from exc
     content = f"it has {', '.join(names)}" if names else "it is empty"
-    raise Unresolvable(f"the secret {name!r} has no key that matches {key!r}: looked in {inner}, {content}")
+    raise Unresolvable(f"the secret {name!r} has no key that matches {key!r}: looked in {mount}, {content}")
 
 
-def _missing(name: str, key: str, inner: Path, exc: OSError) -> str:
-    if isinstance(exc, FileNotFoundError) and not os.path.isdir(inner):
+def _missing(name: str, key: str, mount: Path, exc: OSError) -> str:
+    if isinstance(exc, FileNotFoundError) and not os.path.isdir(mount):
         return (
-            f"there is no secret {name!r} (for its key {key!r}): {inner} is no folder; mount or copy it there, or "
+            f"there is no secret {name!r} (for its key {key!r}): {mount} is no folder; mount or copy it there, or "
             f"say with --secrets-dir where secrets are"
         )
     if isinstance(exc, FileNotFoundError):
-        return f"the secret {name!r} has no key {key!r}: there is no such file in {inner}"
-    return f"the key {key!r} of the secret {name!r} cannot be read: {inner / key}: {exc.strerror}"
+        return f"the secret {name!r} has no key {key!r}: there is no such file in {mount}"
+    return f"the key {key!r} of the secret {name!r} cannot be read: {mount / key}: {exc.strerror}"
 
 
 def secrets_folder(environment: Mapping[str, str]) -> Path:
@@ -228,16 +228,16 @@ def _parts(value: str) -> Iterator[tuple[str, bool]]:
 
     A reference is `${NAME:KEY}` or `${NAME:PATH:KEY}`. A path may hold colons; nothing in a reference may hold a `}`.
     """
-    text_from = position = 0
+    text_begin = position = 0
     while (begin := value.find("${", position)) >= 0 and (end := value.find("}", begin)) >= 0:
         name, colon, _ = value[begin + 2 : end].partition(":")
         if colon and name:
-            yield value[text_from:begin], False
+            yield value[text_begin:begin], False
             yield value[begin : end + 1], True
-            text_from = position = end + 1
+            text_begin = position = end + 1
         else:
             position = begin + 2 if colon else end + 1
-    yield value[text_from:], False
+    yield value[text_begin:], False
 
 
 def _provider(class_name: str, parameters: Mapping[str, str], environment: Mapping[str, str]) -> Provider:
@@ -272,14 +272,14 @@ def with_usual_providers(entries: Mapping[str, Entry], used_in: Mapping[str, Ent
         used_in: The lines whose values are searched for references; None for all.
     """
     listed = entries.get(PROVIDERS_KEY)
-    own = split_list(listed.value) if listed else ()
+    declared = split_list(listed.value) if listed else ()
     values = [entry.value for entry in (entries if used_in is None else used_in).values()]
-    used = [name for name in _USUAL if name not in own and any(f"${{{name}:" in value for value in values)]
+    used = [name for name in _USUAL if name not in declared and any(f"${{{name}:" in value for value in values)]
     if not used:
         return dict(entries)
     line, written, file = (listed.line, listed.written, listed.file) if listed else (0, "", None)
     return {
-        PROVIDERS_KEY: Entry(PROVIDERS_KEY, ", ".join((*own, *used)), line, written=written, file=file),
+        PROVIDERS_KEY: Entry(PROVIDERS_KEY, ", ".join((*declared, *used)), line, written=written, file=file),
         **{
             f"{PROVIDERS_KEY}.{name}.class": Entry(f"{PROVIDERS_KEY}.{name}.class", _USUAL[name], line) for name in used
         },

@@ -28,11 +28,11 @@ class Sources:
 
 def config_sources(path: Path, entries: Iterable[Entry]) -> Sources:
     """Return the sources of lines whose references have been replaced; `path` is the configuration's own file."""
-    every = tuple(entries)
-    files = {path, *(entry.file for entry in every if entry.file is not None)}
-    for entry in every:
+    lines = tuple(entries)
+    files = {path, *(entry.file for entry in lines if entry.file is not None)}
+    for entry in lines:
         files.update(entry.read)
-    return Sources(frozenset(files) | named_files({entry.key: entry.value for entry in every}), every)
+    return Sources(frozenset(files) | named_files({entry.key: entry.value for entry in lines}), lines)
 
 
 def named_files(properties: Mapping[str, str]) -> frozenset[Path]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import connection_properties
-from lockstep_config.flow.rotation import by_client
 from lockstep_config.resolve.precedence import SIDES, Side
 from lockstep_rules.clusters.cluster_capabilities import Role, needed_apis
 
@@ -77,7 +76,7 @@ def cluster_connections(flows: Sequence[FlowSettings]) -> dict[ConnectionKey, Cl
     for settings in flows:
         for side in SIDES:
             uses.setdefault(main_key(settings, side), [])
-            for field, properties in by_client(settings, side).items():
+            for field, properties in settings.clients.of_side(side).items():
                 use = _Use(settings, side, WORDS.get(field) or field.removeprefix(f"{side}_"))
                 uses.setdefault(_key(settings, side, properties), []).append(use)
     every = [(key[0], one) for key, some in uses.items() for one in some]
