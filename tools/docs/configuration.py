@@ -34,7 +34,7 @@ def used(keys: Iterable[Key]) -> str:
     """Return a row for each key. A key that is the same for a part as the one before it is in its row."""
     rows: list[list[str]] = []
     for key in keys:
-        where = "" if key.scopes == CONNECTOR else f" ({_where(key.scopes)})"
+        where = "" if key.levels == CONNECTOR else f" ({_where(key.levels)})"
         if key.meaning.startswith(SAME):
             rows[-1][0] += f", `{key.name}`"
             part, meaning = key.name.rpartition(".")[2], key.meaning.removeprefix(SAME)

@@ -137,7 +137,7 @@ def _text(name: str, field: Field) -> dict[str, Any]:
 
 def _of_key(key: Key) -> dict[str, Any] | None:
     """Return what a setting takes, as far as a schema can say it: a text may be a reference."""
-    if KeyLevel.FLOW not in key.scopes or key.status is not Status.USED or key.per_topic:
+    if KeyLevel.FLOW not in key.levels or key.status is not Status.USED or key.per_topic:
         return None
     if key.kind is Kind.BOOLEAN:
         return {"type": ["boolean", "string"], "pattern": f"{TRUE_OR_FALSE}|{REFERENCE}"}

@@ -115,7 +115,7 @@ CHANGE_DATA = {
 def test_each_property_has_mm2s_default_and_its_places(name: str) -> None:
     default, scopes = DEFAULTS[name]
     key = KEYS[name]
-    assert ((key.default or ""), key.scopes) == (default, scopes)
+    assert ((key.default or ""), key.levels) == (default, scopes)
     assert key.meaning
 
 
@@ -184,4 +184,4 @@ class TestThePage:
         assert [name for name in KEYS if f"`{name}`" not in page] == []
 
     def test_every_key_has_its_scopes(self) -> None:
-        assert [name for name, key in KEYS.items() if not key.scopes <= set(KeyLevel) or not key.scopes] == []
+        assert [name for name, key in KEYS.items() if not key.levels <= set(KeyLevel) or not key.levels] == []

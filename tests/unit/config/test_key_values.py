@@ -41,7 +41,7 @@ def test_settings_without_a_file_have_the_defaults_of_their_keys() -> None:
 
 
 def number(name: str, minimum: int = 1) -> Key:
-    return Key(name=name, kind=Kind.INTEGER, meaning="x", scopes=CONNECTOR, minimum=minimum)
+    return Key(name=name, kind=Kind.INTEGER, meaning="x", levels=CONNECTOR, minimum=minimum)
 
 
 def test_a_times_unit_is_the_end_of_its_keys_name() -> None:

@@ -192,7 +192,7 @@ def test_the_name_of_the_instance_is_none_where_it_is_mm2s_own(load_text: LoadTe
 def test_key_table_has_a_reason_for_every_key_without_effect() -> None:
     for key in KEYS.values():
         assert key.meaning
-        assert key.scopes
+        assert key.levels
         assert (key.status is Status.USED) != bool(key.reason), key.name
     for clients in CLIENT.values():
         for client_key in clients.values():
@@ -204,7 +204,7 @@ def test_key_table_defaults_are_valid_values(load_text: LoadText) -> None:
     lines = [
         f"{name} = {key.default}".replace("\\", "\\\\")
         for name, key in KEYS.items()
-        if KeyLevel.TOP in key.scopes and key.default is not None and key.default not in KEYS
+        if KeyLevel.TOP in key.levels and key.default is not None and key.default not in KEYS
     ]
     loaded = load_text("\n".join(line for line in lines if not line.startswith(("enabled", "offset.storage.topic"))))
     assert loaded.flow(A_TO_B).topics == load_text().flow(A_TO_B).topics

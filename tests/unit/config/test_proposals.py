@@ -11,7 +11,7 @@ from lockstep_config.keys.key_types import KeyLevel
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.renamed_keys import RENAMED_KEYS
 from lockstep_config.loader.settings_file import UNKNOWN_VARIABLE
-from lockstep_config.resolve.key_suggestions import known_at, suggest_key
+from lockstep_config.resolve.key_suggestions import known_names, suggest_key
 
 from .conftest import LoadText, MistakesOf
 
@@ -142,8 +142,8 @@ def proposals(message: str) -> list[str]:
 
 @pytest.mark.parametrize("scope", KeyLevel)
 def test_proposed_key_is_known_in_its_scope(scope: KeyLevel, tmp_path: Path) -> None:
-    keys = set(known_at(scope))
-    names = dict.fromkeys((*RENAMED_KEYS, *(slip for name in known_at(scope) for slip in slips_of(name))))
+    keys = set(known_names(scope))
+    names = dict.fromkeys((*RENAMED_KEYS, *(slip for name in known_names(scope) for slip in slips_of(name))))
     proposed: dict[str, str] = {}
     for name in names:
         if name in keys or name in KEYS or not name:
@@ -171,4 +171,4 @@ def test_proposed_key_is_known_in_its_scope(scope: KeyLevel, tmp_path: Path) -> 
 
 def test_older_names_differ_from_current_keys() -> None:
     for scope in KeyLevel:
-        assert not set(RENAMED_KEYS) & set(known_at(scope))
+        assert not set(RENAMED_KEYS) & set(known_names(scope))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lockstep_config.keys.key_types import KeyLevel, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.renamed_keys import RENAMED_KEYS, find_renamed
-from lockstep_config.resolve.key_suggestions import flow_meant, known_at, like_alias, suggest_key
+from lockstep_config.resolve.key_suggestions import flow_meant, known_names, like_alias, suggest_key
 
 from .conftest import LoadText, MistakesOf
 
@@ -48,7 +48,9 @@ class TestOlderNames:
         older = RENAMED_KEYS[name]
         assert older.keys or older.note
         for key in older.keys:
-            assert KEYS[key].status is not Status.WITHOUT_EFFECT if key in KEYS else key in known_at(KeyLevel.CLUSTER)
+            assert (
+                KEYS[key].status is not Status.WITHOUT_EFFECT if key in KEYS else key in known_names(KeyLevel.CLUSTER)
+            )
 
     @pytest.mark.parametrize(
         ("name", "key"), [("topicsWhitelist", "topics"), ("topics_whitelist", "topics"), ("MAX-TASKS", "tasks.max")]
@@ -75,7 +77,7 @@ def test_the_opposite_is_never_proposed(name: str, never: str, scope: KeyLevel) 
     assert never not in suggest_key(name, scope).advice
 
 
-@given(st.sampled_from([(scope, name) for scope in KeyLevel for name in known_at(scope)]), st.data())
+@given(st.sampled_from([(scope, name) for scope in KeyLevel for name in known_names(scope)]), st.data())
 def test_proposal_for_a_slip_is_known_in_its_scope(level_and_key: tuple[KeyLevel, str], data: st.DataObject) -> None:
     """A slip of the pen: a letter missing, doubled, exchanged with the next one, or another word in place of one."""
     scope, name = level_and_key
@@ -92,12 +94,12 @@ def test_proposal_for_a_slip_is_known_in_its_scope(level_and_key: tuple[KeyLevel
             ]
         )
     )
-    if slip in known_at(scope):
+    if slip in known_names(scope):
         return
     guess = suggest_key(slip, scope)
-    assert set(guess.keys) <= set(known_at(scope))
+    assert set(guess.keys) <= set(known_names(scope))
     for proposed in re.findall(r"\{prefix\}([^? ;]+)", guess.advice):
-        assert proposed in known_at(scope)
+        assert proposed in known_names(scope)
 
 
 @pytest.mark.parametrize(

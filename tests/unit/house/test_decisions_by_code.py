@@ -71,7 +71,6 @@ ALLOWED = {
     "lockstep_config.flow.filters:_own": FORMS,
     "lockstep_config.resolve.diagnostics:problem": FORMS,
     "lockstep_config.resolve.diagnostics:unknown_key": FORMS,
-    "lockstep_config.resolve.value_typos:remark_patterns": FORMS,
     "lockstep_state.reasons.reason_code:format_sentence": FORMS,
     "lockstep_config.strimzi.fields:_wrong_form": TYPED,
     "lockstep_kafka.admin.admin_requests:_trouble": FOREIGN,

@@ -127,7 +127,7 @@ def _properties(layers: Layers, flow: Flow, own_keys: Iterable[str]) -> dict[str
 
     See `mm2-behaviour.md` §5.5.
     """
-    of_connectors = {name for name, key in KEYS.items() if {KeyLevel.TOP, KeyLevel.FLOW} <= key.scopes} | set(own_keys)
+    of_connectors = {name for name, key in KEYS.items() if {KeyLevel.TOP, KeyLevel.FLOW} <= key.levels} | set(own_keys)
     properties = {key: cell.entry.value for key, cell in layers.top.items() if key in of_connectors}
     named_flow = precedence.aliases(layers, flow)
     for side, alias, name in (("source", flow.source, named_flow.source), ("target", flow.target, named_flow.target)):

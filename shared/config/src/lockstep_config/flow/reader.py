@@ -40,7 +40,7 @@ class Reader:
         if self.of_worker:
             return precedence.worker(self.layers, self.flow, key)
         # MirrorMaker drops these keys at the top of a file, so they do not count at the top.
-        layers = self.layers if KeyLevel.TOP in KEYS[key].scopes else replace(self.layers, top={})
+        layers = self.layers if KeyLevel.TOP in KEYS[key].levels else replace(self.layers, top={})
         cell = precedence.connector(layers, self.flow, key, self.connector)
         if cell is None and (old := _FORMER_NAMES.get(key)):
             cell = precedence.connector(self.layers, self.flow, old)

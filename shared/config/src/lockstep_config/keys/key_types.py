@@ -75,7 +75,7 @@ class Key:
     kind: Kind = Kind.STRING
     default: str | None = None
     meaning: str
-    scopes: frozenset[KeyLevel] = CONNECTOR
+    levels: frozenset[KeyLevel] = CONNECTOR
     status: Status = Status.USED
     reason: str = ""
     minimum: int | None = None
@@ -91,18 +91,18 @@ class Family:
     """All properties whose names begin with `prefix`, without effect for one reason."""
 
     prefix: str
-    scopes: frozenset[KeyLevel]
+    levels: frozenset[KeyLevel]
     reason: str
 
 
-def without_effect(name: str, reason: str, scopes: frozenset[KeyLevel] = CONNECTOR, meaning: str = "") -> Key:
+def without_effect(name: str, reason: str, levels: frozenset[KeyLevel] = CONNECTOR, meaning: str = "") -> Key:
     """Return a key that is accepted and changes nothing, for `reason`."""
-    return Key(name=name, meaning=meaning or reason, scopes=scopes, status=Status.WITHOUT_EFFECT, reason=reason)
+    return Key(name=name, meaning=meaning or reason, levels=levels, status=Status.WITHOUT_EFFECT, reason=reason)
 
 
-def flag(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
+def flag(name: str, default: str, meaning: str, levels: frozenset[KeyLevel] = CONNECTOR) -> Key:
     """Return a key that is true or false."""
-    return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=scopes)
+    return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, levels=levels)
 
 
 def interval(name: str, default: str, meaning: str) -> Key:
@@ -110,8 +110,8 @@ def interval(name: str, default: str, meaning: str) -> Key:
     return Key(name=name, kind=Kind.INTEGER, default=default, meaning=meaning, minimum=1, maximum=MAXIMUM)
 
 
-def replication(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
+def replication(name: str, default: str, meaning: str, levels: frozenset[KeyLevel] = CONNECTOR) -> Key:
     """Return a key with a replication factor."""
     return Key(
-        name=name, kind=Kind.INTEGER, default=default, meaning=meaning, scopes=scopes, minimum=-1, maximum=32_767
+        name=name, kind=Kind.INTEGER, default=default, meaning=meaning, levels=levels, minimum=-1, maximum=32_767
     )

@@ -193,7 +193,7 @@ LOCKSTEP_KEYS = (
     Key(
         name=UNKNOWN_KEYS,
         choices=("error", "warn"),
-        scopes=TOP_ONLY,
+        levels=TOP_ONLY,
         meaning="a key that neither MirrorMaker nor Lockstep knows. error: it stops the start. warn: it is named and "
         "ignored. Unset: an error if it is a likely misspelling of a key that decides what is copied",
     ),
@@ -215,7 +215,7 @@ LOCKSTEP_KEYS = (
         name=TRACING,
         default="none",
         choices=("none", "opentelemetry"),
-        scopes=TOP_ONLY,
+        levels=TOP_ONLY,
         meaning="opentelemetry: every service sends spans of its rounds, and slots of what they copy, to the collector "
         "that the OTEL_* environment variables name",
     ),
@@ -223,28 +223,28 @@ LOCKSTEP_KEYS = (
         name=LEVEL_KEY,
         default="info",
         choices=tuple(LEVELS),
-        scopes=TOP_ONLY,
+        levels=TOP_ONLY,
         meaning="how much services log, all or one, if they are started without --log-level",
     ),
     *(
         Key(
             name=f"{LEVEL_KEY}.{service}",
             choices=tuple(LEVELS),
-            scopes=TOP_ONLY,
+            levels=TOP_ONLY,
             meaning=f"the same of {'the libraries that speak to brokers' if service == CLIENTS else service}",
         )
         for service in (*SERVICES, CLIENTS)
     ),
     Key(
         name=LOGGING_FILE_KEY,
-        scopes=TOP_ONLY,
+        levels=TOP_ONLY,
         meaning="a log4j.properties or log4j2.properties, below --logging-dir, whose levels count where none is set "
         "here",
     ),
     Key(
         name=MASTER,
         parse=parse_master,
-        scopes=TOP_ONLY,
+        levels=TOP_ONLY,
         meaning="where the slots of all flows run: local[CORES], spark://HOST:PORT or k8s://https://HOST:PORT; unset: "
         "on this machine, with a core for each slot",
     ),

@@ -52,14 +52,14 @@ def _patterns(name: str, default: Sequence[str], meaning: str) -> Key:
 
 
 def _only(
-    name: str, choices: tuple[str, ...], meaning: str, reason: str, scopes: frozenset[KeyLevel] = CONNECTOR
+    name: str, choices: tuple[str, ...], meaning: str, reason: str, levels: frozenset[KeyLevel] = CONNECTOR
 ) -> Key:
     return Key(
         name=name,
         kind=Kind.CLASS,
         default=choices[0] if choices else None,
         meaning=meaning,
-        scopes=scopes,
+        levels=levels,
         status=Status.REFUSED,
         reason=reason,
         choices=choices,
@@ -67,7 +67,7 @@ def _only(
 
 
 def _renamed(name: str, to: str) -> Key:
-    return Key(name=name, kind=Kind.PATTERNS, meaning=f"removed in Kafka 4.0: {to}", scopes=CONNECTOR, renamed_to=to)
+    return Key(name=name, kind=Kind.PATTERNS, meaning=f"removed in Kafka 4.0: {to}", levels=CONNECTOR, renamed_to=to)
 
 
 NO_CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMaker are known"
@@ -109,7 +109,7 @@ _FLOW_KEYS = (
     ),
     Key(
         name=ALIAS_OF_CLUSTER,
-        scopes=CLUSTER_ONLY,
+        levels=CLUSTER_ONLY,
         meaning=f"as {ALIAS_KEYS[0]} of the flows from this cluster, and {ALIAS_KEYS[1]} of those to it",
     ),
     flag(
@@ -125,7 +125,7 @@ _SOURCE_KEYS = (
         name="use.defaults.from",
         default="target",
         choices=("source", "target"),
-        scopes=FLOW_ONLY,
+        levels=FLOW_ONLY,
         meaning="whose default a topic config takes that the source topic does not set",
     ),
     flag("refresh.topics.enabled", "true", "look for new topics and partitions"),
@@ -177,21 +177,21 @@ _CHECKPOINT_AND_HEARTBEAT_KEYS = (
 _WORKER_KEYS = (
     Key(
         name="group.id",
-        scopes=CLUSTER_ONLY,
+        levels=CLUSTER_ONLY,
         default="SOURCE-mm2",
         meaning="name of one of several instances on the same target: our topics, groups and ids carry it",
     ),
     Key(
         name="offset.storage.topic",
         parse=progress_topic,
-        scopes=WORKER,
+        levels=WORKER,
         default="mm2-offsets.SOURCE.internal",
         meaning="topic with the progress",
     ),
     Key(
         name="offsets.storage.topic",
         parse=progress_topic,
-        scopes=FLOW_ONLY,
+        levels=FLOW_ONLY,
         meaning="topic with the progress of this flow alone; it goes before offset.storage.topic",
     ),
     replication("offset.storage.replication.factor", "3", "replicas of the progress topic, and of ours", WORKER),
@@ -199,7 +199,7 @@ _WORKER_KEYS = (
         name="offset.storage.partitions",
         kind=Kind.INTEGER,
         default="25",
-        scopes=WORKER,
+        levels=WORKER,
         minimum=-1,
         maximum=MAXIMUM,
         meaning="partitions of the progress topic",
@@ -208,7 +208,7 @@ _WORKER_KEYS = (
         name="offset.flush.interval.ms",
         kind=Kind.INTEGER,
         default="60000",
-        scopes=CLUSTER_ONLY,
+        levels=CLUSTER_ONLY,
         minimum=1,
         meaning="how often progress is written, milliseconds; never less often than each second here",
     ),
@@ -216,12 +216,12 @@ _WORKER_KEYS = (
         name="exactly.once.source.support",
         default="disabled",
         choices=("disabled", "preparing", "enabled"),
-        scopes=CLUSTER_ONLY,
+        levels=CLUSTER_ONLY,
         meaning="enabled: records and progress go to this target in transactions; restarts are exact without, too",
     ),
     Key(
         name="exactly.once.support",
-        scopes=FLOW_ONLY,
+        levels=FLOW_ONLY,
         default="requested",
         choices=("requested", "required"),
         meaning="required: the flow does not start unless its target has exactly.once.source.support=enabled and its "
@@ -229,7 +229,7 @@ _WORKER_KEYS = (
     ),
     Key(
         name="transaction.boundary",
-        scopes=FLOW_ONLY,
+        levels=FLOW_ONLY,
         default="poll",
         choices=("poll", "interval"),
         meaning="when a transaction ends. poll: as soon as what was fetched is appended, and at times while records "
@@ -238,7 +238,7 @@ _WORKER_KEYS = (
     ),
     Key(
         name="transaction.boundary.interval.ms",
-        scopes=FLOW_ONLY,
+        levels=FLOW_ONLY,
         kind=Kind.INTEGER,
         default="offset.flush.interval.ms",
         minimum=1,
@@ -267,9 +267,9 @@ _REFUSED_KEYS = (
 )
 
 _TOP_KEYS = (
-    Key(name="clusters", kind=Kind.LIST, scopes=TOP_ONLY, meaning="aliases of the clusters, required"),
+    Key(name="clusters", kind=Kind.LIST, levels=TOP_ONLY, meaning="aliases of the clusters, required"),
     Key(
-        name="config.providers", kind=Kind.LIST, default="", scopes=TOP_ONLY, meaning="names that `${name:...}` may use"
+        name="config.providers", kind=Kind.LIST, default="", levels=TOP_ONLY, meaning="names that `${name:...}` may use"
     ),
 )
 

@@ -129,9 +129,9 @@ def _mm2_key(side: Side, alias: str, name: str) -> str:
         return name
     if key is None or name in CLIENT[side]:
         return f"{alias}.{side}.{name}"
-    if KeyLevel.FLOW in key.scopes:
+    if KeyLevel.FLOW in key.levels:
         return f"{FLOW}.{name}"
-    return f"{FLOW.target}.{name}" if KeyLevel.CLUSTER in key.scopes else name
+    return f"{FLOW.target}.{name}" if KeyLevel.CLUSTER in key.levels else name
 
 
 def _place(entry: Entry, lines: _Lines) -> None:

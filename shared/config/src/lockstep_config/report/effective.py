@@ -72,7 +72,7 @@ def view(text: PropertiesText, layers: Layers, path: Path, flows: Iterable[FlowS
     top_lines = (
         cell.entry
         for key, cell in layers.top.items()
-        if (key in KEYS and KEYS[key].scopes == {KeyLevel.TOP} and KEYS[key].status is Status.USED)
+        if (key in KEYS and KEYS[key].levels == {KeyLevel.TOP} and KEYS[key].status is Status.USED)
         or key.startswith((CONF_PREFIX, "config.providers."))
     )
     return View(
@@ -100,11 +100,11 @@ def _flow(layers: Layers, settings: FlowSettings, masking: _Masking) -> FlowView
     connector, worker = Reader(layers, flow), Reader(layers, flow, of_worker=True)
     lines, defaults = [], legacy_defaults(layers, flow)
     for name, key in KEYS.items():
-        if not _counts(key) or key.renamed_to or key.scopes == {KeyLevel.TOP}:
+        if not _counts(key) or key.renamed_to or key.levels == {KeyLevel.TOP}:
             continue
         if (lockstep_key := f"lockstep.{name}") in KEYS and connector.cell(lockstep_key):
             continue  # a Python class replaces it
-        entry = (connector if KeyLevel.FLOW in key.scopes else worker).entry(name)
+        entry = (connector if KeyLevel.FLOW in key.levels else worker).entry(name)
         lines.append(
             masking.line(name, entry) if entry else Setting(name, defaults.get(name, _default(name, settings)))
         )

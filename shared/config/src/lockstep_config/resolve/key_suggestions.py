@@ -51,10 +51,10 @@ class KeySuggestion:
 
 
 @cache
-def known_at(scope: KeyLevel) -> tuple[str, ...]:
+def known_names(level: KeyLevel) -> tuple[str, ...]:
     """Return every name that is allowed at that level, without the alias or the flow in front."""
-    names = [name for name, key in KEYS.items() if scope in key.scopes]
-    match scope:
+    names = [name for name, key in KEYS.items() if level in key.levels]
+    match level:
         case KeyLevel.TOP:
             names += CONNECTION
         case KeyLevel.CLUSTER:
@@ -69,12 +69,12 @@ def known_at(scope: KeyLevel) -> tuple[str, ...]:
 
 
 @cache
-def suggest_key(name: str, scope: KeyLevel, among: tuple[str, ...] | None = None) -> KeySuggestion:
+def suggest_key(name: str, level: KeyLevel, among: tuple[str, ...] | None = None) -> KeySuggestion:
     """Return the advice on an unknown key at that level.
 
     Args:
         name: The key without its alias or flow.
-        scope: Where the key is written.
+        level: Where the key is written.
         among: The names it may be, if it is the part behind a longer prefix.
 
     Returns:
@@ -82,42 +82,42 @@ def suggest_key(name: str, scope: KeyLevel, among: tuple[str, ...] | None = None
     """
     renamed = find_renamed(name)
     if renamed is not None and (among is None or set(renamed.keys) <= set(among)):
-        return _from_renamed(renamed, scope, among)
+        return _from_renamed(renamed, level, among)
     if among is not None:
-        return _from_misspelt(near(name, among), scope) or KeySuggestion(NOTHING_LIKE_IT)
+        return _from_misspelt(near(name, among), level) or KeySuggestion(NOTHING_LIKE_IT)
     if (bare := _without_prefix(name)) is not None:
         return KeySuggestion(_for_client(bare))
-    if suggestion := _from_misspelt(near(name, known_at(scope)), scope):
+    if suggestion := _from_misspelt(near(name, known_names(level)), level):
         return suggestion
-    for level in KeyLevel:
-        if level is not scope and (keys := _with_effect(near(name, known_at(level)))):
-            return KeySuggestion(f"did you mean {' or '.join(level.value.replace('KEY', key) for key in keys)}?")
+    for another in KeyLevel:
+        if another is not level and (keys := _with_effect(near(name, known_names(another)))):
+            return KeySuggestion(f"did you mean {' or '.join(another.value.replace('KEY', key) for key in keys)}?")
     return KeySuggestion(NOTHING_LIKE_IT)
 
 
-def _from_renamed(renamed: RenamedKey, scope: KeyLevel, among: tuple[str, ...] | None) -> KeySuggestion:
-    prefix = _prefix(renamed.keys, scope)
-    if among is None and not set(renamed.keys) <= set(known_at(scope)):
+def _from_renamed(renamed: RenamedKey, level: KeyLevel, among: tuple[str, ...] | None) -> KeySuggestion:
+    prefix = _prefix(renamed.keys, level)
+    if among is None and not set(renamed.keys) <= set(known_names(level)):
         prefix = "ALIAS." if set(renamed.keys) <= CONNECTION else "SOURCE->TARGET."
     names = " and ".join(prefix + key for key in renamed.keys)
     advice = "; ".join(filter(None, (f"write {names}" if names else "", renamed.note)))
     return KeySuggestion(advice, renamed.keys if prefix == "{prefix}" else (), renamed.matters)
 
 
-def _from_misspelt(candidates: Sequence[str], scope: KeyLevel) -> KeySuggestion | None:
+def _from_misspelt(candidates: Sequence[str], level: KeyLevel) -> KeySuggestion | None:
     if not candidates:
         return None
     matters = any(map(_matters, candidates))
     if not (keys := _with_effect(candidates)):
         return KeySuggestion(f"{candidates[0]} would have no effect either: remove it", matters=matters, misspelt=True)
-    prefix = _prefix(keys, scope)
+    prefix = _prefix(keys, level)
     advice = f"did you mean {' or '.join(prefix + key for key in keys)}?"
     return KeySuggestion(advice, tuple(keys) if prefix == "{prefix}" else (), matters, misspelt=True)
 
 
-def _prefix(keys: Iterable[str], scope: KeyLevel) -> str:
+def _prefix(keys: Iterable[str], level: KeyLevel) -> str:
     """Return the text in front of a suggested key. `enabled` and `bootstrap.servers` do nothing at the top."""
-    if scope is KeyLevel.TOP:
+    if level is KeyLevel.TOP:
         return {"enabled": "SOURCE->TARGET.", "bootstrap.servers": "ALIAS."}.get(next(iter(keys), ""), "{prefix}")
     return "{prefix}"
 
@@ -241,7 +241,7 @@ def flow_meant(key: str, aliases: Sequence[str]) -> str | None:
         if between is None or key.startswith("->", len(source)):
             continue
         target, _, rest = key[between.end() :].partition(".")
-        if target in aliases and target != source and KeyLevel.FLOW in getattr(KEYS.get(rest), "scopes", ()):
+        if target in aliases and target != source and KeyLevel.FLOW in getattr(KEYS.get(rest), "levels", ()):
             return f"{source}->{target}.{rest}"
     return None
 

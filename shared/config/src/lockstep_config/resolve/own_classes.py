@@ -13,24 +13,24 @@ from lockstep_state.names import Flow
 class OwnClasses:
     """The keys that the Python classes of a file replace or take.
 
-    `stood_in` are the keys whose Java class a Python class replaces, `keys` the properties that the classes take
+    `replaced` are the keys whose Java class a Python class replaces, `keys` the properties that the classes take
     besides MM2's. Both are by flow; None is the top of the file.
     """
 
-    stood_in: Mapping[Flow | None, frozenset[str]] = field(default_factory=dict)
+    replaced: Mapping[Flow | None, frozenset[str]] = field(default_factory=dict)
     keys: Mapping[Flow | None, frozenset[str]] = field(default_factory=dict)
 
-    def stand_in(self, flow: Flow | None, key: str) -> bool:
+    def replaces_java_class(self, flow: Flow | None, key: str) -> bool:
         """Return whether a Python class replaces the Java class of this key.
 
         At the top of the file it is enough that some flow has one. The other flows are judged one by one (`filters`).
         """
-        return _has(self.stood_in, flow, key)
+        return _has(self.replaced, flow, key)
 
-    def claim(self, flow: Flow | None, key: str) -> bool:
+    def takes_key(self, flow: Flow | None, key: str) -> bool:
         return _has(self.keys, flow, key)
 
-    def near(self, flow: Flow | None, key: str) -> tuple[str, ...]:
+    def near_key(self, flow: Flow | None, key: str) -> tuple[str, ...]:
         """Return the properties of those classes that `key` is a misspelling of."""
         return near(key, tuple(sorted(self.keys.get(flow, frozenset()) | self.keys.get(None, frozenset()))))
 
@@ -43,13 +43,13 @@ def _has(keys: Mapping[Flow | None, frozenset[str]], flow: Flow | None, key: str
 
 def own_classes(layers: Layers) -> OwnClasses:
     """Return the changes by the Python classes that a file names. A class that cannot be imported takes no keys."""
-    stood_in: dict[Flow | None, frozenset[str]] = {}
+    replaced: dict[Flow | None, frozenset[str]] = {}
     keys: dict[Flow | None, frozenset[str]] = {}
     for flow, lines in ((None, layers.top), *layers.flows.items()):
         named = {key: cell.entry.value for key, cell in lines.items() if key in PYTHON_KEYS}
-        stood_in[flow] = frozenset(PYTHON_KEYS[key] for key in named)
+        replaced[flow] = frozenset(PYTHON_KEYS[key] for key in named)
         keys[flow] = frozenset(own for name in named.values() for own in read_own_keys(name))
-    return OwnClasses(stood_in, keys)
+    return OwnClasses(replaced, keys)
 
 
 NO_CLASSES = OwnClasses()

@@ -40,21 +40,21 @@ def unknown_alias(
 
 
 def unknown(
-    entry: Entry, name: str, scope: KeyLevel, findings: Diagnostics, among: tuple[str, ...] | None = None
+    entry: Entry, name: str, level: KeyLevel, findings: Diagnostics, among: tuple[str, ...] | None = None
 ) -> None:
     """Report an entry whose key is unknown.
 
     Args:
         entry: The line.
         name: The unknown part of its key, behind its alias or flow.
-        scope: Where the key is written.
+        level: Where the key is written.
         findings: Takes the report.
         among: The names it may be, if `name` is the part behind a longer prefix.
     """
     if unfilled := find_placeholder(entry.shown):
         findings.unknown_key(entry, f"{IS_UNKNOWN}; {unfilled}", near=True)
         return
-    suggestion = suggest_key(name, scope, among)
+    suggestion = suggest_key(name, level, among)
     prefix = entry.shown.removesuffix(name) if entry.shown.endswith(name) else ""
     begin = entry.key.removesuffix(name)
     message = f"{IS_UNKNOWN}; {suggestion.advice.replace('{prefix}', prefix)}"

@@ -75,8 +75,8 @@ def _check_flow_line(cell: Cell, findings: Diagnostics, classes: OwnClasses) -> 
     if (own := own_key(key)) is not None:
         _check_own_line(cell, *own, findings)
         return
-    if classes.claim(cell.scope.flow, key) or _check_known(
-        cell, key, KeyLevel.FLOW, findings, classes.stand_in(cell.scope.flow, key)
+    if classes.takes_key(cell.scope.flow, key) or _check_known(
+        cell, key, KeyLevel.FLOW, findings, classes.replaces_java_class(cell.scope.flow, key)
     ):
         return
     for side in ("source", "target"):
@@ -101,7 +101,7 @@ def _check_flow_line(cell: Cell, findings: Diagnostics, classes: OwnClasses) -> 
         instead = f"MirrorMaker connects to clusters, not to flows: write ALIAS.{key} or {flow}.source.cluster.{key}"
         findings.without_effect(entry, does_nothing("cluster", key) or instead)
         return
-    if similar := classes.near(cell.scope.flow, key):
+    if similar := classes.near_key(cell.scope.flow, key):
         message = f"{IS_UNKNOWN}; did you mean {cell.scope.flow}.{similar[0]}, which the Python class takes?"
         findings.unknown_key(entry, message, near=True)
         return
@@ -196,7 +196,9 @@ def _check_top_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, c
     entry, key = cell.entry, cell.scope.key
     if key.startswith("config.providers."):
         return  # `config_providers.read_providers` checks these lines
-    if classes.claim(None, key) or _check_known(cell, key, KeyLevel.TOP, findings, classes.stand_in(None, key)):
+    if classes.takes_key(None, key) or _check_known(
+        cell, key, KeyLevel.TOP, findings, classes.replaces_java_class(None, key)
+    ):
         return
     if key in CONNECTION:
         check_connection(cell, key, findings)
@@ -248,18 +250,18 @@ def _is_known_of_cluster(rest: str) -> bool:
     )
 
 
-def _check_known(cell: Cell, name: str, scope: KeyLevel, findings: Diagnostics, stood_in_for: bool = False) -> bool:
+def _check_known(cell: Cell, name: str, level: KeyLevel, findings: Diagnostics, is_replaced: bool = False) -> bool:
     """Judge a line by the tables of MM2's and Lockstep's properties; return False if they do not know the name."""
     entry = cell.entry
     if name.startswith(CONF_PREFIX):
-        _check_spark(entry, name, scope, findings)
+        _check_spark(entry, name, level, findings)
         return True
     key = KEYS.get(name)
     if key is not None:
-        if scope in key.scopes:
-            _check_key(cell, key, findings, stood_in_for)
+        if level in key.levels:
+            _check_key(cell, key, findings, is_replaced)
         else:
-            places = " or ".join(place.value.replace("KEY", name) for place in KeyLevel if place in key.scopes)
+            places = " or ".join(place.value.replace("KEY", name) for place in KeyLevel if place in key.levels)
             findings.without_effect(entry, f"MirrorMaker does not read it here: write {places}")
         return True
     for family in FAMILIES:
@@ -269,8 +271,8 @@ def _check_known(cell: Cell, name: str, scope: KeyLevel, findings: Diagnostics, 
     return False
 
 
-def _check_spark(entry: Entry, name: str, scope: KeyLevel, findings: Diagnostics) -> None:
-    if scope is not KeyLevel.TOP:
+def _check_spark(entry: Entry, name: str, level: KeyLevel, findings: Diagnostics) -> None:
+    if level is not KeyLevel.TOP:
         findings.without_effect(entry, f"one Spark serves all flows of a process: write {name}")
         return
     try:
@@ -279,14 +281,14 @@ def _check_spark(entry: Entry, name: str, scope: KeyLevel, findings: Diagnostics
         findings.problem(entry, str(exc))
 
 
-def _check_key(cell: Cell, key: Key, findings: Diagnostics, stood_in_for: bool) -> None:
+def _check_key(cell: Cell, key: Key, findings: Diagnostics, is_replaced: bool) -> None:
     entry = cell.entry
     if key.status is Status.WITHOUT_EFFECT:
         findings.without_effect(entry, key.reason)
         return
     value = entry.value.strip()
     if key.status is Status.REFUSED:
-        if (refusal := refused_class(value, key)) and not stood_in_for:
+        if (refusal := refused_class(value, key)) and not is_replaced:
             # If the value has a slip of writing, the slip is reported and not the refusal of the class.
             findings.problem(entry, f"is {value!r}, which is no class" if find_typo(value) else refusal)
         return

@@ -87,7 +87,7 @@ def _check_field(node: Node, schema: Field, place: Place, version: str, lines: L
     if _is_empty(node):
         return []
     chart = []
-    if schema.use is Use.CHART and not schema.reason:
+    if schema.use is Use.CHART and schema.reason == "":
         chart.append(place)
     elif schema.use is not Use.USED:
         lines.without_effect(
@@ -194,7 +194,7 @@ def _plain(name: str) -> str:
 
 
 def _version_remark(schema: Field, version: str) -> str:
-    instead = f": {schema.reason}" if schema.reason else ""
+    instead = f": {schema.reason}" if schema.reason != "" else ""
     return f"is a field of {' and '.join(sorted(schema.versions))}, not of {version}{instead}"
 
 

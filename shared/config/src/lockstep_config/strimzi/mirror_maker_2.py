@@ -204,7 +204,7 @@ def _add_source_config(cluster: Part, alias: str, lines: Lines) -> None:
     for setting in cluster.settings():
         if setting.key in CONNECTION or setting.key == ALIAS_OF_CLUSTER:
             lines.add_line(f"{alias}.{setting.key}", setting.value, setting)
-        elif setting.key in KEYS and KeyLevel.CLUSTER in KEYS[setting.key].scopes:
+        elif setting.key in KEYS and KeyLevel.CLUSTER in KEYS[setting.key].levels:
             lines.without_effect(setting, "it is a setting of Kafka Connect, which has the target's config only")
         else:
             of_client = setting.key.startswith(("consumer.", "producer.", "admin."))
@@ -224,7 +224,7 @@ def _add_worker(worker: Part, alias: str, in_mirrors: bool, lines: Lines) -> Non
             lines.without_effect(
                 setting, "MirrorMaker's clients are its connectors': write it into a connector's config"
             )
-        elif key in KEYS and KeyLevel.CLUSTER not in KEYS[key].scopes:
+        elif key in KEYS and KeyLevel.CLUSTER not in KEYS[key].levels:
             lines.without_effect(setting, "Kafka Connect does not read it: write it into a connector's config")
         else:
             lines.add_line(f"{alias}.{key}", setting.value, setting)
