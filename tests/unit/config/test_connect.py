@@ -253,10 +253,7 @@ WRONG: dict[str, tuple[Any, str]] = {
         {"name": "x", "config": config("Source", source__cluster__alias="a b")},
         "1 config.source.cluster.alias: is 'a b': an alias may hold letters, digits, '.', '_' and '-' only",
     ),
-    "names alone": (
-        ["mm2-source", "mm2-checkpoint"],
-        "is no resource: it takes apiVersion, kind, metadata and spec, or a con",
-    ),
+    "names alone": (["mm2-source", "mm2-checkpoint"], "is no resource: it takes apiVersion, kind, metadata and"),
     "a class misspelt": (
         {"name": "x", "config": {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConector"}},
         "has the connector.class 'org.apache.kafka.connect.mirror.MirrorSourceConector'; did you mean MirrorSource",
@@ -301,10 +298,7 @@ WRONG: dict[str, tuple[Any, str]] = {
         [SOURCE, {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaMirrorMaker2", "spec": {}}],
         "1 kind: is there beside the MirrorSourceConnector 'mm2-source' in line 1: keep one of the two",
     ),
-    "transforms": (
-        {"name": "x", "config": config("Source", transforms="t")},
-        "config.transforms: is 't', which is ref",
-    ),
+    "transforms": ({"name": "x", "config": config("Source", transforms="t")}, "config.transforms: is 't', which is"),
 }
 
 

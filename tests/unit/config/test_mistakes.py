@@ -20,82 +20,63 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        (
-            "A.bootstrap.server = a:1",
-            f"A.bootstrap.server: {UNKNOWN}: remove it; A.bootstrap.servers is set, and counts",
-        ),
-        ("A->X.enabled = true", "A->X.enabled: the flow A->X names 'X', which is not in clusters (A, B)"),
-        ("X->Y.enabled = true", "X->Y.enabled: the flow X->Y names 'X' and 'Y', which are not in clusters (A, B)"),
-        ("A->A.enabled = true", "A->A.enabled: the flow A->A leads from A to itself: a flow needs two clusters"),
-        ("C.bootstrap.servers = c:1", "C.bootstrap.servers: 'C' is not in clusters (A, B)"),
-        ("A>B.enabled = true", "A>B.enabled: is no key of a flow as it is written; did you mean A->B.enabled?"),
-        (
-            "A -> B.enabled = true",
-            "A: is half a key: a key ends at the first blank, = or :, so write a flow as A->B.enabled, without blanks",
-        ),
-        ("tasks.max = 0", "tasks.max: is 0, out of range: the least it may be is 1"),
-        ("tasks.max = many", "tasks.max: is 'many', which is no whole number"),
-        ("tasks.max = 1_000", "tasks.max: is '1_000', which is no whole number"),
-        ("tasks.max = 3000000000", "tasks.max: is 3000000000, out of range: the most it may be is 2147483647"),
-        ("offset.lag.max = -1", "offset.lag.max: is -1, out of range: the least it may be is 0"),
-        (
-            "replication.factor = 0",
-            "replication.factor: is 0, out of range: it takes a number from 1, or -1 for the broker's default",
-        ),
-        ("replication.factor = -2", "replication.factor: is -2, out of range: the least it may be is -1"),
-        (
-            "sync.group.offsets.enabled = yes",
-            "sync.group.offsets.enabled: is 'yes', which is no boolean: write true or false",
-        ),
-        (
-            "A->B.emit.checkpoints.enabled =",
-            "A->B.emit.checkpoints.enabled: is '', which is no boolean: write true or false",
-        ),
-        ("offset-syncs.topic.location = here", "offset-syncs.topic.location: is 'here': it takes source or target"),
-        ("A->B.use.defaults.from = me", "A->B.use.defaults.from: is 'me': it takes source or target"),
+        ("A.bootstrap.server = a:1", f"{UNKNOWN}: remove it; A.bootstrap.servers is set, and counts"),
+        ("A->X.enabled = true", "the flow A->X names 'X', which is not in clusters (A, B)"),
+        ("X->Y.enabled = true", "the flow X->Y names 'X' and 'Y', which are not in clusters (A, B)"),
+        ("A->A.enabled = true", "the flow A->A leads from A to itself: a flow needs two clusters"),
+        ("C.bootstrap.servers = c:1", "'C' is not in clusters (A, B)"),
+        ("A>B.enabled = true", "is no key of a flow as it is written; did you mean A->B.enabled?"),
+        ("tasks.max = 0", "is 0, out of range: the least it may be is 1"),
+        ("tasks.max = many", "is 'many', which is no whole number"),
+        ("tasks.max = 1_000", "is '1_000', which is no whole number"),
+        ("tasks.max = 3000000000", "is 3000000000, out of range: the most it may be is 2147483647"),
+        ("offset.lag.max = -1", "is -1, out of range: the least it may be is 0"),
+        ("replication.factor = 0", "is 0, out of range: it takes a number from 1, or -1 for the broker's default"),
+        ("replication.factor = -2", "is -2, out of range: the least it may be is -1"),
+        ("sync.group.offsets.enabled = yes", "is 'yes', which is no boolean: write true or false"),
+        ("A->B.emit.checkpoints.enabled =", "is '', which is no boolean: write true or false"),
+        ("offset-syncs.topic.location = here", "is 'here': it takes source or target"),
+        ("A->B.use.defaults.from = me", "is 'me': it takes source or target"),
         (
             "replication.policy.separator = /",
-            "replication.policy.separator: is '/', which a topic's name cannot hold: use letters, "
-            "digits, '.', '_', '-'",
+            "is '/', which a topic's name cannot hold: use letters, digits, '.', '_', '-'",
         ),
-        ("transforms = mask", f"transforms: is 'mask', which is refused: {BYTES}: remove it"),
-        ("A->B.predicates = p", f"A->B.predicates: is 'p', which is refused: {BYTES}: remove it"),
+        ("transforms = mask", f"is 'mask', which is refused: {BYTES}: remove it"),
+        ("A->B.predicates = p", f"is 'p', which is refused: {BYTES}: remove it"),
         (
             "value.converter = org.apache.kafka.connect.json.JsonConverter",
-            "value.converter: is 'org.apache.kafka.connect.json.JsonConverter', which is refused: "
+            "is 'org.apache.kafka.connect.json.JsonConverter', which is refused: "
             f"{BYTES}; it may be org.apache.kafka.connect.converters.ByteArrayConverter",
         ),
         (
             "topic.filter.class = com.example.Mine",
-            f"topic.filter.class: is 'com.example.Mine', which is refused: {CLASSES}; "
+            f"is 'com.example.Mine', which is refused: {CLASSES}; "
             "it may be org.apache.kafka.connect.mirror.DefaultTopicFilter; "
             "the same rule can be given in Python: lockstep.topic.filter.class=package.module:Class",
         ),
         (
             "B.consumer.interceptor.classes = com.example.Audit",
-            "B.consumer.interceptor.classes: is 'com.example.Audit', which is refused: "
+            "is 'com.example.Audit', which is refused: "
             "an interceptor may change records and Java classes cannot run here: remove it",
         ),
-        ("A.bootstrap.servers = a", "A.bootstrap.servers: has 'a', which is no HOST:PORT"),
-        ("A.bootstrap.servers = a:9092,b:x", "A.bootstrap.servers: has 'b:x', which is no HOST:PORT"),
-        ("A.bootstrap.servers =", "A.bootstrap.servers: is empty: write HOST:PORT, several between commas"),
-        (
-            "A.consumer.auto.offset.reset = by_duration:PT1H",
-            "A.consumer.auto.offset.reset: is 'by_duration:PT1H': it takes earliest, latest or none",
-        ),
-        (
-            "B.producer.compression.type = brotli",
-            "B.producer.compression.type: is 'brotli': it takes none, gzip, snappy, lz4 or zstd",
-        ),
-        ("A.consumer.fetch.min.bytes = lots", "A.consumer.fetch.min.bytes: is 'lots', which is no whole number"),
-        (
-            "topics = C:\\user",
-            ": '\\\\user' is no Unicode escape: write \\uXXXX with hexadecimal digits, or \\\\u for \\u",
-        ),
+        ("A.bootstrap.servers = a", "has 'a', which is no HOST:PORT"),
+        ("A.bootstrap.servers = a:9092,b:x", "has 'b:x', which is no HOST:PORT"),
+        ("A.bootstrap.servers =", "is empty: write HOST:PORT, several between commas"),
+        ("A.consumer.auto.offset.reset = by_duration:PT1H", "is 'by_duration:PT1H': it takes earliest, latest or none"),
+        ("B.producer.compression.type = brotli", "is 'brotli': it takes none, gzip, snappy, lz4 or zstd"),
+        ("A.consumer.fetch.min.bytes = lots", "is 'lots', which is no whole number"),
     ],
 )
 def test_mistake_gives_one_sentence(mistakes_of: MistakesOf, line: str, sentence: str) -> None:
-    assert mistakes_of(line + "\n", environment=STRICT) == [f"5 {sentence}"]
+    key = line.partition("=")[0].strip()
+    assert mistakes_of(line + "\n", environment=STRICT) == [f"5 {key}: {sentence}"]
+
+
+def test_half_a_key_and_a_bad_escape_are_named(mistakes_of: MistakesOf) -> None:
+    assert mistakes_of("A -> B.enabled = true\ntopics = C:\\user\n", environment=STRICT) == [
+        "5 A: is half a key: a key ends at the first blank, = or :, so write a flow as A->B.enabled, without blanks",
+        "6 : '\\\\user' is no Unicode escape: write \\uXXXX with hexadecimal digits, or \\\\u for \\u",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -201,28 +201,13 @@ def test_certificates_in_a_jaas_line_stay_on_one(resources: Resources) -> None:
         ("authentication: {type: tls}", "authentication.certificateAndKey: is missing: type tls needs the secret"),
         ("authentication: {type: plain}", "authentication.username: is missing: type plain needs it"),
         ("authentication: {type: plain}", "authentication.passwordSecret: is missing: type plain needs it, with"),
-        (
-            "authentication: {type: plain, username: x, passwordSecret: {secretName: y}}",
-            "passwordSecret.password: is miss",
-        ),
-        (
-            "authentication: {type: oauth}",
-            "type: is oauth, which needs accessToken, or else also tokenEndpointUri and cl",
-        ),
-        (
-            "authentication: {type: oauth, clientId: x, tokenEndpointUri: y}",
-            "or else also clientSecret, refreshToken, cli",
-        ),
+        ("authentication: {type: plain, username: x, passwordSecret: {secretName: y}}", "Secret.password: is missing"),
+        ("authentication: {type: oauth}", "type: is oauth, which needs accessToken, or else also tokenEndpointUri and"),
+        ("authentication: {type: oauth, clientId: x, tokenEndpointUri: y}", "or else also clientSecret, refreshToken,"),
         ("authentication: {type: oauth, connectTimeoutSeconds: 0}", "the least it may be is 1"),
         ("tls: {trustedCertificates: [{secretName: a}]}", "trustedCertificates[0]: needs certificate or pattern"),
-        (
-            "tls: {trustedCertificates: [{secretName: a, certificate: b, pattern: c}]}",
-            "has both certificate and pattern",
-        ),
-        (
-            "tls: {trustedCertificates: [{certificate: b}]}",
-            "trustedCertificates[0].secretName: is missing: name the secret",
-        ),
+        ("tls: {trustedCertificates: [{secretName: a, certificate: b, pattern: c}]}", "has both certificate and"),
+        ("tls: {trustedCertificates: [{certificate: b}]}", "trustedCertificates[0].secretName: is missing: name the"),
         ("tls: {trustedCertificates: [ca.crt]}", "trustedCertificates[0]: is a text, but takes a mapping"),
         ("tls: true", "tls: is true or false, but takes a mapping"),
     ],
