@@ -61,31 +61,23 @@ def test_config_provider_references_join_into_one_value_resolved_once(load_text:
 @pytest.mark.parametrize(
     ("reference", "sentence"),
     [
-        ("${env:NONE}", "cannot be resolved by the config provider 'env': the environment variable NONE is not set"),
-        (
-            "${file:/nowhere/s.properties:k}",
-            "cannot be resolved by the config provider 'file': /nowhere/s.properties cannot be read: "
-            "No such file or directory",
-        ),
-        (
-            "${dir:/nowhere:k}",
-            "cannot be resolved by the config provider 'dir': /nowhere/k cannot be read: No such file or directory",
-        ),
-        (
-            "${dir:/etc:../etc/passwd}",
-            "cannot be resolved by the config provider 'dir': '../etc/passwd' is no name of a file",
-        ),
-        (
-            "${vault:a:b}",
-            "asks for the config provider 'vault', but known are file, env, dir: name it in config.providers",
-        ),
+        ("${env:NONE}", "env': the environment variable NONE is not set"),
+        ("${file:/nowhere/s.properties:k}", "file': /nowhere/s.properties cannot be read: No such file or directory"),
+        ("${dir:/nowhere:k}", "dir': /nowhere/k cannot be read: No such file or directory"),
+        ("${dir:/etc:../etc/passwd}", "dir': '../etc/passwd' is no name of a file"),
     ],
 )
 def test_a_reference_that_cannot_be_resolved_names_key_and_provider(
     mistakes_of: MistakesOf, reference: str, sentence: str
 ) -> None:
     (mistake,) = mistakes_of(f"{PROVIDERS}A.consumer.client.rack = {reference}\n")
-    assert mistake.startswith(f"9 A.consumer.client.rack: {reference} {sentence}")
+    place = "9 A.consumer.client.rack"
+    assert mistake.startswith(f"{place}: {reference} cannot be resolved by the config provider '{sentence}")
+
+
+def test_reference_to_an_unknown_provider_names_the_known_ones(mistakes_of: MistakesOf) -> None:
+    (mistake,) = mistakes_of(PROVIDERS + "A.consumer.client.rack = ${vault:a:b}\n")
+    assert "asks for the config provider 'vault', but known are file, env, dir: name it in config" in mistake
 
 
 def test_a_missing_key_of_a_file_is_named_and_nothing_else_of_it(mistakes_of: MistakesOf, tmp_path: Path) -> None:

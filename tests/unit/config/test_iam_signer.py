@@ -17,7 +17,7 @@ import botocore.auth
 import pytest
 
 from lockstep_config.clients.iam import IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings
-from lockstep_config.clients.iam_signer import signed
+from lockstep_config.clients.iam_signer import iam_token
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE
 from lockstep_config.clients.token_source import TokenSource, TokenUnavailable, shared_token_source
 from lockstep_config.flow.client_settings import source_consumer, target_admin, wire_security
@@ -99,7 +99,7 @@ def test_a_file_with_both_is_read_and_every_client_has_the_token(load_text: Load
 
 
 def test_fixed_credentials_and_a_fixed_time_give_one_token(credentials: None, fixed: None) -> None:
-    text, until = signed(IamSettings(region="eu-central-1"))
+    text, until = iam_token(IamSettings(region="eu-central-1"))
     assert until == MOMENT.timestamp() + 900
     url = signed_url(text)
     query = parse_qs(urlsplit(url).query)
@@ -115,13 +115,13 @@ def test_fixed_credentials_and_a_fixed_time_give_one_token(credentials: None, fi
         "X-Amz-Signature": [signature_by_aws_rules(url, SECRET)],
     }
     assert "=" not in text
-    assert signed(IamSettings(region="eu-central-1")) == (text, until)
+    assert iam_token(IamSettings(region="eu-central-1")) == (text, until)
     assert signature_by_aws_rules(url, SECRET) != signature_by_aws_rules(url, SECRET + "x")
 
 
 def test_a_sessions_token_is_signed_with_it(credentials: None, fixed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "of/the+session==")
-    url = signed_url(signed(IamSettings(region="us-gov-west-1"))[0])
+    url = signed_url(iam_token(IamSettings(region="us-gov-west-1"))[0])
     query = parse_qs(urlsplit(url).query)
     assert query["X-Amz-Security-Token"] == ["of/the+session=="]
     assert query["X-Amz-Signature"] == [signature_by_aws_rules(url, SECRET)]
@@ -131,28 +131,28 @@ def test_the_region_may_come_from_the_environment_or_the_profile(
     credentials: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(TokenUnavailable, match="set AWS_REGION"):
-        signed(IamSettings())
+        iam_token(IamSettings())
     (tmp_path / "config").write_text("[default]\nregion = sa-east-1\n")
-    assert "kafka.sa-east-1." in signed_url(signed(IamSettings())[0])
+    assert "kafka.sa-east-1." in signed_url(iam_token(IamSettings())[0])
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
-    assert "kafka.eu-north-1." in signed_url(signed(IamSettings())[0])
+    assert "kafka.eu-north-1." in signed_url(iam_token(IamSettings())[0])
     monkeypatch.setenv("AWS_REGION", "eu-west-2")
-    assert "kafka.eu-west-2." in signed_url(signed(IamSettings())[0])
-    assert "kafka.ca-central-1." in signed_url(signed(IamSettings(region="ca-central-1"))[0])  # the broker's own
+    assert "kafka.eu-west-2." in signed_url(iam_token(IamSettings())[0])
+    assert "kafka.ca-central-1." in signed_url(iam_token(IamSettings(region="ca-central-1"))[0])  # the broker's own
 
 
 def test_iam_profile_is_used_without_fallback(credentials: None, tmp_path: Path) -> None:
     (tmp_path / "credentials").write_text("[mirror]\naws_access_key_id = OTHER\naws_secret_access_key = s3\n")
-    url = signed_url(signed(IamSettings(region="eu-west-1", profile="mirror"))[0])
+    url = signed_url(iam_token(IamSettings(region="eu-west-1", profile="mirror"))[0])
     assert parse_qs(urlsplit(url).query)["X-Amz-Credential"][0].startswith("OTHER/")
     assert parse_qs(urlsplit(url).query)["X-Amz-Signature"] == [signature_by_aws_rules(url, "s3")]
     with pytest.raises(TokenUnavailable, match=r"of the profile elsewhere cannot be had: .*elsewhere"):
-        signed(IamSettings(region="eu-west-1", profile="elsewhere"))
+        iam_token(IamSettings(region="eu-west-1", profile="elsewhere"))
 
 
 def test_iam_without_credentials_is_named() -> None:
     with pytest.raises(TokenUnavailable, match="no AWS credentials of the usual chain: set AWS_ACCESS_KEY_ID"):
-        signed(IamSettings(region="eu-west-1"))
+        iam_token(IamSettings(region="eu-west-1"))
 
 
 def test_a_token_serves_until_it_is_time_for_another(credentials: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ def test_a_role_is_assumed_and_its_credentials_sign(
         msk('awsRoleArn="arn:aws:iam::1:role/r" awsRoleExternalId="ours" awsStsRegion="eu-west-1" awsDebugCreds=true')
     )
     with caplog.at_level("INFO", "lockstep_config.clients.iam_signer"):
-        url = signed_url(signed(settings)[0])
+        url = signed_url(iam_token(settings)[0])
     query = parse_qs(urlsplit(url).query)
     assert query["X-Amz-Credential"][0].startswith("ROLE/")
     assert query["X-Amz-Security-Token"] == ["st"]
@@ -246,7 +246,7 @@ def test_a_role_is_assumed_and_its_credentials_sign(
 
 def test_a_role_may_be_assumed_with_keys_of_the_line(sts: Sts) -> None:
     options = "awsRoleSessionName=mirror awsRoleAccessKeyId=LINE awsRoleSecretAccessKey=hush"
-    signed(iam_of(bearer(f'awsRoleArn="arn:aws:iam::1:role/r" {options}')))
+    iam_token(iam_of(bearer(f'awsRoleArn="arn:aws:iam::1:role/r" {options}')))
     assert sts.asked[0]["RoleSessionName"] == ["mirror"]
     assert "Credential=LINE/" in sts.signers[0]
     assert "/aws-global/sts/" in sts.signers[0], "which botocore signs as us-east-1 where the service is AWS's own"
@@ -255,7 +255,7 @@ def test_a_role_may_be_assumed_with_keys_of_the_line(sts: Sts) -> None:
 def test_iam_refused_role_is_named_without_fallback(sts: Sts, credentials: None) -> None:
     sts.refuse = True
     with pytest.raises(TokenUnavailable, match=r"of the role arn:aws:iam::1:role/r cannot be had: .*AccessDenied"):
-        signed(iam_of(msk('awsRoleArn="arn:aws:iam::1:role/r"')))
+        iam_token(iam_of(msk('awsRoleArn="arn:aws:iam::1:role/r"')))
 
 
 def test_iam_token_does_not_show_the_secret(credentials: None) -> None:

@@ -15,7 +15,7 @@ from lockstep_config.flow.identity_topology import (
     leads_back,
     may_share,
     route_text,
-    unreached,
+    unreached_routes,
 )
 from lockstep_rules.filters import NameFilter
 from lockstep_state.names import Flow
@@ -84,9 +84,9 @@ def test_topology_names_double_routes(graph: str, stated: str, ways: list[tuple[
 
 def test_topology_names_routes_cut_by_local() -> None:
     links = links_of("A->B B->A B->C C->B")
-    assert [route_text(path) for path in unreached(links, default_modes(links, {}))] == ["A->B->C", "C->B->A"]
+    assert [route_text(path) for path in unreached_routes(links, default_modes(links, {}))] == ["A->B->C", "C->B->A"]
     hub = default_modes(links, stated_in("B->A=relay B->C=relay"))
-    assert unreached(links, hub) == []
+    assert unreached_routes(links, hub) == []
     assert double_routes(links, hub) == []
 
 

@@ -59,9 +59,9 @@ def cloud_token(login: CloudLogin) -> tuple[str, float]:
     """
     # Each import loads a library of tens of megabytes, so it is made only if it is used.
     if isinstance(login, IamSettings):
-        from lockstep_config.clients.iam_signer import signed
+        from lockstep_config.clients.iam_signer import iam_token
 
-        return signed(login)
+        return iam_token(login)
     if isinstance(login, GoogleSettings):
         from lockstep_config.clients.google_tokens import google_token
 

@@ -24,7 +24,7 @@ ONE_TRY = Config(connect_timeout=10, read_timeout=10, retries={"total_max_attemp
 log = logging.getLogger(__name__)
 
 
-def signed(settings: IamSettings) -> tuple[str, float]:
+def iam_token(settings: IamSettings) -> tuple[str, float]:
     """Return a token and its end in Unix seconds.
 
     Each call looks for the credentials again, so that changed credentials count.

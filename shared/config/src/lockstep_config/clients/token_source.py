@@ -13,6 +13,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
@@ -153,9 +154,7 @@ class TokenSource:
 
     def _bounded(self, token: AccessToken) -> AccessToken:
         longest = self._settings.longest_s
-        return (
-            token if longest is None else AccessToken(token.text, token.since, min(token.until, token.since + longest))
-        )
+        return token if longest is None else replace(token, until=min(token.until, token.since + longest))
 
     def _asked_for(self) -> AccessToken:
         settings, began, pause, tried = self._settings, self._clock(), self._settings.retry_first_s, 0

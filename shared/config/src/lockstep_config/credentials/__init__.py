@@ -1,1 +1,1 @@
-"""The needs of a flow's connections: permissions, principals, certificates and their ends."""
+"""The permissions that a flow's connections need, the ends of their certificates, and the secrets in their settings."""

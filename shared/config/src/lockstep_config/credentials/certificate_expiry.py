@@ -52,7 +52,7 @@ def connection_ends(cluster: str, clients: Iterable[Mapping[str, str]]) -> tuple
 
 
 def first_end(certificates: CertificateEnds, now: float) -> float:
-    """Return when the certificates stop to be accepted, in Unix seconds.
+    """Return when the certificates stop being accepted, in Unix seconds.
 
     Every certificate that a client presents has to be good, so the earliest end of a keystore counts. A trusted
     certificate may stand in for another, as while an authority changes. So an end of a truststore that is in the past

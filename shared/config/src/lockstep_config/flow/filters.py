@@ -93,7 +93,7 @@ def _own(
         if java_entry and (refusal := refused_class(java_entry.value, KEYS[java])):
             findings.problem(java_entry, refusal)  # another flow has a Python class in its place, this one has none
         return None
-    place = findings.where(entry)
+    place = findings.place_of(entry)
     try:
         python_class = kind(
             entry.value.strip(), _properties(layers, reader.flow, read_own_keys(entry.value)), place, arguments or {}

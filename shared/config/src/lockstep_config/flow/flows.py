@@ -236,7 +236,7 @@ def _stated(connector: Reader, findings: Diagnostics) -> StatedPhase | None:
     cell = connector.cell(STATE)
     if cell is None or cell.value == "running":
         return None
-    return StatedPhase(phase=cell.value, key=findings.where(cell.entry))
+    return StatedPhase(phase=cell.value, key=findings.place_of(cell.entry))
 
 
 def _connector_settings(connector: Reader, findings: Diagnostics) -> ConnectorSettings | None:

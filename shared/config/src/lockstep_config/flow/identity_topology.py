@@ -87,7 +87,7 @@ def double_routes(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Dou
     return doubles
 
 
-def unreached(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Path]:
+def unreached_routes(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Path]:
     """Return the shortest route of each pair of clusters whose records would pass only if every flow relayed.
 
     A pair counts if no record of its first cluster reaches the second one now.

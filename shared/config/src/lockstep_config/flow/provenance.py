@@ -16,7 +16,7 @@ from lockstep_config.flow.identity_topology import (
     double_routes,
     leads_back,
     route_text,
-    unreached,
+    unreached_routes,
 )
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.resolve import precedence
@@ -48,7 +48,7 @@ def with_provenance(
     back = [link.flow for link in links if leads_back(link, links)]
     if back:
         findings.note(KEY, _goes_round(back, modes))
-    for path in unreached(links, modes):
+    for path in unreached_routes(links, modes):
         findings.note(KEY, _not_relayed(path, modes))
     for settings in flows:
         if settings.data_plane.exactly_once and modes.get(settings.flow) == "relay":
@@ -143,9 +143,8 @@ def _settled(
         return settings
     mode: Literal["local", "relay"] = modes[flow]
     upstream = tuple(topic for upstream_flow, topic in state.items() if upstream_flow.target == flow.source)
-    settings = replace(
-        settings, data_plane=replace(settings.data_plane, provenance=mode, upstream_state_topics=upstream)
-    )
+    data_plane = replace(settings.data_plane, provenance=mode, upstream_state_topics=upstream)
+    settings = replace(settings, data_plane=data_plane)
     comes_back = leads_back(Link(flow, settings.topics), links)
     if comes_back and settings.checkpoint.enabled and settings.checkpoint.sync_group_offsets:
         message = (

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from lockstep_config.flow.model import FlowSettings
+from lockstep_config.flow.model import Cluster, FlowSettings
 from lockstep_config.keys.connector_keys import own_key
 from lockstep_config.resolve.cells import parse_key
 from lockstep_config.resolve.precedence import SIDES, Side
@@ -53,9 +53,8 @@ def differing_keys(before: Iterable[Entry], now: Iterable[Entry], aliases: Itera
 
 def named_by(settings: FlowSettings, side: Side) -> frozenset[Path]:
     """Return the files with which the connections to one side are made."""
-    return frozenset().union(
-        *(named_files(_credentials(properties)) for properties in settings.clients.of_side(side).values())
-    )
+    clients = settings.clients.of_side(side).values()
+    return frozenset().union(*(named_files(_credentials(properties)) for properties in clients))
 
 
 def identities(settings: FlowSettings, content: Mapping[Path, str]) -> dict[Side, Identity]:
@@ -65,35 +64,25 @@ def identities(settings: FlowSettings, content: Mapping[Path, str]) -> dict[Side
         settings: The flow.
         content: The digest of each file. Files that are not in it do not count.
     """
-    return {
-        side: (
-            *(
-                tuple(sorted(_credentials(properties).items()))
-                for _, properties in sorted(settings.clients.of_side(side).items())
-            ),
-            tuple(sorted((str(file), content[file]) for file in named_by(settings, side) if file in content)),
-        )
-        for side in SIDES
-    }
+    return {side: _identity(settings, side, content) for side in SIDES}
+
+
+def _identity(settings: FlowSettings, side: Side, content: Mapping[Path, str]) -> Identity:
+    clients = sorted(settings.clients.of_side(side).items())
+    logins = (tuple(sorted(_credentials(properties).items())) for _, properties in clients)
+    digests = sorted((str(file), content[file]) for file in named_by(settings, side) if file in content)
+    return (*logins, tuple(digests))
 
 
 def replace_credentials(settings: FlowSettings, newer: FlowSettings, sides: Iterable[Side]) -> FlowSettings:
     """Return the same settings with the credentials of `newer` for these sides, and nothing else of it."""
     for side in sides:
-        newer_clients = newer.clients.of_side(side)
-        renewed = {
-            name: _renewed(client, newer_clients[name]) for name, client in settings.clients.of_side(side).items()
-        }
-        cluster, newer_cluster = (
-            (settings.source, newer.source) if side == "source" else (settings.target, newer.target)
-        )
-        cluster = replace(cluster, properties=_renewed(cluster.properties, newer_cluster.properties))
-        clients = replace(settings.clients, **renewed)
-        settings = (
-            replace(settings, source=cluster, clients=clients)
-            if side == "source"
-            else replace(settings, target=cluster, clients=clients)
-        )
+        clients, newer_clients = settings.clients.of_side(side), newer.clients.of_side(side)
+        renewed = replace(settings.clients, **{name: _renewed(clients[name], newer_clients[name]) for name in clients})
+        if side == "source":
+            settings = replace(settings, clients=renewed, source=_renewed_cluster(settings.source, newer.source))
+        else:
+            settings = replace(settings, clients=renewed, target=_renewed_cluster(settings.target, newer.target))
     return settings
 
 
@@ -103,3 +92,7 @@ def _credentials(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _renewed(present: Mapping[str, str], newer: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in present.items() if not is_credential(key)} | _credentials(newer)
+
+
+def _renewed_cluster(present: Cluster, newer: Cluster) -> Cluster:
+    return replace(present, properties=_renewed(present.properties, newer.properties))

@@ -197,9 +197,7 @@ def _elsewhere(
 
 
 def _unused(reason: str, kinds: frozenset[ClientKind], names: str) -> tuple[ClientKey, ...]:
-    return tuple(
-        ClientKey(name=name, kinds=kinds, status=Status.WITHOUT_EFFECT, reason=reason) for name in names.split()
-    )
+    return tuple(ClientKey(name, kinds, status=Status.WITHOUT_EFFECT, reason=reason) for name in names.split())
 
 
 _SERIALIZER = "org.apache.kafka.common.serialization.{}Serializer"

@@ -112,6 +112,4 @@ def interval(name: str, default: str, meaning: str) -> Key:
 
 def replication(name: str, default: str, meaning: str, levels: frozenset[KeyLevel] = CONNECTOR) -> Key:
     """Return a key with a replication factor."""
-    return Key(
-        name=name, kind=Kind.INTEGER, default=default, meaning=meaning, levels=levels, minimum=-1, maximum=32_767
-    )
+    return Key(name=name, kind=Kind.INTEGER, default=default, meaning=meaning, levels=levels, minimum=-1, maximum=32767)

@@ -100,7 +100,7 @@ def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, .
             name = names.get(match[1], match[1])
         else:
             continue
-        level = LEVELS.get(_first(key, properties))
+        level = LEVELS.get(_level_word(key, properties))
         if level is None:
             wrong.append(key)
         elif name is None:
@@ -115,7 +115,7 @@ def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, .
     return LogLevels(root, levels), unknown, tuple(wrong)
 
 
-def _first(key: str, properties: Mapping[str, str]) -> str:
+def _level_word(key: str, properties: Mapping[str, str]) -> str:
     """Return the level in a line such as `INFO, CONSOLE` or `${connect.root.logger.level}, CONSOLE`."""
     text = properties[key].split(",")[0].strip()
     for _ in range(8):  # a limit, for a placeholder may name itself

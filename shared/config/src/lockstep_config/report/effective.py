@@ -66,7 +66,7 @@ def view(text: PropertiesText, layers: Layers, path: Path, flows: Iterable[FlowS
         flows: Its flows.
     """
     raw = {entry.key: entry for entry in text.entries}
-    masking = _Masking(raw, path)
+    masker = _Masker(raw, path)
     flows = tuple(flows)
     aliases = dict.fromkeys(alias for settings in flows for alias in (settings.flow.source, settings.flow.target))
     top_lines = (
@@ -76,14 +76,14 @@ def view(text: PropertiesText, layers: Layers, path: Path, flows: Iterable[FlowS
         or key.startswith((CONF_PREFIX, "config.providers."))
     )
     return View(
-        file=tuple(sorted(masking.line(entry.key, entry) for entry in top_lines)),
-        clusters={alias: masking.all(precedence.connection(layers, alias)) for alias in aliases},
-        flows=tuple(_flow(layers, settings, masking) for settings in flows),
+        file=tuple(sorted(masker.line(entry.key, entry) for entry in top_lines)),
+        clusters={alias: masker.all(precedence.connection(layers, alias)) for alias in aliases},
+        flows=tuple(_flow(layers, settings, masker) for settings in flows),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Masking:
+class _Masker:
     raw: Mapping[str, Entry]
     path: Path
 
@@ -95,7 +95,7 @@ class _Masking:
         return tuple(sorted(self.line(key, cell.entry) for key, cell in cells.items()))
 
 
-def _flow(layers: Layers, settings: FlowSettings, masking: _Masking) -> FlowView:
+def _flow(layers: Layers, settings: FlowSettings, masker: _Masker) -> FlowView:
     flow = settings.flow
     connector, worker = Reader(layers, flow), Reader(layers, flow, of_worker=True)
     lines, defaults = [], legacy_defaults(layers, flow)
@@ -105,17 +105,15 @@ def _flow(layers: Layers, settings: FlowSettings, masking: _Masking) -> FlowView
         if (lockstep_key := f"lockstep.{name}") in KEYS and connector.cell(lockstep_key):
             continue  # a Python class replaces it
         entry = (connector if KeyLevel.FLOW in key.levels else worker).entry(name)
-        lines.append(
-            masking.line(name, entry) if entry else Setting(name, defaults.get(name, _default(name, settings)))
-        )
+        lines.append(masker.line(name, entry) if entry else Setting(name, defaults.get(name, _default(name, settings))))
     own = {key for key in layers.flow_lines(flow) if key not in KEYS and not _is_client_key(key)}
-    lines += [masking.line(key, layers.flow_lines(flow)[key].entry) for key in own]
+    lines += [masker.line(key, layers.flow_lines(flow)[key].entry) for key in own]
     clients = {
-        f"{side} {kind}": masking.all(precedence.client(layers, flow, side, kind))
+        f"{side} {kind}": masker.all(precedence.client(layers, flow, side, kind))
         for side in precedence.SIDES
         for kind in CLIENT
     }
-    clients["mirrored records"] = masking.all(precedence.record_producer(layers, flow))
+    clients["mirrored records"] = masker.all(precedence.record_producer(layers, flow))
     return FlowView(flow, settings.enabled, tuple(sorted(lines)), clients)
 
 

@@ -61,7 +61,7 @@ class Diagnostics:
     def note(self, about: Entry | str, message: str) -> None:
         self.notes.append(self._about(about, _sentence(about, message)))
 
-    def where(self, entry: Entry) -> str:
+    def place_of(self, entry: Entry) -> str:
         """Return the place of a line: `FILE:LINE: KEY`."""
         return str(self._about(entry, "")).removesuffix(": ")
 

@@ -191,13 +191,13 @@ def _add_flow(
         state = connector.part.text("initial_state").lower()
         if state in KEYS[STATE].choices and state != "running":
             lines.add_line(f"{own}{STATE}", state, connector.part.place("initial_state"))
-        parts[kind] = _without(connector)
+        parts[kind] = _without_placing_keys(connector)
     line = next(iter(parts.values())).line
     add_flow(Connectors(parts, CLASSES, CLASSES, line), flow, lines)
 
 
-def _without(connector: ConnectorResource) -> Part:
-    """Return the connector without the settings that say its place and not its work."""
+def _without_placing_keys(connector: ConnectorResource) -> Part:
+    """Return the connector without the settings that name it and its clusters. Those about its work remain."""
     config = connector.part.node.items.get("config")
     if not isinstance(config, MapNode):
         return connector.part

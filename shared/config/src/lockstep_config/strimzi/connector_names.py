@@ -1,4 +1,4 @@
-"""Names that the connectors of one flow have in MirrorMaker, if their settings differ.
+"""The topics that each connector of a flow reads and writes in MirrorMaker, if their settings differ.
 
 In MirrorMaker each connector has a `config` of its own. The source connector names copies and offset syncs by its
 own, and the checkpoint connector looks for them by its own. In Lockstep a flow has one value, and the source
@@ -25,7 +25,7 @@ NAMING_KEYS = (POLICY, SEPARATOR, INTERNAL_SEPARATOR, LOCATION, *ALIAS_KEYS)
 
 @dataclass(frozen=True, slots=True)
 class ConnectorNames:
-    """The names that one connector uses in MirrorMaker.
+    """The names of topics that one connector uses in MirrorMaker.
 
     `offset_syncs` is the topic's name and the side that it is on, `copy` the name of the topic `orders` on the
     target.

@@ -90,9 +90,8 @@ def _check_field(node: Node, schema: Field, place: Place, version: str, lines: L
     if schema.use is Use.CHART and schema.reason == "":
         chart.append(place)
     elif schema.use is not Use.USED:
-        lines.without_effect(
-            place, schema.reason, "is the Helm chart's" if schema.use is Use.CHART else "has no effect"
-        )
+        fate = "is the Helm chart's" if schema.use is Use.CHART else "has no effect"
+        lines.without_effect(place, schema.reason, fate)
     if wrong := _wrong_form(node, schema):
         lines.problem(place, wrong)
     elif isinstance(node, MapNode) and schema.form is Form.CONFIG:

@@ -1,4 +1,4 @@
-"""The lines that a resource becomes, while it is being read, and short ways through its nodes.
+"""The lines that a resource becomes, while it is being read, and the access to its nodes.
 
 This module is pure.
 """

@@ -136,7 +136,7 @@ def _clusters(spec: Part, lines: Lines) -> dict[str, Part]:
 
 
 def _named(part: Part, name: str, clusters: dict[str, Part], spec: Part, hint: str, lines: Lines) -> Part | None:
-    """Return the cluster that a field names; `what` is the message if it names none."""
+    """Return the cluster that a field names; `hint` says what to write if it names none."""
     alias = part.text(name)
     if not alias:
         lines.problem(part.place(name), f"is missing: {hint}")

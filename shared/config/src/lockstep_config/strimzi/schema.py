@@ -131,15 +131,11 @@ _CONNECTOR: Fields = MappingProxyType(
         "alterOffsets": unused_field(Form.MAP, reason=_OFFSETS, versions=BETA_ON),
     }
 )
-_OF_BEFORE = "write spec.target and spec.mirrors[].source"
+_IN_V1 = "write spec.target and spec.mirrors[].source"
 _MIRROR: Fields = MappingProxyType(
     {
-        "sourceCluster": text_field(
-            "the flow's source, an alias of spec.clusters", versions=BEFORE_V1, reason=_OF_BEFORE
-        ),
-        "targetCluster": text_field(
-            "the flow's target, an alias of spec.clusters", versions=BEFORE_V1, reason=_OF_BEFORE
-        ),
+        "sourceCluster": text_field("the flow's source, an alias of spec.clusters", versions=BEFORE_V1, reason=_IN_V1),
+        "targetCluster": text_field("the flow's target, an alias of spec.clusters", versions=BEFORE_V1, reason=_IN_V1),
         "source": object_field("the flow's source", CLUSTER, versions=BETA_ON),
         "sourceConnector": object_field("`SOURCE->TARGET.enabled=true`; absent: no topic is mirrored", _CONNECTOR),
         "checkpointConnector": object_field("checkpoints; absent: there are none", _CONNECTOR),
@@ -230,10 +226,8 @@ _VERSION = text_field("`lockstep.mm2.version`: the rules of that version; older 
 _MM2_SPEC: Fields = MappingProxyType(
     {
         "version": _VERSION,
-        "connectCluster": text_field("must be the mirrors' target", versions=BEFORE_V1, reason=_OF_BEFORE),
-        "clusters": list_field(
-            "`clusters`, and of each its connection", CLUSTER, versions=BEFORE_V1, reason=_OF_BEFORE
-        ),
+        "connectCluster": text_field("must be the mirrors' target", versions=BEFORE_V1, reason=_IN_V1),
+        "clusters": list_field("`clusters`, and of each its connection", CLUSTER, versions=BEFORE_V1, reason=_IN_V1),
         "target": object_field(
             "the target of all mirrors",
             {

@@ -75,9 +75,7 @@ def parse_jaas(text: str) -> JaasEntry:
     rest = tokens[2:-1]
     for position in range(0, len(rest), 3):
         match rest[position : position + 3]:
-            case [(name, _) as key, ("=", False), (value, _) as value_token] if (
-                key not in MARKS and value_token not in MARKS
-            ):
+            case [(name, _) as key, ("=", False), (value, _) as token] if key not in MARKS and token not in MARKS:
                 options[name] = value
             case [(";", False), *_] | [_, (";", False), *_] | [_, _, (";", False)]:
                 raise NotJaas("names more than one login module: Kafka takes one")
