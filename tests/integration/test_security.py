@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 
-from lockstep_config.clients.azure import SPRINGS_HANDLERS
+from lockstep_config.clients.azure import SPRING_HANDLERS
 from lockstep_config.flow.client_settings import wire_connection
 from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.connection import Connection
@@ -318,7 +318,7 @@ def test_azure_identity_logs_in_and_its_absence_is_one_line(tmp_path: Path, side
     jaas = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
     lines = [line for line in sides.b.lines("OAUTHBEARER") if ".sasl." not in line] + [
         "B.sasl.mechanism = OAUTHBEARER",
-        f"B.sasl.login.callback.handler.class = {SPRINGS_HANDLERS[0]}",
+        f"B.sasl.login.callback.handler.class = {SPRING_HANDLERS[0]}",
         f'B.sasl.jaas.config = {jaas} azure.credential.managed-identity-enabled="true";',
     ]
     with ManagedIdentity(lambda: sides.secured.tokens.token(USER)) as identity:

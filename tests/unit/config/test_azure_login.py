@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from lockstep_config.clients.azure import CONDUKTORS_HANDLER, EXAMPLES, SPRINGS_HANDLERS, AzureCredential, AzureSettings
+from lockstep_config.clients.azure import CONDUKTOR_HANDLER, EXAMPLES, SPRING_HANDLERS, AzureCredential, AzureSettings
 from lockstep_config.clients.azure_tokens import azure_token, make_credential
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE
 from lockstep_config.clients.sasl import read_login
@@ -30,7 +30,7 @@ from tests.support.managed_identity import ManagedIdentity
 from tests.unit.config.conftest import LoadText, MistakesOf
 
 SCOPE = "https://orders.servicebus.windows.net/.default"
-SPRINGS = SPRINGS_HANDLERS[0]
+SPRINGS = SPRING_HANDLERS[0]
 
 
 def properties(
@@ -51,7 +51,7 @@ def settings(handler: str = SPRINGS, options: str = "") -> AzureSettings:
     return tokens.cloud
 
 
-@pytest.mark.parametrize("handler", [*SPRINGS_HANDLERS, CONDUKTORS_HANDLER, *EXAMPLES])
+@pytest.mark.parametrize("handler", [*SPRING_HANDLERS, CONDUKTOR_HANDLER, *EXAMPLES])
 def test_azure_handler_alone_asks_the_chain_for_the_namespace(handler: str) -> None:
     assert settings(handler) == AzureSettings(scope=SCOPE)
 
@@ -78,7 +78,7 @@ def test_azure_handler_alone_asks_the_chain_for_the_namespace(handler: str) -> N
             AzureSettings(scope=SCOPE, authority="https://login.microsoftonline.us"),
         ),
         (
-            CONDUKTORS_HANDLER,
+            CONDUKTOR_HANDLER,
             'azureAuthType="clientcertificate" clientId="c" tenantId="t" certificate="/k.pem" certificatePass="p" scope="api://x"',
             AzureSettings(
                 scope="api://x",
@@ -90,12 +90,12 @@ def test_azure_handler_alone_asks_the_chain_for_the_namespace(handler: str) -> N
             ),
         ),
         (
-            CONDUKTORS_HANDLER,
+            CONDUKTOR_HANDLER,
             f'azureAuthType="workload" scope="{SCOPE}"',
             AzureSettings(scope=SCOPE, credential=AzureCredential.WORKLOAD),
         ),
         (
-            CONDUKTORS_HANDLER,
+            CONDUKTOR_HANDLER,
             'azureAuthType="environment"',
             AzureSettings(scope=SCOPE, credential=AzureCredential.ENVIRONMENT),
         ),
@@ -108,9 +108,9 @@ def test_azure_options_choose_the_credential(handler: str, options: str, expecte
 @pytest.mark.parametrize(
     ("handler", "options", "words"),
     [
-        (CONDUKTORS_HANDLER, 'azureAuthType="password"', "known are environment, workload and clientcertificate"),
+        (CONDUKTOR_HANDLER, 'azureAuthType="password"', "known are environment, workload and clientcertificate"),
         (
-            CONDUKTORS_HANDLER,
+            CONDUKTOR_HANDLER,
             'azureAuthType="clientcertificate"',
             'has azureAuthType="clientcertificate" and no certific',
         ),
@@ -118,7 +118,7 @@ def test_azure_options_choose_the_credential(handler: str, options: str, expecte
         (SPRINGS, 'azure.profile.tenant-id="t" azure.credential.client-secret="s"', "no id of the client"),
         (SPRINGS, 'azure.profile.cloud-type="MARS"', "known are AZURE, AZURE_CHINA, AZURE_US_GOVERNMENT"),
         (SPRINGS, 'azure.credential.clientid="c"', "has azure.credential.clientid, which Azure's login does not know"),
-        (CONDUKTORS_HANDLER, 'tenantid="t"', "has tenantid, which Azure's login does not know: did you mean tenantId"),
+        (CONDUKTOR_HANDLER, 'tenantid="t"', "has tenantid, which Azure's login does not know: did you mean tenantId"),
         (SPRINGS, 'azure.credential.username="ada"', "retired logins with a user's password"),
         (EXAMPLES[0], 'clientId="c"', "no class of Microsoft's examples reads"),
     ],
@@ -189,9 +189,9 @@ def test_azure_refusal_is_one_line_with_its_words(identity: ManagedIdentity) -> 
 @pytest.mark.usefixtures("nothing_of_this_machine")
 def test_azure_login_without_credentials_names_what_to_set() -> None:
     with pytest.raises(TokenUnavailable, match="set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET"):
-        azure_token(settings(CONDUKTORS_HANDLER, 'azureAuthType="environment"'))
+        azure_token(settings(CONDUKTOR_HANDLER, 'azureAuthType="environment"'))
     with pytest.raises(TokenUnavailable, match="by the credential workload"):
-        azure_token(settings(CONDUKTORS_HANDLER, 'azureAuthType="workload"'))
+        azure_token(settings(CONDUKTOR_HANDLER, 'azureAuthType="workload"'))
 
 
 def rsa_certificate(file: Path) -> Path:

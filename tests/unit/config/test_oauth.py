@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, STRIMZIS_HANDLER, RefreshRule, TokenSettings
+from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, STRIMZI_HANDLER, RefreshRule, TokenSettings
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.keys.client_keys import Untranslatable
 
@@ -24,7 +24,7 @@ def kafkas(options: str = "", **properties: str) -> TokenSettings:
 def strimzis(options: str) -> TokenSettings:
     return kafkas(
         **{
-            "login__callback__handler__class": STRIMZIS_HANDLER,
+            "login__callback__handler__class": STRIMZI_HANDLER,
             "jaas__config": f"{OAUTHBEARER_MODULE} required {options};",
         }
     )

@@ -68,7 +68,7 @@ ALLOWED = {
     "lockstep_runtime.membership.flow_runner:_watch_target": FOREIGN,
     "lockstep_cli.rendering.report_tables:_acls": FORMS,
     "lockstep_ops.formatting:without_name": FORMS,
-    "lockstep_config.flow.filters:_own": FORMS,
+    "lockstep_config.flow.filters:_user_class": FORMS,
     "lockstep_config.resolve.diagnostics:problem": FORMS,
     "lockstep_config.resolve.diagnostics:unknown_key": FORMS,
     "lockstep_state.reasons.reason_code:format_sentence": FORMS,

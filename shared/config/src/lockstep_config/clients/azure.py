@@ -13,11 +13,11 @@ from enum import StrEnum
 from lockstep_config.keys.client_keys import Untranslatable
 from lockstep_config.text.jaas import JAAS, misspelt_option
 
-SPRINGS_HANDLERS = (
+SPRING_HANDLERS = (
     "com.azure.spring.cloud.service.implementation.kafka.KafkaOAuth2AuthenticateCallbackHandler",
     "com.azure.spring.cloud.service.kafka.KafkaOAuth2AuthenticateCallbackHandler",
 )
-CONDUKTORS_HANDLER = "io.conduktor.kafka.security.oauthbearer.azure.AzureManagedIdentityCallbackHandler"
+CONDUKTOR_HANDLER = "io.conduktor.kafka.security.oauthbearer.azure.AzureManagedIdentityCallbackHandler"
 EXAMPLES = ("CustomAuthenticateCallbackHandler", "de.microsoft.examples.AzureAuthenticateCallbackHandler")
 """Classes of Microsoft's examples. Other projects may use these names too, so they count for Event Hubs alone."""
 
@@ -84,7 +84,7 @@ def is_azure_handler(handler: str, bootstrap_servers: str) -> bool:
     """Return whether a login handler asks Azure for tokens."""
     if handler in EXAMPLES:
         return _EVENT_HUBS.match(_host(bootstrap_servers)) is not None
-    return handler == CONDUKTORS_HANDLER or handler in SPRINGS_HANDLERS
+    return handler == CONDUKTOR_HANDLER or handler in SPRING_HANDLERS
 
 
 def azure_settings(handler: str, bootstrap_servers: str, options: Mapping[str, str]) -> AzureSettings:
@@ -94,10 +94,10 @@ def azure_settings(handler: str, bootstrap_servers: str, options: Mapping[str, s
         Untranslatable: An option is unknown, or the options do not fit together.
     """
     scope = f"https://{_host(bootstrap_servers)}/.default"
-    if handler == CONDUKTORS_HANDLER:
-        return _conduktors(options, scope)
-    if handler in SPRINGS_HANDLERS:
-        return _springs(options, scope)
+    if handler == CONDUKTOR_HANDLER:
+        return _conduktor_settings(options, scope)
+    if handler in SPRING_HANDLERS:
+        return _spring_settings(options, scope)
     for name in options:
         raise Untranslatable(JAAS, f"has {name}, which no class of Microsoft's examples reads: remove it")
     return AzureSettings(scope=scope)
@@ -113,7 +113,7 @@ def _check_names(options: Mapping[str, str], known_names: Sequence[str]) -> None
         raise Untranslatable(JAAS, f"has {name}, which Azure's login does not know{hint}")
 
 
-def _springs(options: Mapping[str, str], scope: str) -> AzureSettings:
+def _spring_settings(options: Mapping[str, str], scope: str) -> AzureSettings:
     for name in ("azure.credential.username", "azure.credential.password"):
         if options.get(name):
             raise Untranslatable(
@@ -125,10 +125,10 @@ def _springs(options: Mapping[str, str], scope: str) -> AzureSettings:
         if cloud.upper() not in _AUTHORITIES:
             raise Untranslatable(JAAS, f"has {_CLOUD} {cloud!r}: known are {', '.join(_AUTHORITIES)}")
         fields.setdefault("authority", _AUTHORITIES[cloud.upper()])
-    return _chosen(scope, fields, is_managed=options.get(_MANAGED, "").lower() == "true")
+    return _choose_credential(scope, fields, is_managed=options.get(_MANAGED, "").lower() == "true")
 
 
-def _conduktors(options: Mapping[str, str], scope: str) -> AzureSettings:
+def _conduktor_settings(options: Mapping[str, str], scope: str) -> AzureSettings:
     _check_names(options, (*_CONDUKTOR_NAMES, _KIND, "scope"))
     fields = {_CONDUKTOR_NAMES[name]: text for name, text in options.items() if text and name in _CONDUKTOR_NAMES}
     kind, scope = options.get(_KIND, ""), options.get("scope") or scope
@@ -138,10 +138,10 @@ def _conduktors(options: Mapping[str, str], scope: str) -> AzureSettings:
         raise Untranslatable(JAAS, f"has {_KIND} {kind!r}: known are environment, workload and clientcertificate")
     if kind and "certificate" not in fields:
         raise Untranslatable(JAAS, f'has {_KIND}="{kind}" and no certificate="FILE"')
-    return _chosen(scope, fields, is_managed=False)
+    return _choose_credential(scope, fields, is_managed=False)
 
 
-def _chosen(scope: str, fields: Mapping[str, str], *, is_managed: bool) -> AzureSettings:
+def _choose_credential(scope: str, fields: Mapping[str, str], *, is_managed: bool) -> AzureSettings:
     """Choose the credential as Azure's libraries: a client's secret or certificate, a managed identity, the chain."""
     credential = AzureCredential.DEFAULT
     if is_managed:

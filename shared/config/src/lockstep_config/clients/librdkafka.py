@@ -20,7 +20,7 @@ MESSAGE_MAX_BYTES = 1_000_000
 RESPONSE_OVERHEAD_BYTES = 512
 
 SILENT_AT_MOST_MS = 180_000
-JAVAS_IDLE_MS = 540_000
+JAVA_IDLE_MS = 540_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def read_protocol(properties: Mapping[str, str]) -> str:
 
 def max_idle_ms(properties: Mapping[str, str]) -> int | None:
     """Return the milliseconds after which an idle connection outside of librdkafka is closed; None means never."""
-    idle_ms = integer(properties.get("connections.max.idle.ms", str(JAVAS_IDLE_MS)))
+    idle_ms = integer(properties.get("connections.max.idle.ms", str(JAVA_IDLE_MS)))
     return idle_ms if idle_ms > 0 else None
 
 

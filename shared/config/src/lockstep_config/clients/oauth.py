@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from lockstep_config.clients.azure import CONDUKTORS_HANDLER, SPRINGS_HANDLERS, azure_settings, is_azure_handler
+from lockstep_config.clients.azure import CONDUKTOR_HANDLER, SPRING_HANDLERS, azure_settings, is_azure_handler
 from lockstep_config.clients.cloud_login import CloudLogin
 from lockstep_config.clients.google import GOOGLE_HANDLER, google_settings
 from lockstep_config.clients.iam import IAM_LOGIN_HANDLER, MAX_BACKOFF_MS, MAX_RETRIES, iam_number, iam_settings
@@ -21,11 +21,11 @@ from lockstep_config.text.jaas import JAAS
 OAUTHBEARER = "OAUTHBEARER"
 OAUTHBEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
-KAFKAS_HANDLERS = (
+KAFKA_HANDLERS = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
-STRIMZIS_HANDLER = "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler"
+STRIMZI_HANDLER = "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler"
 
 HANDLER = "sasl.login.callback.handler.class"
 ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
@@ -52,7 +52,7 @@ class RefreshRule:
     buffer_s: float = 300.0
 
 
-SYSTEMS_TRUST = TlsSettings()
+SYSTEM_TRUST = TlsSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class TokenSettings:
     form: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     form_files: tuple[tuple[str, str], ...] = ()
     extensions: tuple[tuple[str, str], ...] = ()
-    tls: TlsSettings = SYSTEMS_TRUST
+    tls: TlsSettings = SYSTEM_TRUST
     connect_timeout_s: float = 10.0
     read_timeout_s: float = 10.0
     retry_first_s: float = 0.1
@@ -100,8 +100,8 @@ def token_settings(properties: Mapping[str, str], options: Mapping[str, str]) ->
     """
     handler = properties.get(HANDLER, "").strip()
     refresh = _refresh_rule(properties)
-    if handler == STRIMZIS_HANDLER or (not handler and any(name.startswith("oauth.") for name in options)):
-        return _strimzis(options, refresh)
+    if handler == STRIMZI_HANDLER or (not handler and any(name.startswith("oauth.") for name in options)):
+        return _strimzi_tokens(options, refresh)
     if handler == IAM_LOGIN_HANDLER:
         return iam_tokens(properties, options)
     servers = properties.get("bootstrap.servers", "")
@@ -109,14 +109,14 @@ def token_settings(properties: Mapping[str, str], options: Mapping[str, str]) ->
         return TokenSettings(cloud=google_settings(options), retries=0, refresh=refresh)
     if is_azure_handler(handler, servers):
         return TokenSettings(cloud=azure_settings(handler, servers, options), retries=0, refresh=refresh)
-    if handler and handler not in KAFKAS_HANDLERS:
+    if handler and handler not in KAFKA_HANDLERS:
         raise Untranslatable(
             HANDLER,
-            f"is {handler!r}: Java classes cannot run here; known are Kafka's {KAFKAS_HANDLERS[0]}, "
-            f"Strimzi's {STRIMZIS_HANDLER}, AWS's {IAM_LOGIN_HANDLER}, Google's {GOOGLE_HANDLER}, "
-            f"and for Azure {SPRINGS_HANDLERS[0]} and {CONDUKTORS_HANDLER}",
+            f"is {handler!r}: Java classes cannot run here; known are Kafka's {KAFKA_HANDLERS[0]}, "
+            f"Strimzi's {STRIMZI_HANDLER}, AWS's {IAM_LOGIN_HANDLER}, Google's {GOOGLE_HANDLER}, "
+            f"and for Azure {SPRING_HANDLERS[0]} and {CONDUKTOR_HANDLER}",
         )
-    return _kafkas(properties, options, refresh)
+    return _kafka_tokens(properties, options, refresh)
 
 
 def iam_tokens(properties: Mapping[str, str], options: Mapping[str, str]) -> TokenSettings:
@@ -135,7 +135,7 @@ def iam_tokens(properties: Mapping[str, str], options: Mapping[str, str]) -> Tok
     )
 
 
-def _kafkas(properties: Mapping[str, str], options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings:
+def _kafka_tokens(properties: Mapping[str, str], options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings:
     retriever = properties.get(RETRIEVER, "").strip().rpartition(".")[2]
     if retriever and retriever not in _RETRIEVERS:
         raise Untranslatable(
@@ -179,7 +179,7 @@ def _kafkas(properties: Mapping[str, str], options: Mapping[str, str], refresh: 
     )
 
 
-def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings:
+def _strimzi_tokens(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings:
     def option_value(name: str) -> str | None:
         return options.get(f"oauth.{name}") or None
 
@@ -200,7 +200,7 @@ def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings
     if client is None:
         raise Untranslatable(JAAS, 'has no oauth.client.id="..."')
     secret = option_value("client.secret")
-    form, files = _strimzis_grant(option_value, client, secret)
+    form, files = _strimzi_grant(option_value, client, secret)
     form += [(name, value) for name in ("scope", "audience") if (value := option_value(name)) is not None]
     retries = max(0, int(_option_number(options, "oauth.http.retries", 0)))
     return TokenSettings(
@@ -223,7 +223,7 @@ def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings
     )
 
 
-def _strimzis_grant(option_value: OptionReader, client: str, secret: str | None) -> tuple[list[Field], list[Field]]:
+def _strimzi_grant(option_value: OptionReader, client: str, secret: str | None) -> tuple[list[Field], list[Field]]:
     """Return the fields of the request, and the fields whose value is in a file."""
     form, files = _text_or_file(option_value, "refresh_token", "refresh.token")
     if form or files:

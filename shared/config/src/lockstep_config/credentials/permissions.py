@@ -127,7 +127,7 @@ def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
         grants += _topic(settings.checkpoint.opposite, "groups fail back by the rows of the flow to here", "Read")
     for topic in settings.data_plane.upstream_state_topics:
         grants += _topic(topic, "what came from the target is not copied back (lockstep.provenance)", "Read")
-    return _once(grants)
+    return _merged(grants)
 
 
 def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
@@ -152,7 +152,7 @@ def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
             Grant("cluster", THE_CLUSTER, "Describe", "ACL sync lists the ACLs (sync.topic.acls.enabled)"),
             Grant("cluster", THE_CLUSTER, "Alter", "ACL sync adds ACLs (sync.topic.acls.enabled)"),
         ]
-    return _once(grants)
+    return _merged(grants)
 
 
 def _lockstep_grants(settings: FlowSettings) -> list[Grant]:
@@ -221,7 +221,7 @@ def _topic(name: str, feature: str, *operations: str) -> list[Grant]:
     return [Grant("topic", name, operation, feature) for operation in operations]
 
 
-def _once(grants: Iterable[Grant]) -> tuple[Grant, ...]:
+def _merged(grants: Iterable[Grant]) -> tuple[Grant, ...]:
     """Merge grants of the same operation on the same resource into one, which names all their features."""
     merged: dict[tuple[str, str, str], Grant] = {}
     for grant in grants:

@@ -56,7 +56,7 @@ def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagn
         "internal_separator": internal,
         "narrow_internal": rules.narrow_internal,
     }
-    policy = _own(PythonPolicy, "replication.policy.class", layers, reader, findings, arguments)
+    policy = _user_class(PythonPolicy, "replication.policy.class", layers, reader, findings, arguments)
     if policy is not None:
         _remark(policy, reader, alias, findings)
     return Filters(
@@ -66,9 +66,11 @@ def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagn
             if reader.value("replication.policy.class") in IDENTITY_POLICIES
             else DefaultReplicationPolicy(separator, internal, rules.narrow_internal, aliases)
         ),
-        topics=_own(PythonTopics, "topic.filter.class", layers, reader, findings) or _selection("topics", reader),
-        groups=_own(PythonGroups, "group.filter.class", layers, reader, findings) or _selection("groups", reader),
-        config_properties=_own(PythonConfigProperties, "config.property.filter.class", layers, reader, findings)
+        topics=_user_class(PythonTopics, "topic.filter.class", layers, reader, findings)
+        or _selection("topics", reader),
+        groups=_user_class(PythonGroups, "group.filter.class", layers, reader, findings)
+        or _selection("groups", reader),
+        config_properties=_user_class(PythonConfigProperties, "config.property.filter.class", layers, reader, findings)
         or ConfigPropertyExclude(reader.value("config.properties.exclude").include, reader.value("use.defaults.from")),
     )
 
@@ -77,7 +79,7 @@ def _selection(names: Literal["topics", "groups"], reader: Reader) -> NameFilter
     return NameFilter(reader.value(names).include, reader.value(f"{names}.exclude").include)
 
 
-def _own(
+def _user_class(
     kind: type[C],
     java: str,
     layers: Layers,

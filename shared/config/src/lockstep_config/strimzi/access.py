@@ -7,7 +7,7 @@ a later check for changes finds their files there. This module is pure.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from lockstep_config.clients.oauth import HANDLER, STRIMZIS_HANDLER
+from lockstep_config.clients.oauth import HANDLER, STRIMZI_HANDLER
 from lockstep_config.clients.sasl import MECHANISMS
 from lockstep_config.strimzi.lines import Lines, Part
 from lockstep_config.strimzi.schema import AUTHENTICATION
@@ -61,7 +61,7 @@ def _add_login(section: Part, kind: str, alias: str, namespace: str, lines: Line
     mechanism = _MECHANISMS[kind]
     lines.add_line(f"{alias}.sasl.mechanism", mechanism.name, section.place("type"))
     if kind == "oauth":
-        lines.add_line(f"{alias}.{HANDLER}", STRIMZIS_HANDLER, section.place("type"))
+        lines.add_line(f"{alias}.{HANDLER}", STRIMZI_HANDLER, section.place("type"))
         options = _oauth_options(section, namespace, lines)
     else:
         options = _password_options(section, kind, namespace, lines)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 STRIMZI = "kafka.strimzi.io"
-IBMS = ("eventstreams.ibm.com", "ibmevents.ibm.com")
+IBM_GROUPS = ("eventstreams.ibm.com", "ibmevents.ibm.com")
 """The groups of IBM's two operators, which are Strimzi's under other names."""
 MIRROR_MAKER_2 = "KafkaMirrorMaker2"
 MIRROR_MAKER = "KafkaMirrorMaker"
@@ -19,8 +19,8 @@ VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 API_VERSIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         kind: MappingProxyType(
-            {f"{group}/{version}": version for group in (STRIMZI, *IBMS) for version in versions}
-            | {f"{IBMS[0]}/{BETA1}": BETA1 if BETA1 in versions else ALPHA}
+            {f"{group}/{version}": version for group in (STRIMZI, *IBM_GROUPS) for version in versions}
+            | {f"{IBM_GROUPS[0]}/{BETA1}": BETA1 if BETA1 in versions else ALPHA}
         )
         for kind, versions in VERSIONS.items()
     }

@@ -17,7 +17,7 @@ from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve.cells import ALIAS
 from lockstep_config.resolve.client_lines import only_connection
 from lockstep_config.resolve.precedence import SIDES, Side
-from lockstep_config.strimzi.api_versions import IBMS
+from lockstep_config.strimzi.api_versions import IBM_GROUPS
 from lockstep_config.strimzi.connectors import Connectors, add_flow
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place, Placed
 from lockstep_config.text.values import LEGAL_IN_TOPIC, split_list
@@ -35,7 +35,7 @@ _OF_WORKER = (
 )
 _WORKER_DEFAULT = "connect-cluster-offsets"
 """The topic for offsets of Strimzi's `KafkaConnect`, if its `config` names none."""
-_CLUSTER_LABELS = tuple(f"{group}/cluster" for group in ("strimzi.io", *IBMS))
+_CLUSTER_LABELS = tuple(f"{group}/cluster" for group in ("strimzi.io", *IBM_GROUPS))
 
 
 @dataclass(frozen=True, slots=True)

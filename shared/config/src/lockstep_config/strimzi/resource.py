@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lockstep_config.keys.lockstep_keys import TRACING
 from lockstep_config.keys.log_levels import LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, log4j_levels
-from lockstep_config.strimzi.api_versions import API_VERSIONS, BETA, IBMS, MIRROR_MAKER_2, STRIMZI, V1, VERSIONS
+from lockstep_config.strimzi.api_versions import API_VERSIONS, BETA, IBM_GROUPS, MIRROR_MAKER_2, STRIMZI, V1, VERSIONS
 from lockstep_config.strimzi.connect import (
     ConnectorResource,
     add_connect,
@@ -40,7 +40,7 @@ _ANNOTATIONS = {
     "pause-reconciliation": "no operator reads the resource; `lockstep pause FILE` pauses what it describes",
 }
 NO_RESOURCE = "is no resource: it takes apiVersion, kind, metadata and spec, or a connector's name and config"
-_ANNOTATED_BY = ("strimzi.io", *IBMS)
+_ANNOTATED_BY = ("strimzi.io", *IBM_GROUPS)
 _LOG4J_KEY = "log4j.properties"
 """The key of a ConfigMap that is named without one, as before v1beta2."""
 
@@ -241,7 +241,7 @@ def _version(root: Part, kind: str, lines: Lines) -> str:
     if not isinstance(root.node.items.get("apiVersion"), MapNode | ListNode):  # the check of the fields reports it
         fault = f"is {text!r}" if text else "is missing"
         allowed = ", ".join(f"{STRIMZI}/{version}" for version in VERSIONS[kind])
-        message = f"{fault}: {kind} has {allowed}, and the same of {' and '.join(IBMS)}"
+        message = f"{fault}: {kind} has {allowed}, and the same of {' and '.join(IBM_GROUPS)}"
         lines.problem(root.place("apiVersion"), message)
     version, spec = text.rpartition("/")[2], root.part("spec")
     if version in VERSIONS[kind]:

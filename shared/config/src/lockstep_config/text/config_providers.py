@@ -6,7 +6,7 @@ They are Kafka's `${file:PATH:KEY}`, `${env:NAME}` and `${dir:PATH:KEY}`, and St
 around them, and what a reference brings in is not looked through again.
 
 Nothing here asks Kubernetes. Secrets and config maps are the files that are mounted of them, under one folder
-(`_mounted`). So the same file works outside of Kubernetes.
+(`_read_mounted`). So the same file works outside of Kubernetes.
 """
 
 import os
@@ -67,7 +67,7 @@ Provider = Callable[[str, str], Read]
 """A function that reads the value of a key at a path: `provider(path, key)`. It raises `Unresolvable`."""
 
 
-def _in_properties(allowed: tuple[Path, ...], path: str, key: str) -> Read:
+def _read_properties(allowed: tuple[Path, ...], path: str, key: str) -> Read:
     """Read a value as Kafka's FileConfigProvider, from a properties file in UTF-8.
 
     Args:
@@ -87,7 +87,7 @@ def _in_properties(allowed: tuple[Path, ...], path: str, key: str) -> Read:
     return values[key], (file,)
 
 
-def _in_folder(allowed: tuple[Path, ...], path: str, key: str) -> Read:
+def _read_folder(allowed: tuple[Path, ...], path: str, key: str) -> Read:
     """Read a value as Kafka's DirectoryConfigProvider: the text of a file, line ends included.
 
     Args:
@@ -104,7 +104,7 @@ def _in_folder(allowed: tuple[Path, ...], path: str, key: str) -> Read:
         raise Unresolvable(f"{folder / key} cannot be read: {exc.strerror}") from exc
 
 
-def _in_environment(environment: Mapping[str, str], allowed: re.Pattern[str] | None, path: str, key: str) -> Read:
+def _read_environment(environment: Mapping[str, str], allowed: re.Pattern[str] | None, path: str, key: str) -> Read:
     """Read a value as Kafka's EnvVarConfigProvider: an environment variable whose whole name matches `allowed`."""
     if path:
         raise Unresolvable("an environment variable has no path: write ${NAME_OF_PROVIDER:VARIABLE}")
@@ -115,7 +115,7 @@ def _in_environment(environment: Mapping[str, str], allowed: re.Pattern[str] | N
     return environment[key], ()
 
 
-def _mounted(folder: Path, path: str, key: str) -> Read:
+def _read_mounted(folder: Path, path: str, key: str) -> Read:
     """Read a value as Strimzi's providers of secrets and config maps, from mounted files.
 
     They are KubernetesSecretConfigProvider and KubernetesConfigMapConfigProvider. `path` is the secret's NAME or
@@ -244,15 +244,15 @@ def _provider(class_name: str, parameters: Mapping[str, str], environment: Mappi
     paths = tuple(Path(path.strip()) for path in parameters.get("allowed.paths", "").split(",") if path.strip())
     match class_name.removeprefix(KAFKA).removeprefix(STRIMZI):
         case "KubernetesSecretConfigProvider" | "KubernetesConfigMapConfigProvider":
-            return partial(_mounted, secrets_folder(environment))
+            return partial(_read_mounted, secrets_folder(environment))
         case "FileConfigProvider":
-            return partial(_in_properties, paths)
+            return partial(_read_properties, paths)
         case "DirectoryConfigProvider":
-            return partial(_in_folder, paths)
+            return partial(_read_folder, paths)
         case "EnvVarConfigProvider":
             pattern = parameters.get("allowlist.pattern")
             try:
-                return partial(_in_environment, environment, re.compile(to_python(pattern)) if pattern else None)
+                return partial(_read_environment, environment, re.compile(to_python(pattern)) if pattern else None)
             except UntranslatablePattern as exc:
                 raise BadValue(f"has an allowlist.pattern that is no regular expression: {exc}") from exc
     raise BadValue(
