@@ -83,9 +83,9 @@ def test_resource_mistake_is_named(resources: Resources, text: str, said: str) -
 @pytest.mark.parametrize("text", [old(), V1], ids=["with clusters", "with a target"])
 @pytest.mark.parametrize("version", ["kafka.strimzi.io/v1beta1", "kafka.strimzi.io", "example.com/v9", "{X}"])
 def test_a_wrong_api_version_is_the_only_mistake(resources: Resources, text: str, version: str) -> None:
-    first, _, rest = text.partition("\n")
+    version_line, _, rest = text.partition("\n")
     (only,) = resources.mistakes(f"apiVersion: {version}\n{rest}")
-    assert first.startswith("apiVersion: ")
+    assert version_line.startswith("apiVersion: ")
     assert " apiVersion: is " in only
 
 

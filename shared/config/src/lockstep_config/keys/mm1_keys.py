@@ -11,8 +11,17 @@ from types import MappingProxyType
 from lockstep_state.names import Flow
 
 FLOW = Flow("source", "target")
-OPPOSITE = Flow("target", "source")
 EVERY_TOPIC = ".*"
+
+FLOW_LINES: Mapping[str, str] = MappingProxyType(
+    {
+        "clusters": f"{FLOW.source}, {FLOW.target}",
+        f"{FLOW}.enabled": "true",
+        # Without this line the opposite pair of clusters would have heartbeats, as in an mm2.properties file.
+        f"{Flow(FLOW.target, FLOW.source)}.emit.heartbeats.enabled": "false",
+    }
+)
+"""The lines, by key, that every configuration of a MirrorMaker 1 has."""
 
 
 def mm2_topics(text: str) -> str:

@@ -16,9 +16,9 @@ from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY
 from lockstep_config.keys.mm1_keys import (
     EVERY_TOPIC,
     FLOW,
+    FLOW_LINES,
     INEFFECTIVE_KEYS,
     OLD_KEYS,
-    OPPOSITE,
     known_partitioner,
     mm1_names,
     mm2_topics,
@@ -64,10 +64,8 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
         ConfigurationError: A file cannot be read.
     """
     lines = _Lines(COMMAND)
-    lines.add_entry(Entry("clusters", f"{FLOW.source}, {FLOW.target}"))
-    lines.add_entry(Entry(f"{FLOW}.enabled", "true"))
-    # Without this line the opposite pair of clusters would have heartbeats, as in MM2.
-    lines.add_entry(Entry(f"{OPPOSITE}.emit.heartbeats.enabled", "false"))
+    for key, value in FLOW_LINES.items():
+        lines.add_entry(Entry(key, value))
     sides: tuple[tuple[Side, Path], ...] = (("consumer", files.consumer), ("producer", files.producer))
     for side, path in sides:
         text = read_properties(read_config_file(path), path)

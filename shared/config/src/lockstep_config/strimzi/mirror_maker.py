@@ -7,7 +7,7 @@ from typing import Literal
 
 from lockstep_config.keys.client_keys import CONNECTION
 from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
-from lockstep_config.keys.mm1_keys import FLOW, OPPOSITE, mm1_names, mm2_topics
+from lockstep_config.keys.mm1_keys import FLOW, FLOW_LINES, mm1_names, mm2_topics
 from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.lines import SET_BY_STRIMZI, Lines, Part, forbidden
 
@@ -19,10 +19,8 @@ _FORBIDDEN = {
 
 def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
     """Add all lines of a resource whose fields have been judged. Its mistakes go into `lines` too."""
-    lines.add_line("clusters", f"{FLOW.source}, {FLOW.target}", spec)
-    lines.add_line(f"{FLOW}.enabled", "true", spec)
-    # Without this line the opposite pair of clusters would have heartbeats, as in an mm2.properties file.
-    lines.add_line(f"{OPPOSITE}.emit.heartbeats.enabled", "false", spec)
+    for key, value in FLOW_LINES.items():
+        lines.add_line(key, value, spec)
     consumer, producer = spec.part("consumer"), spec.part("producer")
     if consumer is not None:
         _add_side(consumer, "consumer", namespace, lines)
