@@ -5,7 +5,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from lockstep_config.keys.verify_keys import VerifySettings
+from lockstep_config.keys.lockstep_settings import VerifySettings
 from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
 from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor

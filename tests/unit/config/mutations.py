@@ -119,12 +119,12 @@ def _cut(data: bytes, words: tuple[str, ...], dice: random.Random) -> bytes:
 def _lines_moved(data: bytes, words: tuple[str, ...], dice: random.Random) -> bytes:
     lines = data.split(b"\n")
     for _ in range(dice.randint(1, 3)):
-        index, swapped = dice.randrange(len(lines)), dice.randrange(len(lines))
+        index, other_index = dice.randrange(len(lines)), dice.randrange(len(lines))
         match dice.randrange(4):
             case 0:
-                lines[index], lines[swapped] = lines[swapped], lines[index]
+                lines[index], lines[other_index] = lines[other_index], lines[index]
             case 1:
-                lines.insert(swapped, lines[index])
+                lines.insert(other_index, lines[index])
             case 2:
                 lines[index] = b"  " * dice.randint(1, 40) + lines[index]
             case _:

@@ -14,7 +14,7 @@ from lockstep_config.flow.connector_settings import (
 from lockstep_config.flow.model import CompressionSettings, ControlSettings, DataPlaneSettings, LegacySettings
 from lockstep_config.keys.key_types import CONNECTOR, Key, Kind
 from lockstep_config.keys.key_values import PerTopic, field_keys, parse_value
-from lockstep_config.keys.lockstep_keys import CopySettings
+from lockstep_config.keys.lockstep_settings import CopySettings
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.text.values import BadValue
 

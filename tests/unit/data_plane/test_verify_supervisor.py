@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_config.keys.verify_keys import VerifySettings
+from lockstep_config.keys.lockstep_settings import VerifySettings
 from lockstep_data_plane.driver.verify_supervisor import VerifySupervisor
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.verify.partition_share import comparing_slot, copied_partitions

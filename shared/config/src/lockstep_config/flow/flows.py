@@ -37,9 +37,8 @@ from lockstep_config.flow.reader import Reader, texts
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
 from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, client_kind, connector_prefix
 from lockstep_config.keys.lockstep_keys import CYCLES, MM2_VERSION, STATE, TRACING
+from lockstep_config.keys.lockstep_settings import SwitchSettings, VerifySettings
 from lockstep_config.keys.spark_settings import CONF_PREFIX, MASTER, SparkSettings
-from lockstep_config.keys.switch_keys import SwitchSettings
-from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.diagnostics import Diagnostics

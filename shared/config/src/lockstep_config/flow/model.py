@@ -22,12 +22,11 @@ from lockstep_config.flow.connector_settings import (
 )
 from lockstep_config.keys.connector_keys import ConnectorName
 from lockstep_config.keys.key_values import key_field
-from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_PARTITIONING, CopySettings
+from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_PARTITIONING
+from lockstep_config.keys.lockstep_settings import CopySettings, SwitchSettings, VerifySettings
 from lockstep_config.keys.log_levels import LogLevels
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.spark_settings import SparkSettings
-from lockstep_config.keys.switch_keys import SwitchSettings
-from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_config.resolve.precedence import Side
 from lockstep_config.text.config_errors import Problem, UnknownFlow
 from lockstep_config.text.sources import Sources
@@ -116,7 +115,7 @@ class DataPlaneSettings(CopySettings):
     `offset_flush_every` is never longer than a second, so that a crash re-reads little; `offset_flush_interval` is
     the file's value. `max_in_flight_bytes` bounds what a slot holds in memory. The default of `max_bytes_per_s`
     limits the whole flow, its other values each topic that matches. The values of `on_*` are the choices of
-    `lockstep_keys`.
+    `lockstep_settings`.
 
     `provenance` is None if topics are renamed, so that names show where a record came from. If they are not,
     `upstream_state_topics` has the state topics, on the source, of the file's flows into it. With `exactly_once`

@@ -1,6 +1,6 @@
 """The types that describe a property: where it is allowed, what its value is, what becomes of it.
 
-The properties themselves are in `mm2_keys`, `lockstep_keys` and `client_keys`.
+The properties themselves are in `mm2_keys`, `lockstep_keys`, `lockstep_settings` and `client_keys`.
 """
 
 from collections.abc import Callable

@@ -1,15 +1,12 @@
 """Lockstep's own properties, `lockstep.*`: type, default, meaning, where each is allowed."""
 
-from dataclasses import dataclass
-
 from lockstep_config.keys.key_types import TOP_ONLY, Key, Kind, flag, interval, replication
-from lockstep_config.keys.key_values import PerTopic, field_keys, key_field
+from lockstep_config.keys.key_values import field_keys
+from lockstep_config.keys.lockstep_settings import CopySettings, SwitchSettings, VerifySettings
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY
 from lockstep_config.keys.python_classes import PYTHON_KEYS
 from lockstep_config.keys.spark_settings import MASTER, parse_master
-from lockstep_config.keys.switch_keys import SwitchSettings
-from lockstep_config.keys.verify_keys import VerifySettings
-from lockstep_config.text.values import BadValue, choice, moment, version
+from lockstep_config.text.values import BadValue, choice, version
 from lockstep_rules.versions import DEFAULT_VERSION
 from lockstep_state.commands.command_vocabulary import SERVICES
 
@@ -23,77 +20,6 @@ LEGACY_GROUP = "lockstep.legacy.group"
 LEGACY_PARTITIONING = "lockstep.legacy.partitioning"
 LEGACY_ABORT = "lockstep.legacy.abort.on.send.failure"
 LEGACY_COMMIT_EVERY = "lockstep.legacy.offset.commit.interval.ms"
-
-
-def _policy(name: str, choices: tuple[str, ...], meaning: str) -> Key:
-    return Key(name=name, default=choices[0], choices=choices, meaning=meaning, per_topic=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopySettings:
-    """Settings of `lockstep.*` about how records are copied: a field for each key, with its type and its default.
-
-    They are fields of `DataPlaneSettings` too.
-    """
-
-    on_gap: PerTopic[str] = key_field(
-        _policy(
-            "lockstep.on.gap",
-            ("halt", "skip", "restart"),
-            "when the source has lost records that were not copied, or either side has lost copied ones. halt: an "
-            "operator decides. skip the lost records, or restart from the first record that exists",
-        )
-    )
-    on_recreate: PerTopic[str] = key_field(
-        _policy(
-            "lockstep.on.recreate",
-            ("halt", "skip", "restart"),
-            "when a topic was deleted and created again. skip: the records that exist already",
-        )
-    )
-    on_doubt: PerTopic[str] = key_field(
-        _policy(
-            "lockstep.on.doubt",
-            ("halt", "progress"),
-            "when the target's log does not show how far the copy is. progress: continue from the last saved progress, "
-            "which may duplicate records",
-        )
-    )
-    on_refused: PerTopic[str] = key_field(
-        _policy(
-            "lockstep.on.refused",
-            ("halt", "quarantine"),
-            "when the target refuses a record, or a batch is corrupt. quarantine: write it to the quarantine topic",
-        )
-    )
-    start_timestamp: PerTopic[int | None] = key_field(
-        Key(
-            name="lockstep.start.timestamp",
-            per_topic=True,
-            parse=moment,
-            meaning="where the first copy of a topic begins: the first record of that time or later, Unix milliseconds "
-            "or 2026-01-31T12:00:00Z. Unset: the consumer's auto.offset.reset. PATTERN=TIME: such topics",
-        )
-    )
-    max_in_flight_bytes: int = key_field(
-        Key(
-            name="lockstep.max.in.flight.bytes",
-            kind=Kind.INTEGER,
-            default="67108864",
-            minimum=1_048_576,
-            maximum=17_179_869_184,
-            meaning="bytes of batches that a slot may have asked for, or hold between fetch and acknowledgement",
-        )
-    )
-    max_bytes_per_s: PerTopic[int | None] = key_field(
-        Key(
-            name="lockstep.max.bytes.per.second",
-            kind=Kind.INTEGER,
-            minimum=1,
-            meaning="most bytes a second that the flow copies, as stored in the log; PATTERN=BYTES: each such topic",
-            per_topic=True,
-        )
-    )
 
 
 def _group(text: str) -> str:
