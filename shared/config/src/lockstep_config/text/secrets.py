@@ -21,6 +21,22 @@ _SECRET = re.compile(
 )
 _PUBLIC = re.compile(r"token\.endpoint\.url$|(?:location|enabled|class|retry\.backoff(?:\.max)?\.ms)$", re.IGNORECASE)
 
+SHORTEST = 4
+"""The fewest characters of a secret that is looked for: shorter texts are in every text."""
+
+_VALUE = r"(?:\"[^\"]*\"|'[^']*'|[^\s\"'&;,]+)"
+_CREDENTIALS = (
+    re.compile(rf"(?i)\b(?:bearer|basic|negotiate|digest|apikey)\s+({_VALUE})"),
+    re.compile(r"://[^\s/:@]*:([^\s/@]+)@"),
+    re.compile(
+        r"(?i)[\w.-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|credential|authorization|cookie)[\w.-]*"
+        rf"[\"']?\s*[=:]\s*(?!\s*(?:bearer|basic|negotiate|digest|apikey)\b)({_VALUE})"
+    ),
+    re.compile(rf"(?:^|\s)--?(?:password|pass|passwd|token|secret|api-key|apikey)(?:\s+|=)({_VALUE})", re.IGNORECASE),
+    re.compile(rf"(?:^|\s)(?:-u|--user|--proxy-user)(?:\s+|=)?[\"']?[^\s:\"']+:({_VALUE})"),
+)
+"""The places of secrets in a command line, a URL or a header."""
+
 
 def is_secret(key: str) -> bool:
     """Return whether the value of `key` must never be printed, logged or put into a message; True in doubt."""
@@ -35,26 +51,9 @@ def masked(key: str, value: str) -> str:
     return MASK if value and is_secret(key) else value
 
 
-SHORTEST = 4
-"""The fewest characters of a secret that is looked for: shorter texts are in every text."""
-
-_VALUE = r"(?:\"[^\"]*\"|'[^']*'|[^\s\"'&;,]+)"
-_AFTER = (
-    re.compile(rf"(?i)\b(?:bearer|basic|negotiate|digest|apikey)\s+({_VALUE})"),
-    re.compile(r"://[^\s/:@]*:([^\s/@]+)@"),
-    re.compile(
-        r"(?i)[\w.-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|credential|authorization|cookie)[\w.-]*"
-        rf"[\"']?\s*[=:]\s*(?!\s*(?:bearer|basic|negotiate|digest|apikey)\b)({_VALUE})"
-    ),
-    re.compile(rf"(?:^|\s)--?(?:password|pass|passwd|token|secret|api-key|apikey)(?:\s+|=)({_VALUE})", re.IGNORECASE),
-    re.compile(rf"(?:^|\s)(?:-u|--user|--proxy-user)(?:\s+|=)?[\"']?[^\s:\"']+:({_VALUE})"),
-)
-"""The places of secrets in a command line, a URL or a header."""
-
-
 def shown_credentials(text: str) -> frozenset[str]:
     """Return the secrets that a command line or an address shows by their places in it."""
-    candidates = (match[1].strip("\"'") for form in _AFTER for match in form.finditer(text))
+    candidates = (match[1].strip("\"'") for form in _CREDENTIALS for match in form.finditer(text))
     return frozenset(candidate for candidate in candidates if candidate and not candidate.startswith("$"))
 
 
@@ -70,7 +69,7 @@ class SecretMask:
         """Return the text without the secrets that are known, and without those that their place shows."""
         if self._known is not None:
             text = self._known.sub(MASK, text)
-        for form in _AFTER:
+        for form in _CREDENTIALS:
             text = form.sub(lambda match: match[0].replace(match[1], MASK), text)
         return text
 
