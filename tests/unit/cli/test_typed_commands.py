@@ -1,6 +1,5 @@
 """What people type, and what they see at 80 columns, in a pipe and where nothing answers."""
 
-import io
 import json
 import socket
 import subprocess
@@ -17,12 +16,12 @@ from rich.text import Text
 from lockstep_cli.__main__ import main
 from lockstep_cli.processes.output import RunOutput
 from lockstep_cli.rendering.console import console
-from lockstep_cli.rendering.row_table import wrapped
-from lockstep_cli.rendering.settings_shown import settings_shown
-from lockstep_cli.rendering.whole_line_console import WholeLineConsole
+from lockstep_cli.rendering.lines import wrapped
+from lockstep_cli.rendering.settings import settings_table
 from lockstep_config.report.effective import Setting
 from lockstep_kafka.admin.lowered_factor import warn_of_lowered
 from lockstep_runtime.telemetry.log import JsonLines
+from tests.support.printed import printed
 
 TWO = "clusters = A, B\nA.bootstrap.servers = {}\nB.bootstrap.servers = {}\nA->B.enabled = true\n"
 
@@ -109,9 +108,7 @@ ADDRESSES = "broker-1.kafka.example.org:9092,broker-2.kafka.example.org:9092,bro
 
 
 def shown_at(width: int, *settings: Setting) -> list[str]:
-    text = io.StringIO()
-    WholeLineConsole(file=text, width=width, highlight=False).print(settings_shown(Path("f"), "title", settings))
-    return text.getvalue().splitlines()
+    return printed([settings_table(Path("f"), "title", settings)], width).splitlines()
 
 
 def test_keys_and_addresses_are_whole_at_80_columns() -> None:

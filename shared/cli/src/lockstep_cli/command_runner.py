@@ -27,15 +27,13 @@ def exit_with(work: Coroutine[Any, Any, int]) -> None:
     code: int
     try:
         code = asyncio.run(work)
-    except (CannotUse, ConfigurationError) as exc:
-        click.echo(str(exc), err=True)
-        code = Exit.USAGE
-    except (ClusterUnreachable, NotAppended, TopicMissing) as exc:
-        click.echo(str(exc), err=True)
-        code = Exit.NO_ANSWER
-    except (ClassFailed, ClusterError, NewerVersion) as exc:
+    except (CannotUse, ConfigurationError, ClassFailed, ClusterError, NewerVersion) as exc:
         click.echo(str(exc), err=True)
         code = Exit.TROUBLE
+        if isinstance(exc, (CannotUse, ConfigurationError)):
+            code = Exit.USAGE
+        elif isinstance(exc, (ClusterUnreachable, NotAppended, TopicMissing)):
+            code = Exit.NO_ANSWER
     except KeyboardInterrupt:
         code = INTERRUPTED
     sys.exit(int(code))

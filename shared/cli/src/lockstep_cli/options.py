@@ -1,6 +1,5 @@
 """The arguments and options that several commands have."""
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -108,21 +107,6 @@ def output_of(*more: str) -> Callable[[F], F]:
 
 
 output_option = output_of()
-
-
-def echo_json(body: Any) -> None:
-    """Print a value as `--output json` does."""
-    click.echo(json.dumps(body, indent=2, ensure_ascii=False))
-
-
-def echo_body(body: Any, output: str) -> None:
-    """Print a value as `--output json` or `--output yaml` does."""
-    if output == "json":
-        echo_json(body)
-        return
-    from lockstep_config.strimzi.printing import plain_yaml
-
-    click.echo(plain_yaml(json.loads(json.dumps(body))), nl=False)
 
 
 def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Any]:

@@ -9,8 +9,10 @@ import click
 from lockstep_cli.command_group import CommandGroup
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.completion import complete_flows
-from lockstep_cli.options import Given, configuration_argument, echo_body, output_option, shown_flows_option
+from lockstep_cli.options import Given, configuration_argument, output_option, shown_flows_option
+from lockstep_cli.rendering.result import print_document, print_result
 from lockstep_ops.exit_codes import CannotUse, Exit
+from lockstep_ops.formatting import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from lockstep_config import Problem
-    from lockstep_config.report.effective import FlowView, Setting, View
+    from lockstep_config.report.effective import Setting, View
 
 RESOURCE = Path("resource")
 """The word that --to takes instead of a file. A file of that name is ./resource."""
@@ -83,21 +85,15 @@ async def check(given: Given, alone: bool, output: str) -> int:
         notes, unused = loaded.notes, loaded.unused
         flows = [str(settings.flow) for settings in loaded.flows if settings.enabled]
     if output != "text":
-        body = {
-            "file": str(file),
-            "usable": not mistakes,
-            "flows": flows,
-            "mistakes": _as_json(mistakes),
-            "notes": _as_json(notes),
-            "without_effect": _as_json(unused),
-        }
-        echo_body(body, output)
+        body = {"file": str(file), "usable": not mistakes, "flows": flows}
+        problems = {"mistakes": mistakes, "notes": notes, "without_effect": unused}
+        print_document({**body, **{name: _problems_as_json(some) for name, some in problems.items()}}, output)
     else:
         for problem in mistakes:
             click.echo(str(problem), err=True)
         for problem in (*notes, *unused):
             click.echo(str(problem))
-        click.echo(_sum(file, mistakes, flows, alone), err=bool(mistakes))
+        click.echo(_verdict(file, mistakes, flows, alone), err=bool(mistakes))
         if way_out:
             click.echo(way_out, err=True)
     return Exit.USAGE if mistakes else Exit.FINE
@@ -134,14 +130,7 @@ async def show(given: Given, flow: str | None, flows: tuple[str, ...], everythin
     named = [*([flow] if flow else []), *flows]
     shown = chosen(loaded, named) if named else enabled or loaded.flows
     effective = view(text, layers, file, shown)
-    if output != "text":
-        echo_body(_view_as_json(file, effective), output)
-        return Exit.FINE
-    from lockstep_cli.rendering.console import console
-
-    screen = console()
-    for part in _as_tables(file, effective, everything):
-        screen.print(part)
+    print_result(output, _as_tables(file, effective, everything), lambda: _view_as_json(file, effective))
     return Exit.FINE
 
 
@@ -218,11 +207,11 @@ def _resource(given: Given, document: str) -> str:
     from lockstep_config.strimzi.resource import find_resource
 
     data = read_config_file(given.path)
-    found = find_resource(data, given.path, document) if is_resource(data, given.path) else None
-    if given.legacy is not None or found is None:
+    resource = find_resource(data, given.path, document) if is_resource(data, given.path) else None
+    if given.legacy is not None or resource is None:
         message = "holds no KafkaMirrorMaker2 and no KafkaMirrorMaker, so there is no resource to print"
         raise ConfigurationError([Problem(given.path, 0, "", message)])
-    return as_yaml(found)
+    return as_yaml(resource)
 
 
 def _write(to: Path, text: str, *, private: bool) -> None:
@@ -230,63 +219,68 @@ def _write(to: Path, text: str, *, private: bool) -> None:
         opened = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     except OSError as exc:
         exists = isinstance(exc, FileExistsError)
-        why = "is there already: remove it, or name another" if exists else f"cannot be written: {exc.strerror}"
-        raise CannotUse(f"{to} {why}") from exc
+        reason = "is there already: remove it, or name another" if exists else f"cannot be written: {exc.strerror}"
+        raise CannotUse(f"{to} {reason}") from exc
     with os.fdopen(opened, "w", encoding="ascii") as stream:
         stream.write(text)
 
 
-def _sum(file: Path, mistakes: "tuple[Problem, ...]", flows: list[str], alone: bool) -> str:
+def _verdict(file: Path, mistakes: "tuple[Problem, ...]", flows: list[str], alone: bool) -> str:
     if mistakes:
-        return f"{file} cannot be used: {len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'}"
-    far = " as far as it shows alone" if alone else ""
-    return f"{file} can be used{far}: " + (f"{', '.join(flows)} enabled" if flows else "no flow is enabled")
+        return f"{file} cannot be used: {count_text(len(mistakes), 'mistake')}"
+    limit = " as far as it shows alone" if alone else ""
+    return f"{file} can be used{limit}: " + (f"{', '.join(flows)} enabled" if flows else "no flow is enabled")
 
 
-def _as_json(problems: "Iterable[Problem]") -> list[dict[str, Any]]:
-    return [{"file": str(p.file), "line": p.line or None, "key": p.key, "message": p.message} for p in problems]
+def _problems_as_json(problems: "Iterable[Problem]") -> list[dict[str, Any]]:
+    return [
+        {**_place_as_json(problem.file, problem.line, problem.key), "message": problem.message} for problem in problems
+    ]
 
 
-def _view_as_json(file: Path, found: "View") -> dict[str, Any]:
-    def settings(some: "Iterable[Setting]") -> list[dict[str, Any]]:
-        return [
-            {
-                "key": one.key,
-                "value": one.value,
-                "origin": {"file": str(one.file), "line": one.line or None, "key": one.stated} if one.stated else None,
-            }
-            for one in some
-        ]
+def _place_as_json(file: Path | None, line: int, key: str) -> dict[str, Any]:
+    return {"file": str(file), "line": line or None, "key": key}
 
-    def flow(one: "FlowView") -> dict[str, Any]:
-        clients = {client: settings(some) for client, some in one.clients.items()}
-        return {
-            "flow": str(one.flow),
-            "enabled": one.enabled,
-            "settings": settings(one.settings),
-            "clients": clients,
+
+def _settings_as_json(settings: "Iterable[Setting]") -> list[dict[str, Any]]:
+    return [
+        {
+            "key": setting.key,
+            "value": setting.value,
+            "origin": _place_as_json(setting.file, setting.line, setting.stated) if setting.stated else None,
         }
+        for setting in settings
+    ]
 
+
+def _view_as_json(file: Path, view: "View") -> dict[str, Any]:
     return {
         "file": str(file),
-        "settings": settings(found.file),
-        "clusters": {alias: settings(some) for alias, some in found.clusters.items()},
-        "flows": [flow(one) for one in found.flows],
+        "settings": _settings_as_json(view.file),
+        "clusters": {alias: _settings_as_json(settings) for alias, settings in view.clusters.items()},
+        "flows": [
+            {
+                "flow": str(flow.flow),
+                "enabled": flow.enabled,
+                "settings": _settings_as_json(flow.settings),
+                "clients": {client: _settings_as_json(settings) for client, settings in flow.clients.items()},
+            }
+            for flow in view.flows
+        ],
     }
 
 
 def _as_tables(file: Path, view: "View", everything: bool) -> "Iterable[RenderableType]":
-    from lockstep_cli.rendering.settings_shown import settings_shown
+    from lockstep_cli.rendering.settings import settings_table
 
-    yield settings_shown(file, str(file), view.file)
-    for alias, settings in view.clusters.items():
-        yield settings_shown(file, f"cluster {alias}", settings)
-    for one in view.flows:
-        stated = [setting for setting in one.settings if everything or setting.stated]
-        yield settings_shown(file, f"{one.flow}" + ("" if one.enabled else " (heartbeats only)"), stated)
-        for client, settings in one.clients.items():
-            alias = one.flow.source if client.startswith("source") else one.flow.target
-            known = set(view.clusters[alias])
-            own = [setting for setting in settings if setting not in known]
+    yield settings_table(file, str(file), view.file)
+    for alias, cluster_settings in view.clusters.items():
+        yield settings_table(file, f"cluster {alias}", cluster_settings)
+    for flow in view.flows:
+        settings = [setting for setting in flow.settings if everything or setting.stated]
+        yield settings_table(file, f"{flow.flow}" + ("" if flow.enabled else " (heartbeats only)"), settings)
+        for client, client_settings in flow.clients.items():
+            alias = flow.flow.source if client.startswith("source") else flow.flow.target
+            own = [setting for setting in client_settings if setting not in view.clusters[alias]]
             if own:
-                yield settings_shown(file, f"{one.flow}, {client} on {alias}", own)
+                yield settings_table(file, f"{flow.flow}, {client} on {alias}", own)

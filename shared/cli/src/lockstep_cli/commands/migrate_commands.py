@@ -13,13 +13,13 @@ from lockstep_cli.command_runner import asynchronous, confirmed
 from lockstep_cli.options import (
     answer_timeout_option,
     dry_run_option,
-    echo_body,
     file_argument,
     flow_option,
     gathered,
     output_option,
     yes_option,
 )
+from lockstep_cli.rendering.result import print_document, print_parts
 from lockstep_ops.exit_codes import CannotUse, Exit
 
 if TYPE_CHECKING:
@@ -130,14 +130,10 @@ class Consent:
         if not self.yes and not confirmed(question):
             raise CannotUse("nothing was done")
 
-    def is_given(self, plan: "TakeoverPlan | HandBack", shown: "Iterable[RenderableType]", question: str) -> bool:
+    def is_given(self, plan: "TakeoverPlan | HandBack", parts: "Iterable[RenderableType]", question: str) -> bool:
         """Show a plan to people, and return whether it is to be carried out. Raises as `confirm`."""
-        from lockstep_cli.rendering.console import console
-
         if self.output == "text":
-            screen = console()
-            for part in shown:
-                screen.print(part)
+            print_parts(parts)
         if plan.refusals or self.dry_run:
             return False
         self.confirm(question)
@@ -145,12 +141,11 @@ class Consent:
 
     def end(self, plan: "TakeoverPlan | HandBack", done_text: str = "") -> int:
         """Print the end of the command, and return its exit code. `done_text` is the message when the plan is done."""
+        from lockstep_cli.rendering.findings import print_refusals
         from lockstep_state.reasons.reason_catalogue import format_sentence
 
-        if self.output != "text":
-            echo_body({**plan.as_json(), "done": bool(done_text)}, self.output)
-        for refusal in plan.refusals:
-            click.echo(f"refused: {format_sentence(refusal)}", err=True)
+        print_document({**plan.as_json(), "done": bool(done_text)}, self.output)
+        print_refusals(map(format_sentence, plan.refusals))
         if self.output == "text" and done_text:
             click.echo(done_text)
         return Exit.TROUBLE if plan.refusals else Exit.FINE
@@ -195,14 +190,14 @@ async def takeover(file: Path, flow: str | None, named: LocationOptions, consent
       connect    as you say
     """
     from lockstep_cli.flow_selection import choose_one_flow
-    from lockstep_cli.rendering.plan_tables import plan_shown
+    from lockstep_cli.rendering.migration import takeover_parts
     from lockstep_ops.takeover.takeover import plan_takeover
     from lockstep_ops.takeover.takeover_io import carry_out, find
 
     consent.check()
     settings = choose_one_flow(file, flow)
     plan = plan_takeover(await find(settings, named.location(settings)))
-    if not consent.is_given(plan, plan_shown(plan), f"Take {settings.flow} over so?"):
+    if not consent.is_given(plan, takeover_parts(plan), f"Take {settings.flow} over so?"):
         return consent.end(plan)
     await carry_out(settings, plan, timeout)
     start = f"lockstep resume {file} --flow '{settings.flow}'" if plan.resume else f"lockstep run {file}"
@@ -232,7 +227,7 @@ async def handback(
       lockstep handback mm2.properties --flow 'A->B' --to strimzi --dry-run
     """
     from lockstep_cli.flow_selection import choose_one_flow
-    from lockstep_cli.rendering.plan_tables import hand_back_shown
+    from lockstep_cli.rendering.migration import hand_back_parts
     from lockstep_cli.rendering.progress_display import progress_display
     from lockstep_ops.command_request import CommandReply, command_request, exit_code
     from lockstep_ops.takeover.handback import plan_hand_back
@@ -254,7 +249,7 @@ async def handback(
                 click.echo(line, err=True)
             return stopped
     plan = plan_hand_back(await hold(settings, place), stops_first=stop and consent.dry_run)
-    if not consent.is_given(plan, hand_back_shown(plan), f"Hand {settings.flow} back so?"):
+    if not consent.is_given(plan, hand_back_parts(plan), f"Hand {settings.flow} back so?"):
         return consent.end(plan)
     await hand_back(settings, plan, timeout)
     return consent.end(plan, f"{settings.flow} is handed back: {place} says where to go on. Start MirrorMaker 2 now")

@@ -14,14 +14,13 @@ from lockstep_cli.completion import complete_topics
 from lockstep_cli.options import (
     answer_timeout_option,
     dry_run_option,
-    echo_body,
-    echo_json,
     file_argument,
     file_before,
     flow_option,
     gathered,
     output_option,
 )
+from lockstep_cli.rendering.result import print_document, print_result
 from lockstep_ops.exit_codes import CannotUse, Exit
 from lockstep_state.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, VERBS
 
@@ -67,11 +66,7 @@ class OffsetsOptions:
         """Print the reply, and return the exit code."""
         from lockstep_ops.command_request import exit_code
 
-        if self.output != "text":
-            echo_body(reply.as_json(), self.output)
-        else:
-            for line in reply.as_lines():
-                click.echo(line)
+        print_result(self.output, reply.as_lines(), reply.as_json)
         return exit_code([reply])
 
 
@@ -127,7 +122,7 @@ async def list_(given: OffsetsOptions) -> int:
     entries: list[dict[str, Any]] = detail.get("offsets", [])
     left_out: int = detail.get("left_out", 0)
     if given.output != "text":
-        echo_body({"offsets": entries, **({"left_out": left_out} if left_out else {})}, given.output)
+        print_document({"offsets": entries, **({"left_out": left_out} if left_out else {})}, given.output)
     else:
         for entry in entries:
             fields = " ".join(f"{key}={value}" for key, value in entry["partition"].items())
@@ -241,9 +236,6 @@ async def _change(
     verb = OFFSETS_RESET if request is None else OFFSETS_ALTER
     if dry_run:
         asked = {"dry_run": True, "verb": verb, "connector": connector.value, "request": request}
-        if given.output == "text":
-            echo_json(asked)
-        else:
-            echo_body(asked, given.output)
-        return 0
+        print_document(asked, "json" if given.output == "text" else given.output)
+        return Exit.FINE
     return given.show(await given.ask(settings, verb, request))

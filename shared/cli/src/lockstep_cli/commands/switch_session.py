@@ -1,7 +1,6 @@
 """One run of a switch command: what it shows, asks and writes to files."""
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -15,16 +14,17 @@ from rich.text import Text
 
 from lockstep_cli import STARTED_MS
 from lockstep_cli.command_runner import confirmed
-from lockstep_cli.options import echo_body
-from lockstep_cli.rendering.console import console
+from lockstep_cli.rendering.findings import print_refusals
 from lockstep_cli.rendering.progress_display import ProgressDisplay
-from lockstep_cli.rendering.switch_shown import (
+from lockstep_cli.rendering.result import document, print_document, print_parts
+from lockstep_cli.rendering.switch import (
     begun_words,
-    evidence_shown,
-    last_line,
+    evidence_lines,
+    fact_line,
     next_words,
-    plan_shown,
-    report_shown,
+    plan_parts,
+    report_line,
+    step_line,
 )
 from lockstep_config import FlowSettings
 from lockstep_ops.exit_codes import CannotUse, Exit
@@ -82,8 +82,6 @@ class SwitchSession:
         self._arguments = arguments
         self._options = options
         self._log = SwitchLog(settings)
-        # What a program reads goes to standard output alone.
-        self._screen = console(stderr=arguments.output != "text")
         self._progress = WorkProgress("reading both clusters")
         self._display = ProgressDisplay(lambda: self._progress)
         self._switcher = Switcher(self._log, self._opposite, self._progress, self._on_step, options.within_s)
@@ -114,7 +112,7 @@ class SwitchSession:
         if arguments.abort:
             return await self._end(await self._abort())
         plan = await self._plan()
-        self._print(*plan_shown(plan, str(self._settings.flow)))
+        self._print(*plan_parts(plan, str(self._settings.flow)))
         if plan.refusals:
             return self._refuse(plan.refusals, plan.row)
         if arguments.dry_run:
@@ -132,7 +130,7 @@ class SwitchSession:
             if plan.refusals:
                 raise SwitchRefused(plan.refusals)
         if plan.report is not None:
-            self._print(report_shown(plan.report))
+            self._print(report_line(plan.report))
         row = plan.row if asks or waited else began_at(plan.row, STARTED_MS)
         self._print(Text(begun_words(row)))
         return await self._carry_out(await begin(self._log, plan.opposite, row))
@@ -149,12 +147,12 @@ class SwitchSession:
                 plan = await plan_switch(self._log, self._opposite, self._options)
                 if not plan.may_pass or time.monotonic() > deadline:
                     return plan
-                why = plan.refusals
+                refusals = plan.refusals
             except SwitchRefused as refused:
                 if not refused.may_pass or time.monotonic() > deadline:
                     raise
-                why = refused.reasons
-            self._progress.text = format_refusal(why[0])
+                refusals = refused.reasons
+            self._progress.text = format_refusal(refusals[0])
             await asyncio.sleep(CHECKS_AGAIN_S)
             await self._log.catch_up_now()
 
@@ -172,7 +170,7 @@ class SwitchSession:
     async def _carry_out(self, began: Switch) -> int:
         for step, state, *_ in began.steps:
             if state == "done":
-                self._print(last_line(began, Step(step)))
+                self._print(step_line(began, Step(step)))
         self._display.show()
         return await self._end(await self._switcher.run(began))
 
@@ -184,7 +182,7 @@ class SwitchSession:
     async def _end(self, row: Switch) -> int:
         """Show the result of the switch, and write the evidence."""
         evidence = await self._switcher.evidence(row)
-        self._print(*evidence_shown(evidence))
+        self._print(*evidence_lines(evidence))
         self._write_evidence(evidence)
         self._print(Text(next_words(row, self._settings.flow, str(self._file))))
         self._body(evidence.as_json())
@@ -194,9 +192,9 @@ class SwitchSession:
         row = shown(self._log.switch, self._settings.flow, self._options)
         for step, state, *_ in row.steps:
             if state != "waiting":
-                self._print(last_line(row, Step(step)))
+                self._print(step_line(row, Step(step)))
         evidence = await self._switcher.evidence(row)
-        self._print(*evidence_shown(evidence))
+        self._print(*evidence_lines(evidence))
         self._body(evidence.as_json())
         return Exit.TROUBLE if row.phase in UNDER_WAY else Exit.FINE
 
@@ -213,8 +211,7 @@ class SwitchSession:
     # -- what is shown -------------------------------------------------------------------------------------------------
 
     def _refuse(self, reasons: Sequence[Refusal], row: Switch | None = None) -> int:
-        for reason in reasons:
-            click.echo(f"refused: {format_refusal(reason)}", err=True)
+        print_refusals(map(format_refusal, reasons))
         self._body(self._checked(reasons, row))
         return Exit.TROUBLE
 
@@ -233,9 +230,9 @@ class SwitchSession:
             body["groups_known_until"] = utc_moment(row.groups_known_ms) if row.groups_known_ms else None
         return body
 
-    async def _fail(self, why: str) -> int:
+    async def _fail(self, reason: str) -> int:
         """End after a step that did not end, or because another command goes on. Return the exit code."""
-        click.echo(why, err=True)
+        click.echo(reason, err=True)
         row = self._log.switch
         if row is not None:
             evidence = await self._switcher.evidence(row)
@@ -258,24 +255,23 @@ class SwitchSession:
     def _on_step(self, step: Step) -> None:
         row = self._log.switch
         if row is not None:
-            self._print(last_line(row, step))
+            self._print(step_line(row, step))
             self._display.show()
 
     def _print(self, *parts: RenderableType) -> None:
         self._display.hide()
-        for part in parts:
-            self._screen.print(part, soft_wrap=isinstance(part, Text))
+        # What a program reads goes to standard output alone.
+        print_parts(parts, stderr=self._arguments.output != "text")
 
     def _body(self, body: object) -> None:
-        if self._arguments.output != "text":
-            echo_body(body, self._arguments.output)
+        print_document(body, self._arguments.output)
 
     def _write_evidence(self, evidence: Evidence) -> None:
         row, flow = evidence.row, self._settings.flow
         moment = datetime.fromtimestamp(row.began_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
         stem = self._arguments.evidence or Path(f"{row.verb}-{flow.source}-{flow.target}-{moment}")
         for path, text in (
-            (stem.with_name(f"{stem.name}.json"), json.dumps(evidence.as_json(), indent=2, ensure_ascii=False) + "\n"),
+            (stem.with_name(f"{stem.name}.json"), document(evidence.as_json(), "json")),
             (stem.with_name(f"{stem.name}.md"), evidence.as_markdown()),
         ):
             try:
@@ -283,4 +279,4 @@ class SwitchSession:
             except OSError as exc:
                 click.echo(f"the evidence cannot be written to {path}: {exc.strerror}", err=True)
             else:
-                self._print(Text(f"  evidence      {path}"))
+                self._print(fact_line("evidence", str(path)))

@@ -1,7 +1,6 @@
 """`lockstep watch`: every record of a flow's control topics, decoded as it happens."""
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -15,7 +14,8 @@ import click
 
 from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
+from lockstep_cli.options import CLUSTERS_S, file_argument, output_option, shown_flows_option, timeout_option
+from lockstep_cli.rendering.result import print_result
 from lockstep_ops.exit_codes import Exit
 
 if TYPE_CHECKING:
@@ -261,13 +261,8 @@ class _Screen:
         if (self.kinds and seen.kind.lower() not in self.kinds) or self.closed.is_set():
             return
         try:
-            if self.output == "text":
-                click.echo(self._as_text(flow, role, record, seen))
-            elif self.output == "json":
-                click.echo(json.dumps(_body(flow, role, record, seen), ensure_ascii=False))
-            else:
-                click.echo("---")
-                echo_body(_body(flow, role, record, seen), self.output)
+            text = [self._as_text(flow, role, record, seen)] if self.output == "text" else []
+            print_result(self.output, text, lambda: _body(flow, role, record, seen), in_stream=True)
         except BrokenPipeError:
             # Python would write the rest of its buffer at exit and fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
