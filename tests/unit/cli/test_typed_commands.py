@@ -5,10 +5,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner
 from rich.text import Text
@@ -24,33 +22,6 @@ from lockstep_runtime.telemetry.log import JsonLines
 from tests.support.printed import printed
 
 TWO = "clusters = A, B\nA.bootstrap.servers = {}\nB.bootstrap.servers = {}\nA->B.enabled = true\n"
-
-
-def every_command(group: click.Group = main, path: str = "") -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
-        yield f"{path} {name}".strip(), command
-        if isinstance(command, click.Group):
-            yield from every_command(command, f"{path} {name}".strip())
-
-
-COMMANDS = dict(every_command())
-OF_OUTPUT = sorted(name for name, one in COMMANDS.items() if any("--output" in p.opts for p in one.params))
-
-
-@pytest.mark.parametrize("name", OF_OUTPUT)
-def test_output_option_is_short_and_names_a_format(name: str) -> None:
-    (option,) = [one for one in COMMANDS[name].params if "--output" in one.opts]
-    assert option.opts == ["--output", "-o"]
-    assert isinstance(option.type, click.Choice)
-    assert {"text", "json", "yaml"} <= set(option.type.choices)
-
-
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_short_output_option_is_never_a_path(name: str) -> None:
-    short = [one for one in COMMANDS[name].params if "-o" in one.opts]
-    assert all("--output" in one.opts for one in short)
-    said = {word for one in COMMANDS[name].params for word in one.opts}
-    assert "--output" in said or not said & {"--json", "--yaml", "--format"}
 
 
 def test_plan_with_a_format_writes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ def confirmed(question: str) -> bool:
         KeyboardInterrupt: Ctrl-C. The handler of asyncio would only cancel a task, and nothing wakes a thread that
             waits for the terminal.
     """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    asyncio_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return click.confirm(question, err=True)
     except click.Abort as exc:
@@ -54,14 +54,14 @@ def confirmed(question: str) -> bool:
             raise KeyboardInterrupt from exc
         return False  # the terminal is gone
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, asyncio_handler)
 
 
 def asynchronous(command: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:
     """Make a command of a coroutine function that returns the exit code (`exit_with`)."""
 
     @wraps(command)
-    def ending(*args: P.args, **kwargs: P.kwargs) -> None:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
         exit_with(command(*args, **kwargs))
 
-    return ending
+    return wrapper

@@ -9,7 +9,7 @@ import click
 from lockstep_cli.command_group import CommandGroup
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.completion import complete_flows
-from lockstep_cli.options import Given, configuration_argument, output_option, shown_flows_option
+from lockstep_cli.options import ConfigurationFiles, configuration_argument, output_option, shown_flows_option
 from lockstep_cli.rendering.result import print_document, print_result
 from lockstep_ops.exit_codes import CannotUse, Exit
 from lockstep_ops.formatting import count_text
@@ -58,7 +58,7 @@ def command() -> None:
 @click.option("--alone", is_flag=True, help="Look at FILE alone: what it refers to may not be there yet.")
 @output_option
 @asynchronous
-async def check(given: Given, alone: bool, output: str) -> int:
+async def check(files: ConfigurationFiles, alone: bool, output: str) -> int:
     """Read FILE as `lockstep run` would and name everything that is wrong with it, each with file, line and key. Then
     name what deserves a second look, and which keys have no effect here and why.
 
@@ -71,14 +71,14 @@ async def check(given: Given, alone: bool, output: str) -> int:
     from lockstep_config import ConfigurationError
     from lockstep_config.loader.configuration import build_configuration
 
-    file = given.path
+    file = files.path
     mistakes: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
     unused: tuple[Problem, ...] = ()
     flows: list[str] = []
     way_out = ""
     try:
-        loaded = build_configuration(given.read(), file, os.environ, alone=alone)
+        loaded = build_configuration(files.read(), file, os.environ, alone=alone)
     except ConfigurationError as exc:
         mistakes, notes, unused, way_out = exc.problems, exc.notes, exc.unused, exc.way_out
     else:
@@ -87,7 +87,7 @@ async def check(given: Given, alone: bool, output: str) -> int:
     if output != "text":
         body = {"file": str(file), "usable": not mistakes, "flows": flows}
         problems = {"mistakes": mistakes, "notes": notes, "without_effect": unused}
-        print_document({**body, **{name: _problems_as_json(some) for name, some in problems.items()}}, output)
+        print_document({**body, **{name: _problems_as_json(group) for name, group in problems.items()}}, output)
     else:
         for problem in mistakes:
             click.echo(str(problem), err=True)
@@ -106,7 +106,9 @@ async def check(given: Given, alone: bool, output: str) -> int:
 @click.option("--all", "everything", is_flag=True, help="Defaults too, not only what FILE states.")
 @output_option
 @asynchronous
-async def show(given: Given, flow: str | None, flows: tuple[str, ...], everything: bool, output: str) -> int:
+async def show(
+    files: ConfigurationFiles, flow: str | None, flows: tuple[str, ...], everything: bool, output: str
+) -> int:
     """Show the effective settings of FLOW (written 'A->B' with the quotes), or of all flows of FILE that are enabled.
     Each value has the file, the line and the key that it comes from.
 
@@ -119,17 +121,17 @@ async def show(given: Given, flow: str | None, flows: tuple[str, ...], everythin
       lockstep config show mm2.properties 'A->B' --all
       lockstep config show mm2.properties --output json | jq '.flows[].settings[] | select(.origin)'
     """
-    from lockstep_cli.flow_selection import chosen
+    from lockstep_cli.flow_selection import select_flows
     from lockstep_config.loader.configuration import build_with_layers
     from lockstep_config.report.effective import view
 
-    file = given.path
-    text = given.read()
+    file = files.path
+    text = files.read()
     loaded, layers = build_with_layers(text, file, os.environ)
     enabled = [settings for settings in loaded.flows if settings.enabled]
-    named = [*([flow] if flow else []), *flows]
-    shown = chosen(loaded, named) if named else enabled or loaded.flows
-    effective = view(text, layers, file, shown)
+    names = [*([flow] if flow else []), *flows]
+    selected = select_flows(loaded, names) if names else enabled or loaded.flows
+    effective = view(text, layers, file, selected)
     print_result(output, _as_tables(file, effective, everything), lambda: _view_as_json(file, effective))
     return Exit.FINE
 
@@ -149,7 +151,7 @@ async def show(given: Given, flow: str | None, flows: tuple[str, ...], everythin
 )
 @click.option("--with-secrets", is_flag=True, help="Also where secrets are written out, which stops it else.")
 @asynchronous
-async def convert(given: Given, to: Path | None, document: str, with_secrets: bool) -> int:
+async def convert(files: ConfigurationFiles, to: Path | None, document: str, with_secrets: bool) -> int:
     """Write FILE, in any form, as an mm2.properties file that means the same; a comment above each line says where it
     came from. References such as ${file:...} stay references.
 
@@ -170,13 +172,13 @@ async def convert(given: Given, to: Path | None, document: str, with_secrets: bo
     from lockstep_config.loader.configuration import build_configuration
     from lockstep_config.text.properties_writer import as_properties, plain_secrets
 
-    file = given.path
-    text = given.read(document)
+    file = files.path
+    text = files.read(document)
     if text.problems:
         raise ConfigurationError(text.problems)
     if not with_secrets and (plain := plain_secrets(text.entries, file)):
         raise ConfigurationError(plain)
-    resource = _resource(given, document) if to == RESOURCE else ""
+    resource = _resource(files, document) if to == RESOURCE else ""
     written = resource or as_properties(text.entries, file)
     if to is None or resource:
         click.echo(written, nl=False)
@@ -194,7 +196,7 @@ async def convert(given: Given, to: Path | None, document: str, with_secrets: bo
     return Exit.FINE
 
 
-def _resource(given: Given, document: str) -> str:
+def _resource(files: ConfigurationFiles, document: str) -> str:
     """Return the one resource of a file whose lines were read already, as YAML.
 
     Raises:
@@ -206,11 +208,11 @@ def _resource(given: Given, document: str) -> str:
     from lockstep_config.strimzi.recognised import is_resource
     from lockstep_config.strimzi.resource import find_resource
 
-    data = read_config_file(given.path)
-    resource = find_resource(data, given.path, document) if is_resource(data, given.path) else None
-    if given.legacy is not None or resource is None:
+    data = read_config_file(files.path)
+    resource = find_resource(data, files.path, document) if is_resource(data, files.path) else None
+    if files.legacy is not None or resource is None:
         message = "holds no KafkaMirrorMaker2 and no KafkaMirrorMaker, so there is no resource to print"
-        raise ConfigurationError([Problem(given.path, 0, "", message)])
+        raise ConfigurationError([Problem(files.path, 0, "", message)])
     return as_yaml(resource)
 
 

@@ -119,7 +119,7 @@ def _command(verb: ControlCommand) -> click.Command:
         from lockstep_ops.status.desired_state_wait import begin_wait
 
         scope = command_scope(what)
-        flow_settings = choose_flows(file, flows, all_flows)
+        flow_settings = choose_flows(file, flows, all_enabled=all_flows)
         replies = [CommandReply(command_request(settings, verb.verb, scope)) for settings in flow_settings]
         if dry_run:
             _show_questions(replies, output)

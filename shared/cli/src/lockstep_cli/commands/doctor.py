@@ -82,16 +82,16 @@ async def command(
     timeout: float,
     output: str,
 ) -> int:
-    from lockstep_cli.flow_selection import chosen
+    from lockstep_cli.flow_selection import select_flows
     from lockstep_config import load
 
     configuration = load(file, os.environ)
-    settings = chosen(configuration, flows, every=not flows)
+    flow_settings = select_flows(configuration, flows, all_enabled=not flows)
     selected = tuple(category for category in Category if category.value in categories) or tuple(Category)
     if Category.FLOW not in selected and (bandwidth or canary_topic is not None):
         raise CannotUse("--bandwidth and --canary-topic belong to the category flow: add --category flow")
     options = DoctorOptions(timeout, selected, canary_topic, bandwidth)
-    return await _end_in_order(examine(configuration, settings, options, output))
+    return await _end_in_order(examine(configuration, flow_settings, options, output))
 
 
 async def examine(

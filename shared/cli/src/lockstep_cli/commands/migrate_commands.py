@@ -15,7 +15,7 @@ from lockstep_cli.options import (
     dry_run_option,
     file_argument,
     flow_option,
-    gathered,
+    gather_options,
     output_option,
     yes_option,
 )
@@ -86,8 +86,8 @@ class LocationOptions:
 
 def _location_options(way: str, about: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the options of the place of MM2's offsets. `way` is the option that names the kind of MM2."""
-    return gathered(
-        "named",
+    return gather_options(
+        "location_options",
         LocationOptions,
         click.option(way, "origin", type=click.Choice(["dedicated", "strimzi", "connect"]), help=about),
         click.option("--offsets-topic", help="Connect's offset.storage.topic, on the target."),
@@ -151,7 +151,7 @@ class Consent:
         return Exit.TROUBLE if plan.refusals else Exit.FINE
 
 
-consent_options = gathered(
+consent_options = gather_options(
     "consent",
     Consent,
     dry_run_option,
@@ -167,7 +167,9 @@ consent_options = gathered(
 @answer_timeout_option
 @output_option
 @asynchronous
-async def takeover(file: Path, flow: str | None, named: LocationOptions, consent: Consent, timeout: float) -> int:
+async def takeover(
+    file: Path, flow: str | None, location_options: LocationOptions, consent: Consent, timeout: float
+) -> int:
     """Continue where a stopped MirrorMaker 2 left off. No record is lost. None is copied again if
     MirrorMaker 2 was stopped, not killed.
 
@@ -196,7 +198,7 @@ async def takeover(file: Path, flow: str | None, named: LocationOptions, consent
 
     consent.check()
     settings = choose_one_flow(file, flow)
-    plan = plan_takeover(await find(settings, named.location(settings)))
+    plan = plan_takeover(await find(settings, location_options.location(settings)))
     if not consent.is_given(plan, takeover_parts(plan), f"Take {settings.flow} over so?"):
         return consent.end(plan)
     await carry_out(settings, plan, timeout)
@@ -216,7 +218,7 @@ async def takeover(file: Path, flow: str | None, named: LocationOptions, consent
 @output_option
 @asynchronous
 async def handback(
-    file: Path, flow: str | None, named: LocationOptions, stop: bool, consent: Consent, timeout: float
+    file: Path, flow: str | None, location_options: LocationOptions, stop: bool, consent: Consent, timeout: float
 ) -> int:
     """Leave a flow to MirrorMaker 2 where Lockstep is: writes the last progress where it looks for it, and reads it
     back. Only when the flow is stopped and has drained. Asked twice it changes nothing the second time.
@@ -236,8 +238,8 @@ async def handback(
 
     consent.check()
     settings = choose_one_flow(file, flow)
-    before = place_of_handover(await flow_rows(settings)) if named.is_empty else None
-    place = named.watched(before) if before else named.location(settings)
+    taken_over_from = place_of_handover(await flow_rows(settings)) if location_options.is_empty else None
+    place = location_options.watched(taken_over_from) if taken_over_from else location_options.location(settings)
     if stop and not consent.dry_run:
         consent.confirm(f"Stop {settings.flow} and hand it back to {place}?")
         consent = replace(consent, yes=True)

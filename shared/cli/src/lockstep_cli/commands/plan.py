@@ -137,7 +137,7 @@ class _Planner:
         from dataclasses import replace
         from importlib.metadata import version
 
-        from lockstep_cli.flow_selection import chosen
+        from lockstep_cli.flow_selection import select_flows
         from lockstep_cli.rendering.progress_display import ProgressDisplay
         from lockstep_ops.plan.effective_settings import read_effective
         from lockstep_ops.plan.flow_reader import FlowReader, with_claims
@@ -151,7 +151,7 @@ class _Planner:
 
         effective = read_effective(file, os.environ)
         loaded = effective.configuration
-        planned_flows = chosen(loaded, self._flows) if self._flows else served_flows(loaded)
+        planned_flows = select_flows(loaded, self._flows) if self._flows else served_flows(loaded)
         if not planned_flows:
             raise CannotUse(f"{file}: no flow is enabled and heartbeats are off, so there is nothing to plan")
         enabled = {settings.flow for settings in loaded.flows if settings.enabled}

@@ -76,21 +76,27 @@ Exit codes:
 @output_option
 @asynchronous
 async def command(
-    file: Path, flows: tuple[str, ...], only: str | None, watch: bool, timeout: float, output: str, **asked: bool
+    file: Path,
+    flows: tuple[str, ...],
+    only: str | None,
+    watch: bool,
+    timeout: float,
+    output: str,
+    **section_flags: bool,
 ) -> int:
     from lockstep_cli.flow_selection import choose_flows
 
-    sections = [name for name, wanted in asked.items() if wanted]
-    meant = choose_flows(file, flows, every=not flows)
+    sections = [name for name, is_asked in section_flags.items() if is_asked]
+    flow_settings = choose_flows(file, flows, all_enabled=not flows)
     if not watch:
-        answer = await _read_status(meant, timeout)
+        answer = await _read_status(flow_settings, timeout)
         answer.show(sections, only_trouble=only == "trouble", output=output)
         return answer.exit_code
-    return await _watch(meant, sections, only == "trouble", timeout, output)
+    return await _watch(flow_settings, sections, only == "trouble", timeout, output)
 
 
 async def _watch(
-    meant: "Sequence[FlowSettings]", sections: Sequence[str], only_trouble: bool, timeout: float, output: str
+    flow_settings: "Sequence[FlowSettings]", sections: Sequence[str], only_trouble: bool, timeout: float, output: str
 ) -> int:
     """Show the status again and again until SIGINT or SIGTERM, and return the exit code of the last one."""
     from lockstep_kafka.common.asyncio_util import unless_set
@@ -104,7 +110,7 @@ async def _watch(
     async def follow() -> None:
         nonlocal code
         while True:
-            answer = await _read_status(meant, timeout)
+            answer = await _read_status(flow_settings, timeout)
             if output == "text":
                 if sys.stdout.isatty():
                     click.clear()
@@ -160,7 +166,7 @@ class _Answer:
         return {"flows": bodies}
 
 
-async def _read_status(meant: "Sequence[FlowSettings]", timeout: float) -> _Answer:
+async def _read_status(flow_settings: "Sequence[FlowSettings]", timeout: float) -> _Answer:
     """Read the status of all flows at the same time.
 
     Raises:
@@ -173,9 +179,9 @@ async def _read_status(meant: "Sequence[FlowSettings]", timeout: float) -> _Answ
 
     status = _Answer()
     answers = await asyncio.gather(
-        *(read_report(settings, timeout, timeout) for settings in meant), return_exceptions=True
+        *(read_report(settings, timeout, timeout) for settings in flow_settings), return_exceptions=True
     )
-    for settings, answer in zip(meant, answers, strict=True):
+    for settings, answer in zip(flow_settings, answers, strict=True):
         if isinstance(answer, ClusterError):
             reason, never_run = str(answer), False
             if isinstance(answer, TopicMissing):

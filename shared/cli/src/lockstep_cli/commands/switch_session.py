@@ -159,20 +159,20 @@ class SwitchSession:
     async def _continue(self) -> int:
         flow, options = self._settings.flow, self._options
         try:
-            began = await self._log.claim(lambda: continued(self._log.switch, flow, options))
+            row = await self._log.claim(lambda: continued(self._log.switch, flow, options))
         except SwitchRefused:
-            row = self._log.switch
-            if row is None or not has_ended(row, options):
+            ended = self._log.switch
+            if ended is None or not has_ended(ended, options):
                 raise
-            return await self._end(row)
-        return await self._carry_out(began)
+            return await self._end(ended)
+        return await self._carry_out(row)
 
-    async def _carry_out(self, began: Switch) -> int:
-        for step, state, *_ in began.steps:
+    async def _carry_out(self, row: Switch) -> int:
+        for step, state, *_ in row.steps:
             if state == "done":
-                self._print(step_line(began, Step(step)))
+                self._print(step_line(row, Step(step)))
         self._display.show()
-        return await self._end(await self._switcher.run(began))
+        return await self._end(await self._switcher.run(row))
 
     async def _abort(self) -> Switch:
         flow, options = self._settings.flow, self._options
@@ -243,12 +243,10 @@ class SwitchSession:
                 for sentence in evidence.lasting:
                     click.echo(f"Not taken back: {sentence}", err=True)
             elif row.operator == self._log.operator:
-                how = (
-                    "Go on with --abort"
-                    if row.phase == "aborting"
-                    else "Go on with --continue, or take it back with --abort"
-                )
-                click.echo(f"{how}: {row.verb} of {self._settings.flow}, --id {row.id}", err=True)
+                advice = "Go on with --continue, or take it back with --abort"
+                if row.phase == "aborting":
+                    advice = "Go on with --abort"
+                click.echo(f"{advice}: {row.verb} of {self._settings.flow}, --id {row.id}", err=True)
             self._body(evidence.as_json())
         return Exit.TROUBLE
 

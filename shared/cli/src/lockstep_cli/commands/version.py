@@ -1,7 +1,7 @@
 """`lockstep version`: the versions of Lockstep, Python, Spark and Java on this machine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -46,8 +46,7 @@ class InstalledVersions:
 
     def as_json(self) -> dict[str, str | None]:
         """Return what `--output json` prints, with null for what is not there."""
-        named = (("lockstep", self.lockstep), ("python", self.python), ("spark", self.spark), ("java", self.java))
-        return {name: version or None for name, version in (*named, ("java_path", self.java_path))}
+        return {name: version or None for name, version in asdict(self).items()}
 
     def as_table(self) -> "RenderableType":
         """Return a line for each program."""

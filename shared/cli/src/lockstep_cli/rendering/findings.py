@@ -97,12 +97,12 @@ def _group_key(numbered: tuple[int, CheckFinding]) -> tuple[str, str | int]:
 
 def _check_cells(findings: Sequence[CheckFinding]) -> tuple[str, str, str]:
     """Return codes, subject and detail of one line. Lines about this machine need no subject."""
-    first, last = findings[0], findings[-1]
-    codes, title = first.check.code, first.check.title
+    finding, check = findings[0], findings[0].check
+    codes, title = check.code, check.title
     if len(findings) > 1:
-        codes, title = f"{codes}-{last.check.code.removeprefix('LD')}", count_text(len(findings), "check")
-    subject = "" if first.check.category is Category.MACHINE else visible(first.subject)
-    return codes, subject, f"{title}: {visible(first.detail)}"
+        codes, title = f"{codes}-{findings[-1].check.code.removeprefix('LD')}", count_text(len(findings), "check")
+    subject = "" if check.category is Category.MACHINE else visible(finding.subject)
+    return codes, subject, f"{title}: {visible(finding.detail)}"
 
 
 def _check_help(finding: CheckFinding) -> Iterator[Text]:

@@ -168,8 +168,8 @@ def _changes(flow: FlowPlan, *, terminal: bool) -> Parts:
     for fate, words in (("sync", "kept in step"), ("checkpoints", "translated, not set on the target")):
         names = [group.group for group in flow.groups if group.fate == fate]
         if names:
-            shown = shorten(names, NAMED_GROUPS if terminal else len(names))
-            yield _line(f"{count_text(len(names), 'group')} {words}: {shown}")
+            names_text = shorten(names, NAMED_GROUPS if terminal else len(names))
+            yield _line(f"{count_text(len(names), 'group')} {words}: {names_text}")
 
 
 def _copy(copy: CopyForecast, *, terminal: bool) -> Parts:

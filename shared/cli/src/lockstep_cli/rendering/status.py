@@ -148,7 +148,7 @@ def _sums(report: Report) -> RenderableType:
     slots = f"{_by_word(line.phase for line in report.slots)}; {in_bytes(slot_bytes)} in memory"
     behind = sum(line.records for line in report.groups)
     again = f"; at most {count_text(behind, 'record')} read again" if behind else ""
-    named: Sequence[tuple[str, str | Text]] = (
+    sums: Sequence[tuple[str, str | Text]] = (
         ("topics", _by_word(line.phase for line in report.topics)),
         ("partitions", _by_word(line.state for line in report.partitions)),
         ("appends", _appends(report) if report.appends else ""),
@@ -162,7 +162,7 @@ def _sums(report: Report) -> RenderableType:
         ("unreadable", _restrained(_unreadable(report.unreadable))),
         ("held back", _restrained(_held_back(report))),
     )
-    return facts(*((name, text) for name, text in named if text), title="\n")
+    return facts(*((name, text) for name, text in sums if text), title="\n")
 
 
 def _restrained(text: str) -> Text:

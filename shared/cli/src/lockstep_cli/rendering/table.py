@@ -61,13 +61,13 @@ class RowTable(Generic[R]):
             yield from Text(self._title, "bold").split("\n", allow_blank=True)
         headings = [Text(column.title, FAINT) for column in self._columns]
         rows = [headings, *self._rows] if any(column.title for column in self._columns) else self._rows
-        every = range(len(self._columns))
-        if (widths := self._widths(every, rows, width)) is not None:
+        indexes = range(len(self._columns))
+        if (widths := self._widths(indexes, rows, width)) is not None:
             for row in rows:
-                yield from self._row_lines(every, row, widths)
+                yield from self._row_lines(indexes, row, widths)
             return
-        names = [index for index in every if self._columns[index].kind == "name"]
-        beside, below = [index for index in every if index not in names], list[int]()
+        names = [index for index in indexes if self._columns[index].kind == "name"]
+        beside, below = [index for index in indexes if index not in names], list[int]()
         while (widths := self._widths(beside, rows, width - INDENT)) is None:
             texts = [index for index in beside if self._columns[index].kind == "text"]
             if not texts:
@@ -83,9 +83,9 @@ class RowTable(Generic[R]):
 
     def _widths(self, columns: Sequence[int], rows: Sequence[Sequence[Text]], width: int) -> dict[int, int] | None:
         """Return how wide each column is, or None if they do not fit with their names and words whole."""
-        wanted = {index: _longest(row[index] for row in rows) for index in columns}
+        longest = {index: _longest(row[index] for row in rows) for index in columns}
         widths = {
-            index: wanted[index]
+            index: longest[index]
             if self._columns[index].kind != "text"
             else _longest(word for row in rows for word in _words(row[index]))
             for index in columns
@@ -93,8 +93,8 @@ class RowTable(Generic[R]):
         spare = width - sum(widths.values()) - len(GAP) * (len(columns) - 1)
         if spare < 0:
             return None
-        for index in sorted(columns, key=lambda column: wanted[column] - widths[column]):
-            more = min(spare, wanted[index] - widths[index])
+        for index in sorted(columns, key=lambda column: longest[column] - widths[column]):
+            more = min(spare, longest[index] - widths[index])
             widths[index] += more
             spare -= more
         return widths
