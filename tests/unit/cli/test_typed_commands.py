@@ -14,7 +14,7 @@ from rich.text import Text
 from lockstep_cli.__main__ import main
 from lockstep_cli.processes.output import RunOutput
 from lockstep_cli.rendering.console import console
-from lockstep_cli.rendering.lines import wrapped
+from lockstep_cli.rendering.lines import wrap
 from lockstep_cli.rendering.settings import settings_table
 from lockstep_config.report.effective import Setting
 from lockstep_kafka.admin.lowered_factor import warn_of_lowered
@@ -97,7 +97,7 @@ def test_keys_and_addresses_are_whole_at_80_columns() -> None:
 
 def test_value_is_broken_behind_commas_and_blanks_alone() -> None:
     def lines(text: str, width: int) -> list[str]:
-        return [line.plain for line in wrapped(Text(text), width)]
+        return [line.plain for line in wrap(Text(text), width)]
 
     assert lines("aaa,bbb ccc", 5) == ["aaa,", "bbb", "ccc"]
     assert lines("1,234 records", 8) == ["1,234", "records"]

@@ -100,7 +100,7 @@ def test_rows_that_do_not_fit_have_their_names_above_them() -> None:
 
 
 def test_no_other_module_makes_tables_or_consoles() -> None:
-    """`progress_display` draws one line that goes away again."""
+    """`ProgressDisplay` draws one line that goes away again."""
     imports = {
         (module, node.module)
         for module, tree in source_modules()

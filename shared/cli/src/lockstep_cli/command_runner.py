@@ -1,4 +1,4 @@
-"""The end of commands: a sentence on standard error about what went wrong, and an exit code."""
+"""Running a command to its end: an error is one sentence on standard error, and an exit code."""
 
 import asyncio
 import signal

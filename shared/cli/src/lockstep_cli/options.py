@@ -26,15 +26,16 @@ TakesNext = Callable[[str, Mapping[str, Any]], bool]
 
 
 def file_argument(command: F) -> F:
-    """Add FILE, and what belongs to it: its secrets, settings on top."""
+    """Add FILE, and the options that belong to it: where its secrets are, and settings on top of it."""
     return file_before(None)(command)
 
 
-def file_before(takes_next: TakesNext | None) -> Callable[[F], F]:
+def file_before(takes_next: TakesNext | None, **attributes: Any) -> Callable[[F], F]:
     """Return `file_argument` for a command with an optional argument behind FILE (`FileArgument`)."""
 
     def decorate(command: F) -> F:
-        argument = click.argument("file", cls=FileArgument, type=click.Path(path_type=Path), takes_next=takes_next)
+        path = click.Path(path_type=Path)
+        argument = click.argument("file", cls=FileArgument, type=path, takes_next=takes_next, **attributes)
         return argument(beside_configuration(command))
 
     return decorate
@@ -42,7 +43,7 @@ def file_before(takes_next: TakesNext | None) -> Callable[[F], F]:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationFiles:
-    """A configuration by its files: one file, or MirrorMaker 1's two. In the second case `path` is the consumer's."""
+    """The files of a configuration: one, or MirrorMaker 1's two. Of two files `path` is the consumer's."""
 
     path: Path
     legacy: "LegacyFiles | None" = None
@@ -77,15 +78,8 @@ def configuration_argument(takes_next: TakesNext | None = None) -> Callable[[Cal
             assert path is not None
             return command(files=ConfigurationFiles(path, legacy), **parameters)
 
-        argument = click.argument(
-            "file",
-            cls=FileArgument,
-            required=False,
-            type=click.Path(path_type=Path),
-            takes_next=takes_next,
-            replaced_by=PARAMETERS,
-        )
-        decorated: Callable[..., Any] = argument(beside_configuration(legacy_options(hidden=True)(wrapper)))
+        argument = file_before(takes_next, required=False, replaced_by=PARAMETERS)
+        decorated: Callable[..., Any] = argument(legacy_options(hidden=True)(wrapper))
         return decorated
 
     return decorate

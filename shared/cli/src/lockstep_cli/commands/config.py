@@ -10,7 +10,7 @@ from lockstep_cli.command_group import CommandGroup
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.completion import complete_flows
 from lockstep_cli.options import ConfigurationFiles, configuration_argument, output_option, shown_flows_option
-from lockstep_cli.rendering.result import print_document, print_result
+from lockstep_cli.rendering.result import print_document, print_parts, print_result
 from lockstep_ops.exit_codes import CannotUse, Exit
 from lockstep_ops.formatting import count_text
 
@@ -73,26 +73,21 @@ async def check(files: ConfigurationFiles, alone: bool, output: str) -> int:
 
     file = files.path
     mistakes: tuple[Problem, ...] = ()
-    notes: tuple[Problem, ...] = ()
-    unused: tuple[Problem, ...] = ()
     flows: list[str] = []
     way_out = ""
     try:
         loaded = build_configuration(files.read(), file, os.environ, alone=alone)
-    except ConfigurationError as exc:
-        mistakes, notes, unused, way_out = exc.problems, exc.notes, exc.unused, exc.way_out
-    else:
         notes, unused = loaded.notes, loaded.unused
         flows = [str(settings.flow) for settings in loaded.flows if settings.enabled]
+    except ConfigurationError as exc:
+        mistakes, notes, unused, way_out = exc.problems, exc.notes, exc.unused, exc.way_out
     if output != "text":
         body = {"file": str(file), "usable": not mistakes, "flows": flows}
         problems = {"mistakes": mistakes, "notes": notes, "without_effect": unused}
         print_document({**body, **{name: _problems_as_json(group) for name, group in problems.items()}}, output)
     else:
-        for problem in mistakes:
-            click.echo(str(problem), err=True)
-        for problem in (*notes, *unused):
-            click.echo(str(problem))
+        print_parts(map(str, mistakes), stderr=True)
+        print_parts(map(str, (*notes, *unused)))
         click.echo(_verdict(file, mistakes, flows, alone), err=bool(mistakes))
         if way_out:
             click.echo(way_out, err=True)

@@ -51,20 +51,12 @@ REACHED = {PAUSE: "paused", RESUME: "running", STOP: "stopped", RESTART: "restar
 
 
 def _show_questions(replies: "Sequence[CommandReply]", output: str) -> None:
-    questions = [reply.question for reply in replies]
-    lines = [
-        f"{question.flow}  would ask {', '.join(sorted(question.services))}: {question.command.verb} "
-        f"{question.command.subject}"
-        for question in questions
-    ]
-    bodies = [
-        {
-            "flow": str(question.flow),
-            "asked": sorted(question.services),
-            **json.loads(question.command.encode()[1]),
-        }
-        for question in questions
-    ]
+    """Print what each flow would be asked."""
+    lines, bodies = [], []
+    for question in (reply.question for reply in replies):
+        flow, services, command = str(question.flow), sorted(question.services), question.command
+        lines.append(f"{flow}  would ask {', '.join(services)}: {command.verb} {command.subject}")
+        bodies.append({"flow": flow, "asked": services, **json.loads(command.encode()[1])})
     print_result(output, lines, lambda: {"dry_run": True, "flows": bodies})
 
 
@@ -112,7 +104,7 @@ def _command(verb: ControlCommand) -> click.Command:
     ) -> int:
         """Ask each of the flows, all at the same time, and print the answers."""
         from lockstep_cli.flow_selection import choose_flows
-        from lockstep_cli.rendering.progress_display import progress_display
+        from lockstep_cli.rendering.progress_display import show_outstanding
         from lockstep_ops.command_client import ask
         from lockstep_ops.command_request import CommandReply, command_request, command_scope, exit_code
         from lockstep_ops.exit_codes import Exit
@@ -124,12 +116,9 @@ def _command(verb: ControlCommand) -> click.Command:
         if dry_run:
             _show_questions(replies, output)
             return Exit.FINE
-        waits = (
-            await asyncio.gather(*(begin_wait(settings, verb.verb, scope) for settings in flow_settings))
-            if wait
-            else []
-        )
-        with progress_display(replies):
+        waited_for = flow_settings if wait else ()
+        waits = await asyncio.gather(*(begin_wait(settings, verb.verb, scope) for settings in waited_for))
+        with show_outstanding(replies):
             await asyncio.gather(*(ask(*pair, timeout) for pair in zip(flow_settings, replies, strict=True)))
         if output == "text":
             print_parts(line for reply in replies for line in reply.as_lines())
@@ -141,7 +130,7 @@ def _command(verb: ControlCommand) -> click.Command:
         for body, state_wait in zip(bodies, waits, strict=False):
             body["outstanding"] = list(state_wait.outstanding)
         lines = [
-            f"{settings.flow}  {_waited_words(state_wait)}"
+            f"{settings.flow}  {_wait_result(state_wait)}"
             for settings, state_wait in zip(flow_settings, waits, strict=False)
         ]
         print_result(output, lines, lambda: {"flows": bodies})
@@ -172,7 +161,7 @@ async def _wait(flows: "Sequence[FlowSettings]", waits: "Sequence[DesiredStateWa
         )
 
 
-def _waited_words(wait: "DesiredStateWait") -> str:
+def _wait_result(wait: "DesiredStateWait") -> str:
     state = REACHED[wait.verb]
     if wait.outstanding:
         return f"not {state} yet: {shorten(wait.outstanding)}. lockstep status shows when it is"

@@ -1,4 +1,4 @@
-"""`lockstep doctor`: the command."""
+"""`lockstep doctor`: check the whole path of each flow, and print the findings."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""`lockstep explain`: the command."""
+"""`lockstep explain`: print what a code means, and what to do."""
 
 import click
 from click.shell_completion import CompletionItem

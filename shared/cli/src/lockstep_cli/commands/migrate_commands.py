@@ -230,7 +230,7 @@ async def handback(
     """
     from lockstep_cli.flow_selection import choose_one_flow
     from lockstep_cli.rendering.migration import hand_back_parts
-    from lockstep_cli.rendering.progress_display import progress_display
+    from lockstep_cli.rendering.progress_display import show_outstanding
     from lockstep_ops.command_request import CommandReply, command_request, exit_code
     from lockstep_ops.takeover.handback import plan_hand_back
     from lockstep_ops.takeover.takeover_io import flow_rows, hand_back, hold, place_of_handover, stop_and_drain
@@ -244,12 +244,11 @@ async def handback(
         consent.confirm(f"Stop {settings.flow} and hand it back to {place}?")
         consent = replace(consent, yes=True)
         reply = CommandReply(command_request(settings, STOP, FLOW))
-        with progress_display([reply]):
+        with show_outstanding([reply]):
             await stop_and_drain(settings, place, reply, timeout)
-        if (stopped := exit_code([reply])) is not Exit.FINE:
-            for line in reply.as_lines():
-                click.echo(line, err=True)
-            return stopped
+        if (stop_code := exit_code([reply])) is not Exit.FINE:
+            print_parts(reply.as_lines(), stderr=True)
+            return stop_code
     plan = plan_hand_back(await hold(settings, place), stops_first=stop and consent.dry_run)
     if not consent.is_given(plan, hand_back_parts(plan), f"Hand {settings.flow} back so?"):
         return consent.end(plan)

@@ -53,12 +53,12 @@ class OffsetsOptions:
         return command_scope(f"connector:{self.connector}")
 
     async def ask(self, settings: "FlowSettings", verb: str, request: dict[str, Any] | None = None) -> "CommandReply":
-        from lockstep_cli.rendering.progress_display import progress_display
+        from lockstep_cli.rendering.progress_display import show_outstanding
         from lockstep_ops.command_client import ask
         from lockstep_ops.command_request import CommandReply, command_request
 
         reply = CommandReply(command_request(settings, verb, self.scope(), request))
-        with progress_display([reply]):
+        with show_outstanding([reply]):
             await ask(settings, reply, self.timeout)
         return reply
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,17 +125,16 @@ def _exit_code(plan: "Plan", detailed: bool) -> int:
     return CHANGES if detailed and changes else Exit.FINE
 
 
+@dataclass(frozen=True, slots=True)
 class _Planner:
     """A maker of plans of files, with the options of the command."""
 
-    def __init__(self, flows: tuple[str, ...], timeout: float, rate: int | None, measure: bool) -> None:
-        self._flows = flows
-        self._timeout = timeout
-        self._rate = rate
-        self._measure = measure
+    flows: tuple[str, ...]
+    timeout: float
+    rate: int | None
+    measure: bool
 
     async def plan(self, file: Path) -> "Plan":
-        from dataclasses import replace
         from importlib.metadata import version
 
         from lockstep_cli.flow_selection import select_flows
@@ -151,7 +151,7 @@ class _Planner:
 
         effective = read_effective(file, os.environ)
         loaded = effective.configuration
-        planned_flows = select_flows(loaded, self._flows) if self._flows else served_flows(loaded)
+        planned_flows = select_flows(loaded, self.flows) if self.flows else served_flows(loaded)
         if not planned_flows:
             raise CannotUse(f"{file}: no flow is enabled and heartbeats are off, so there is nothing to plan")
         enabled = {settings.flow for settings in loaded.flows if settings.enabled}
@@ -162,7 +162,7 @@ class _Planner:
         with ProgressDisplay(lambda: steps):
             for settings in planned_flows:
                 opposite = Flow(settings.flow.target, settings.flow.source) in enabled
-                reader = FlowReader(settings, clusters, coming, steps, self._timeout, opposite=opposite)
+                reader = FlowReader(settings, clusters, coming, steps, self.timeout, opposite=opposite)
                 flow_facts = await reader.read()
                 rate, remark = await self._given_rate(flow_facts, steps)
                 facts.append(replace(flow_facts, remarks=(*flow_facts.remarks, remark)) if remark else flow_facts)
@@ -177,9 +177,9 @@ class _Planner:
         from lockstep_ops.plan.log_reader import measured_rate
         from lockstep_ops.plan.rules.copy_forecast import CopyRate
 
-        if self._rate is not None:
-            return CopyRate(self._rate, "stated"), ""
-        if not (self._measure and facts.copied):
+        if self.rate is not None:
+            return CopyRate(self.rate, "stated"), ""
+        if not (self.measure and facts.copied):
             return None, ""
         steps.begin(f"{facts.settings.flow}: measuring", 1)
         rate_and_remark = await measured_rate(facts.settings, facts.logs)

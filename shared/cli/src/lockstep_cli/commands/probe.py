@@ -1,4 +1,4 @@
-"""`lockstep probe`: the examination of `lockstep doctor` as a test that a flow works, with exit codes of its own."""
+"""`lockstep probe`: checks of `lockstep doctor` that say whether a flow works, with exit codes of their own."""
 
 import os
 import time

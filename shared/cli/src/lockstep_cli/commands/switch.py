@@ -1,6 +1,7 @@
 """The commands `lockstep switchover`, `failover` and `failback`: move applications to the other cluster, and back."""
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,8 +68,6 @@ class SwitchArguments:
         Raises:
             CannotUse: They do not, or it cannot.
         """
-        import sys
-
         if self.force:
             allowances = "; ".join(f"{allowance.option}: {allowance.meaning}" for allowance in Allowance)
             raise CannotUse(f"--force is several options, so that you give up only what you mean to. {allowances}")

@@ -18,10 +18,10 @@ from lockstep_cli.rendering.findings import print_refusals
 from lockstep_cli.rendering.progress_display import ProgressDisplay
 from lockstep_cli.rendering.result import document, print_document, print_parts
 from lockstep_cli.rendering.switch import (
-    begun_words,
     evidence_lines,
     fact_line,
-    next_words,
+    id_hint,
+    next_steps,
     plan_parts,
     report_line,
     step_line,
@@ -116,7 +116,7 @@ class SwitchSession:
         if plan.refusals:
             return self._refuse(plan.refusals, plan.row)
         if arguments.dry_run:
-            self._body(self._checked((), plan.row))
+            self._body(self._refusals_as_json((), plan.row))
             return Exit.FINE
         asks = not (arguments.yes or arguments.drill)
         self._display.hide()
@@ -132,7 +132,7 @@ class SwitchSession:
         if plan.report is not None:
             self._print(report_line(plan.report))
         row = plan.row if asks or waited else began_at(plan.row, STARTED_MS)
-        self._print(Text(begun_words(row)))
+        self._print(Text(id_hint(row)))
         return await self._carry_out(await begin(self._log, plan.opposite, row))
 
     async def _plan(self) -> SwitchPlan:
@@ -184,7 +184,7 @@ class SwitchSession:
         evidence = await self._switcher.evidence(row)
         self._print(*evidence_lines(evidence))
         self._write_evidence(evidence)
-        self._print(Text(next_words(row, self._settings.flow, str(self._file))))
+        self._print(Text(next_steps(row, self._settings.flow, str(self._file))))
         self._body(evidence.as_json())
         return Exit.TROUBLE if row.late else Exit.FINE
 
@@ -212,13 +212,13 @@ class SwitchSession:
 
     def _refuse(self, reasons: Sequence[Refusal], row: Switch | None = None) -> int:
         print_refusals(map(format_refusal, reasons))
-        self._body(self._checked(reasons, row))
+        self._body(self._refusals_as_json(reasons, row))
         return Exit.TROUBLE
 
-    def _checked(self, reasons: Sequence[Refusal], row: Switch | None) -> dict[str, object]:
-        """Return as JSON values what speaks against the switch, and up to when it is known what the source had.
+    def _refusals_as_json(self, reasons: Sequence[Refusal], row: Switch | None) -> dict[str, object]:
+        """Return the refusals of a switch as JSON values.
 
-        `row` is the switch as it was planned.
+        With `row`, the planned switch, they have the times up to which records and groups of the source are known.
         """
         body: dict[str, object] = {
             "flow": str(self._settings.flow),
@@ -231,7 +231,7 @@ class SwitchSession:
         return body
 
     async def _fail(self, reason: str) -> int:
-        """End after a step that did not end, or because another command goes on. Return the exit code."""
+        """Print why the switch stopped in the middle, and how to go on. Return the exit code."""
         click.echo(reason, err=True)
         row = self._log.switch
         if row is not None:

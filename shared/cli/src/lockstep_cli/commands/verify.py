@@ -152,16 +152,14 @@ async def run(
         raise CannotUse(
             f"{file}: --follow shows what lockstep.verify.enabled=true compares: set it for {settings.flow}"
         )
-    names: Sequence[str] = ()
-    if not follow:
-        arguments = {"depth": depth or verify.depth, "topics": list(topics), "max_bytes_per_s": rate, "again": again}
-        reply = await _request(settings, arguments, timeout)
-        if isinstance(reply, Exit):
-            return reply
-        request, names = reply
-        report = await _wait(settings, request, names, wait)
-    else:
+    if follow:
         report = await _follow(settings, topics, output)
+    else:
+        arguments = {"depth": depth or verify.depth, "topics": list(topics), "max_bytes_per_s": rate, "again": again}
+        request = await _request(settings, arguments, timeout)
+        if isinstance(request, Exit):
+            return request
+        report = await _wait(settings, *request, wait)
     _show(report, output)
     return report.exit_code
 
@@ -232,17 +230,16 @@ async def _request(
     settings: "FlowSettings", arguments: Mapping[str, Any], timeout: float
 ) -> "tuple[str, Sequence[str]] | Exit":
     """Ask the data plane, and return the request's id and the topics that it is about, or the exit code."""
-    from lockstep_cli.rendering.progress_display import progress_display
+    from lockstep_cli.rendering.progress_display import show_outstanding
     from lockstep_ops.command_client import ask
     from lockstep_ops.command_request import CommandReply, command_request, exit_code
     from lockstep_state.commands.command_vocabulary import FLOW, VERIFY
 
     reply = CommandReply(command_request(settings, VERIFY, FLOW, arguments))
-    with progress_display([reply]):
+    with show_outstanding([reply]):
         await ask(settings, reply, timeout)
     if (code := exit_code([reply])) is not Exit.FINE:
-        for line in reply.as_lines():
-            click.echo(line, err=True)
+        print_parts(reply.as_lines(), stderr=True)
         return code
     (answer,) = reply.heard.values()
     return reply.question.command.id, tuple(answer.detail.get("topics", ()))
@@ -281,7 +278,7 @@ async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str], w
 
 
 async def _follow(settings: "FlowSettings", topics: Sequence[str], output: str) -> "VerificationReport":
-    """Show each difference as it is found, until Ctrl-C. Only people get them before the end."""
+    """Follow a verification until Ctrl-C, and return its report. As text each difference is shown when it is found."""
     from lockstep_cli.rendering.findings import difference_finding
 
     shown: set[FoundDifference] = set()

@@ -1,9 +1,7 @@
 """`lockstep watch`: every record of a flow's control topics, decoded as it happens."""
 
 import asyncio
-import os
 import signal
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -15,7 +13,7 @@ import click
 from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.options import CLUSTERS_S, file_argument, output_option, shown_flows_option, timeout_option
-from lockstep_cli.rendering.result import print_result
+from lockstep_cli.rendering.result import discard_output, print_result
 from lockstep_ops.exit_codes import Exit
 
 if TYPE_CHECKING:
@@ -264,8 +262,7 @@ class _Screen:
             text = [self._as_text(flow, role, record, decoded)] if self.output == "text" else []
             print_result(self.output, text, lambda: _body(flow, role, record, decoded), in_stream=True)
         except BrokenPipeError:
-            # Python would write the rest of its buffer at exit and fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
             self.closed.set()
 
     def _as_text(self, flow: str, role: str, record: "Record", decoded: "DecodedRecord") -> str:

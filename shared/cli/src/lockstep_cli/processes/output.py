@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from lockstep_cli.processes.log_lines import LogLine, as_json, as_text, parse
 from lockstep_cli.processes.supervisor import ServicePages
+from lockstep_cli.rendering.result import discard_output
 from lockstep_runtime.telemetry.log import utc_text
 
 RUN = "run"
@@ -79,8 +80,7 @@ class RunOutput:
             sys.stdout.write(text + "\n")
             sys.stdout.flush()
         except BrokenPipeError:
-            # Python would write the rest of its buffer at exit and fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
             self._closed = True
             self._on_closed()
 

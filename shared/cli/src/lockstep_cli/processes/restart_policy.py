@@ -43,7 +43,7 @@ NEVER_READY = timedelta()
 def decide(
     crashes_before: int, exit_code: int, lived: timedelta, worked: timedelta = NEVER_READY, *, served: bool = False
 ) -> StartAgain | EndRun:
-    """Decide what follows on the end of a service that was not asked to end. Exit code 0 is a crash as well.
+    """Decide what follows when a service ends that was not asked to. Exit code 0 counts as a crash too.
 
     Args:
         crashes_before: The crashes in a row until now.

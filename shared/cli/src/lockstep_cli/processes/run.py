@@ -33,7 +33,7 @@ MOST_RUNS = 100
 
 @contextmanager
 def held_instance_name(folder: Path | None = None) -> Iterator[str]:
-    """Give a name that no other run on this host has, for as long as the context lasts.
+    """Hold an instance name that no other run on this host has, while the context lasts.
 
     A file lock holds it. The operating system releases the lock when this process ends, however it ends.
     """

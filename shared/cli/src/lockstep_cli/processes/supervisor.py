@@ -1,4 +1,4 @@
-"""Keeps every process of a run alive until somebody ends it.
+"""The supervisor of a run, which keeps every process alive until somebody ends it.
 
 The decisions are in `restart_policy.py`, the processes in `service_process.py`.
 """

@@ -64,7 +64,7 @@ def category_lines(category: CategoryFindings, *, terminal: bool) -> Iterator[In
     On a terminal codes and subjects are columns. In a file no line depends on another one.
     """
     yield IndentedText(Text(category.category.heading, "bold"), 0)
-    groups = [*_gathered(category.findings)]
+    groups = [*_groups(category.findings)]
     cells = [_check_cells(findings) for findings in groups]
     code_width, subject_width = (max((len(row[column]) for row in cells), default=0) for column in (0, 1))
     for (finding, *_), (codes, subject, text) in zip(groups, cells, strict=True):
@@ -83,14 +83,14 @@ def category_lines(category: CategoryFindings, *, terminal: bool) -> Iterator[In
     yield IndentedText(Text(""), 0)
 
 
-def _gathered(findings: Iterable[CheckFinding]) -> Iterator[Sequence[CheckFinding]]:
-    """Yield findings one by one. Those that one failure ended for one subject come together."""
+def _groups(findings: Iterable[CheckFinding]) -> Iterator[Sequence[CheckFinding]]:
+    """Yield the findings that share a line: those that one failure ended for one subject. Others are alone."""
     for _, group in groupby(enumerate(findings), key=_group_key):
         yield [finding for _, finding in group]
 
 
 def _group_key(numbered: tuple[int, CheckFinding]) -> tuple[str, str | int]:
-    """Return what findings have in common that share a line. Without a failure before it, each has its own number."""
+    """Return a key that is equal for findings in a row that share a line."""
     number, finding = numbered
     return finding.ended_by, finding.subject if finding.ended_by else number
 
@@ -198,12 +198,5 @@ def explained_lines(kind: FindingKind) -> Iterator[str]:
 
 def explained_as_json(kind: FindingKind) -> dict[str, Any]:
     """Return the entry of a code for programs."""
-    return {
-        "code": kind.code,
-        "kind": kind.FAMILY,
-        "severity": kind.severity,
-        "title": kind.with_paths(kind.title),
-        "meaning": kind.with_paths(kind.meaning),
-        "fix": kind.with_paths(kind.fix),
-        "page": kind.address,
-    }
+    texts = {name: kind.with_paths(getattr(kind, name)) for name in ("title", "meaning", "fix")}
+    return {"code": kind.code, "kind": kind.FAMILY, "severity": kind.severity, **texts, "page": kind.address}

@@ -21,7 +21,7 @@ class IndentedText:
         self._indent = indent
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        lines = [self._text] if options.no_wrap else wrapped(self._text, options.max_width - self._indent)
+        lines = [self._text] if options.no_wrap else wrap(self._text, options.max_width - self._indent)
         for line in lines:
             yield whole_line(Text.assemble(" " * self._indent, line))
 
@@ -39,7 +39,7 @@ def first_lines(lines: Sequence[T], most: int | None, rest: Callable[[int], T]) 
         yield rest(len(lines) - most)
 
 
-def wrapped(text: Text, width: int) -> list[Text]:
+def wrap(text: Text, width: int) -> list[Text]:
     """Return the lines of a text, broken between words.
 
     A word that is longer than a line is broken behind its commas. Without commas it stays in one piece, however long it

@@ -1,4 +1,4 @@
-"""The work or the wait of a command, on the last line of a terminal. Elsewhere nothing is shown."""
+"""The progress of a command, on the last line of a terminal. In a file nothing is shown."""
 
 import asyncio
 import sys
@@ -87,8 +87,8 @@ def _line(progress: WorkProgress, time_left: TimeLeft, spinner: "RenderableType"
 
 
 @contextmanager
-def progress_display(replies: "Sequence[CommandReply]") -> Iterator[None]:
-    """Show which replies are outstanding."""
+def show_outstanding(replies: "Sequence[CommandReply]") -> Iterator[None]:
+    """Show which services have not answered yet, while the context lasts."""
 
     def outstanding() -> WorkProgress:
         missing = [f"{reply.question.flow} {name}" for reply in replies for name in reply.missing]

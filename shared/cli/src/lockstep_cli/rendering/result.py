@@ -1,6 +1,8 @@
 """The result of a command: lines and tables for people, or a JSON or YAML document for programs."""
 
 import json
+import os
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +49,11 @@ def print_parts(parts: "Iterable[RenderableType]", *, stderr: bool = False, wrap
 
             screen = console(stderr=stderr)
         screen.print(part, soft_wrap=not (wraps_lines and screen.is_terminal))
+
+
+def discard_output() -> None:
+    """Drop what is printed from now on, as nobody reads it. Else Python would fail again when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_result(

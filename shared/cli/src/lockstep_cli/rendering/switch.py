@@ -81,12 +81,12 @@ def fact_line(name: str, text: str) -> Text:
     return Text(f"  {name:<13} {text}")
 
 
-def begun_words(row: Switch) -> str:
+def id_hint(row: Switch) -> str:
     """Return the id of a switch that is about to begin, and how to use it."""
     return f"id {row.id}: if this command ends, go on with --continue --id {row.id}"
 
 
-def next_words(row: Switch, flow: Flow, file: str) -> str:
+def next_steps(row: Switch, flow: Flow, file: str) -> str:
     """Return what an operator does next, as sentences. `flow` is the one by which the applications moved."""
     back = f"lockstep failback {file} --flow '{flow}'"
     if row.verb == Verb.FAILBACK:

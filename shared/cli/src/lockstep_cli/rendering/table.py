@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, TypeVar
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from lockstep_cli.rendering.lines import whole_line, wrapped
+from lockstep_cli.rendering.lines import whole_line, wrap
 from lockstep_ops.formatting import visible
 
 R = TypeVar("R")
@@ -78,7 +78,7 @@ class RowTable(Generic[R]):
         for row in rows:
             yield from _name_lines([row[index] for index in names], width)
             lines = [*self._row_lines(beside, row, widths)]
-            lines += [line for index in below for line in wrapped(row[index], width - INDENT)]
+            lines += [line for index in below for line in wrap(row[index], width - INDENT)]
             yield from (Text.assemble(" " * INDENT, line) for line in lines if line)
 
     def _widths(self, columns: Sequence[int], rows: Sequence[Sequence[Text]], width: int) -> dict[int, int] | None:
@@ -101,7 +101,7 @@ class RowTable(Generic[R]):
 
     def _row_lines(self, columns: Sequence[int], row: Sequence[Text], widths: dict[int, int]) -> Iterator[Text]:
         cells = [
-            wrapped(row[index], widths[index]) if self._columns[index].kind == "text" else [row[index]]
+            wrap(row[index], widths[index]) if self._columns[index].kind == "text" else [row[index]]
             for index in columns
         ]
         for number in range(max(map(len, cells), default=0)):
