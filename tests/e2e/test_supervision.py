@@ -47,15 +47,15 @@ import asyncio, sys
 from datetime import timedelta
 from lockstep_cli.processes import supervisor
 
-def say(level, message): print(f"{level}: {message}", flush=True)
-def hear(service, line):
+def log_event(level, message): print(f"{level}: {message}", flush=True)
+def read_line(service, line):
     print(line, flush=True)
     address = line.partition("pages at ")[2]
-    return supervisor.Heard(service, address) if address else None
+    return supervisor.ServicePages(service, address) if address else None
 
 supervisor.GRACE = timedelta(seconds=float(sys.argv[1]))
 commands = {name: [name] for name in sys.argv[2:]}
-async def main(): return await supervisor.Supervisor(commands, commands, say=say, hear=hear).run()
+async def main(): return await supervisor.Supervisor(commands, commands, log_event=log_event, read_line=read_line).run()
 sys.exit(asyncio.run(main()))
 """
 

@@ -43,9 +43,9 @@ def read_steps(lines: Iterable[str]) -> list[StartStep]:
     began: datetime | None = None
     steps: dict[tuple[str, str, str], StartStep] = {}
     for line in (parse("", text, "") for text in lines):
-        if not line.at:
+        if not line.time:
             continue  # such as a traceback, or a warning of the JVM
-        moment = datetime.fromisoformat(line.at)
+        moment = datetime.fromisoformat(line.time)
         began = began or moment
         kind = line.service, line.flow, line.message
         if line.message in STEPS and kind not in steps:

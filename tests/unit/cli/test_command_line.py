@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from lockstep_cli.__main__ import main
 from lockstep_cli.processes.run import held_instance_name
 from lockstep_config.loader.mm1_files import LegacyFiles
 from lockstep_runtime.service.mm1_options import legacy_arguments, legacy_options, mm1_files
+from tests.unit.cli.test_helps import commands
 from tests.unit.golden.programs import installed
 
 
@@ -25,18 +25,8 @@ def test_help_shows_the_smallest_file_and_the_command() -> None:
     assert "lockstep run mm2.properties" in answer.output
 
 
-def test_help_of_run_names_the_exit_codes() -> None:
-    answer = CliRunner().invoke(main, ["run", "--help"])
-    assert answer.exit_code == 0
-    assert "0    a clean end" in answer.output
-
-
 def test_version_option_prints_the_release() -> None:
     assert CliRunner().invoke(main, ["--version"]).output == f"lockstep {version('lockstep-kafka-cli')}\n"
-
-
-def test_a_missing_argument_is_bad_usage() -> None:
-    assert CliRunner().invoke(main, ["run"]).exit_code == 2
 
 
 @pytest.mark.parametrize("module", ["lockstep_cli.processes.run", "lockstep_cli.__main__"])
@@ -133,31 +123,23 @@ def test_legacys_options_reach_its_services_as_they_were_given() -> None:
     assert given == [files, None]
 
 
-def commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    if isinstance(command, click.Group):
-        for sub, one in sorted(command.commands.items()):
-            yield from commands(f"{name} {sub}", one)
-    else:
-        yield name, command
-
-
 WITHOUT_FILE = {"lockstep version"}
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param(one, id=path)
-        for name, top in installed().items()
-        for path, one in commands(name, top)
+        pytest.param(command, id=path)
+        for name, program in installed().items()
+        for path, command in commands(program, name)
         if path not in WITHOUT_FILE
     ],
 )
 def test_command_without_its_file_is_bad_usage(command: click.Command) -> None:
     """An option whose name is not that of its parameter fails with TypeError, whatever the command line says."""
-    given = ["--config", "/no/such/file"] if any("--config" in one.opts for one in command.params) else []
-    for one in command.params:
-        if one.required and "--config" not in one.opts:
-            given += [*([one.opts[0]] if isinstance(one, click.Option) else []), "/no/such/file"]
-    answer = CliRunner().invoke(command, given)
+    arguments = ["--config", "/no/such/file"] if any("--config" in param.opts for param in command.params) else []
+    for param in command.params:
+        if param.required and "--config" not in param.opts:
+            arguments += [*([param.opts[0]] if isinstance(param, click.Option) else []), "/no/such/file"]
+    answer = CliRunner().invoke(command, arguments)
     assert answer.exit_code == 2, answer.exception

@@ -238,39 +238,9 @@ class TestConvert:
         assert (result.exit_code, result.stdout) == (2, "")
 
 
-class TestMirrorMaker1:
-    """Its two files in the place of FILE."""
-
-    @pytest.fixture
-    def files(self, tmp_path: Path) -> list[str]:
-        (tmp_path / "c").write_text("bootstrap.servers = a:1\ngroup.id = mm1\n")
-        (tmp_path / "p").write_text("bootstrap.servers = b:1\n")
-        return ["--consumer.config", str(tmp_path / "c"), "--producer.config", str(tmp_path / "p"), "--include", "x.*"]
-
-    def test_config_commands_accept_consumer_and_producer_files(self, files: list[str], tmp_path: Path) -> None:
-        assert asked("check", *files).exit_code == 0
-        shown = asked("show", *files)
-        assert shown.exit_code == 0
-        assert "source->target" in shown.stdout
-        to = tmp_path / "mm2.properties"
-        assert asked("convert", *files, "--to", to).exit_code == 0
-        assert asked("check", to).exit_code == 0
-        assert "source->target.topics = x.*" in to.read_text()
-
-    def test_config_commands_need_either_a_file_or_both_mm1_files(self, files: list[str], file: Path) -> None:
-        for arguments in ([], [str(file), *files]):
-            result = asked("check", *arguments)
-            assert result.exit_code == 2
-            assert "in its place the options of lockstep legacy" in result.stderr
-
-
-@pytest.mark.parametrize("command", ["check", "show", "convert"])
-def test_help_teaches_by_example(command: str) -> None:
-    result = asked(command, "--help")
-    assert f"lockstep config {command}" in result.output
-
-
 class TestMirrorMaker1sFiles:
+    """Two files in the place of FILE."""
+
     @pytest.fixture
     def options(self, tmp_path: Path) -> list[str]:
         for side, lines in (
@@ -285,6 +255,7 @@ class TestMirrorMaker1sFiles:
         assert asked("check", *options).exit_code == 0
         shown = json.loads(asked("show", *options, "--output", "json").stdout)
         values = {one["key"]: one["value"] for one in shown["flows"][0]["settings"]}
+        assert "source->target" in asked("show", *options).stdout
         assert values["topics"] == "orders.*, payments"
         assert values["lockstep.legacy.group"] == "mm1"
         assert values["emit.heartbeats.enabled"] == "false", "a legacy flow's own default"
@@ -292,6 +263,7 @@ class TestMirrorMaker1sFiles:
     def test_config_convert_of_mm1_files_has_the_same_meaning(self, options: list[str], tmp_path: Path) -> None:
         path = tmp_path / "mm2.properties"
         assert asked("convert", *options, "--to", path).exit_code == 0
+        assert asked("check", path).exit_code == 0
         files = LegacyFiles(
             tmp_path / "consumer.properties", tmp_path / "producer.properties", {"include": "orders.*,payments"}
         )

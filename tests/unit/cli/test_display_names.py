@@ -1,14 +1,12 @@
 """Names of groups may hold anything, and tables stay tables."""
 
-import io
-
 import pytest
 
-from lockstep_cli.rendering.report_tables import as_tables
-from lockstep_cli.rendering.whole_line_console import WholeLineConsole
+from lockstep_cli.rendering.status import report_parts
 from lockstep_ops.formatting import visible, without_name
 from lockstep_state.rows.state_rows import GroupStatus
-from tests.support.reports import progress, reported, topic
+from tests.support.printed import printed
+from tests.support.reports import progress, reported, shown, topic
 
 ODD = [
     "a\tb",
@@ -48,12 +46,8 @@ def test_a_reason_does_not_repeat_the_name() -> None:
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_a_row_of_a_table_stays_one_line_whatever_the_name(width: int) -> None:
     rows = [GroupStatus(group=name, phase="translated", exact=1) for name in ODD]
-    console = WholeLineConsole(file=io.StringIO(), width=width)
-    for part in as_tables(reported(*rows, topic(), progress()), ["groups"], only_trouble=False):
-        console.print(part)
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
-    assert all(one.isprintable() for one in text.split("\n"))
+    text = printed(report_parts(reported(*rows, topic(), progress()), ["groups"], only_trouble=False), width)
+    assert all(line.isprintable() for line in text.split("\n"))
     begins = [line for line in text.split("\n") if line and not line.startswith(" ")]
     assert len(begins) >= len(ODD)
 
@@ -61,11 +55,7 @@ def test_a_row_of_a_table_stays_one_line_whatever_the_name(width: int) -> None:
 def test_long_topic_names_are_not_broken() -> None:
     names = [f"team-{number}-" + "orders." * 6 + f"v{number}" for number in range(3)]
     report = reported(*(row for name in names for row in (topic(name), progress(name))))
-    console = WholeLineConsole(file=io.StringIO(), width=200)
-    for part in as_tables(report, ["topics", "partitions"], only_trouble=False):
-        console.print(part)
-    assert isinstance(console.file, io.StringIO)
-    lines = console.file.getvalue().splitlines()
+    lines = shown(report, "topics", "partitions").splitlines()
     for name in names:
         assert any(line.startswith(f"{name} ") for line in lines)
         assert any(line.startswith(f"{name}-0 ") for line in lines)

@@ -13,12 +13,13 @@ WITHOUT_FACTS = {"completion", "config convert", "legacy", "rack", "run"}
 """They print a script, a file or a log."""
 
 
-def commands(group: click.Group, *before: str) -> Iterator[tuple[str, click.Command]]:
-    for name, command in sorted(group.commands.items()):
-        if isinstance(command, click.Group):
-            yield from commands(command, *before, name)
-        else:
-            yield " ".join((*before, name)), command
+def commands(command: click.Command, *path: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield the commands of a group and of the groups in it, each with its path."""
+    if isinstance(command, click.Group):
+        for name, member in sorted(command.commands.items()):
+            yield from commands(member, *path, name)
+    else:
+        yield " ".join(path), command
 
 
 ALL = dict(commands(main))
@@ -45,8 +46,15 @@ def test_help_of_every_command_has_its_exit_codes(path: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(ALL.keys() - WITHOUT_FACTS))
 def test_command_that_prints_facts_has_them_for_programs(path: str) -> None:
-    (output,) = (one for one in ALL[path].params if "--output" in one.opts)
+    (output,) = (param for param in ALL[path].params if "--output" in param.opts)
+    assert output.opts == ["--output", "-o"]
     assert isinstance(output.type, click.Choice)
-    assert list(output.type.choices)[:2] == ["text", "json"]
-    if not path.startswith("verify "):  # its report is a page too
-        assert list(output.type.choices) == ["text", "json", "yaml"]
+    # A report of verify is a page too.
+    assert [*output.type.choices] in (["text", "json", "yaml"], ["text", "json", "yaml", "markdown"])
+
+
+@pytest.mark.parametrize("path", ALL)
+def test_short_output_option_is_never_a_path(path: str) -> None:
+    options = {name: param for param in ALL[path].params for name in param.opts}
+    assert options.get("-o") is options.get("--output")
+    assert "--output" in options or not options.keys() & {"--json", "--yaml", "--format"}

@@ -34,8 +34,8 @@ def test_offsets_list_that_is_not_complete_ends_with_trouble(
 ) -> None:
     entries = [{"partition": WHERE, "offset": {"offset": 5}}]
 
-    async def ask(given: OffsetsOptions, settings: FlowSettings, verb: str) -> CommandReply:
-        reply = CommandReply(command_request(settings, verb, given.scope(), None))
+    async def ask(options: OffsetsOptions, settings: FlowSettings, verb: str) -> CommandReply:
+        reply = CommandReply(command_request(settings, verb, options.scope(), None))
         detail = {"offsets": entries, "left_out": left_out}
         reply.heard["data-plane"] = Event(kind="OffsetsListed", service="data-plane", flow="A->B", detail=detail)
         return reply
@@ -103,8 +103,3 @@ def test_a_dry_run_shows_the_request(file: File) -> None:
 def test_offsets_with_bad_arguments_is_bad_usage(file: File, arguments: list[str]) -> None:
     verb, _, *more = arguments
     assert CliRunner().invoke(main, ["offsets", verb, str(file()), *more], input="{}").exit_code == 2
-
-
-@pytest.mark.parametrize("verb", ["list", "alter", "reset"])
-def test_each_teaches_by_an_example(verb: str) -> None:
-    assert f"lockstep offsets {verb} mm2.properties" in CliRunner().invoke(main, ["offsets", verb, "--help"]).output

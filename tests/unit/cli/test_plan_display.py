@@ -1,13 +1,11 @@
 """A plan as people read it."""
 
-import io
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from lockstep_cli.rendering.plan_display import SHOWN, comparison_parts, plan_parts, summary_line
+from lockstep_cli.rendering.plan import SHOWN, comparison_parts, plan_parts, summary_line
 from lockstep_ops.plan.rules.comparison import compare
 from lockstep_ops.plan.rules.flow_facts import FlowFacts, ReachedPosition
 from lockstep_ops.plan.rules.flow_plan import MIRROR_MAKER, MissingRight, PlannedGroup
@@ -15,22 +13,15 @@ from lockstep_ops.plan.rules.plan_builder import build_flow_plan, build_plan
 from lockstep_ops.status.report import PausedPart
 from lockstep_rules.topic_plan import Create, Selection, TopicSyncPlan
 from tests.support.plan_facts import HOUR_MS, cluster, facts, log, settings_for, topic
+from tests.support.printed import printed
 
 
 def plan(*found: FlowFacts) -> Any:
     return build_plan("mm2.properties", 1, "0.1.0", [build_flow_plan(one, None, {"topics": "orders"}) for one in found])
 
 
-def printed(parts: Any, *, terminal: bool = False) -> str:
-    console = Console(file=io.StringIO(), width=160)
-    for part in parts:
-        console.print(part, soft_wrap=not terminal)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
 def shown(found: FlowFacts, *, terminal: bool = False) -> str:
-    return printed(plan_parts(plan(found), terminal=terminal), terminal=terminal)
+    return printed(plan_parts(plan(found), terminal=terminal), 160, terminal=terminal)
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -128,11 +119,11 @@ def test_retention_loss_is_in_the_plan() -> None:
 def test_comparison_names_files_and_values() -> None:
     one = plan(facts(settings_for()))
     other = replace(one, file="other.yaml", flows=(replace(one.flows[0], settings={"topics": ".*"}, changes=()),))
-    text = printed(comparison_parts(compare(one, other), terminal=False))
+    text = printed(comparison_parts(compare(one, other)))
     assert "  ~ A->B  topics: orders -> .*\n" in text
     assert "  A->B  only with mm2.properties: + topic A.orders on B" in text
     assert text.endswith("1 setting differs, 1 line of the plan\n")
-    same = printed(comparison_parts(compare(one, one), terminal=False))
+    same = printed(comparison_parts(compare(one, one)))
     assert same == "mm2.properties and mm2.properties have the same effect\n"
 
 

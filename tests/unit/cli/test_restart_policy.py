@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_cli.processes.restart_policy import SHUTDOWN_REQUESTED, EndRun, StartAgain, decide, ending
+from lockstep_cli.processes.restart_policy import SHUTDOWN_REQUESTED, EndRun, StartAgain, decide, end_sentence
 from lockstep_runtime.util.process_restarts import EARNS_BACK, LONGEST_DELAY, STEADY
 
 BRIEF = timedelta(seconds=3)
@@ -59,7 +59,7 @@ def test_service_end_without_a_request_is_a_crash(exit_code: int) -> None:
 def test_service_with_a_configured_end_ends_the_run_with_its_exit_code() -> None:
     decision = decide(0, SHUTDOWN_REQUESTED, BRIEF)
     assert decision == EndRun(SHUTDOWN_REQUESTED)
-    assert ending("data-plane", SHUTDOWN_REQUESTED, decision) == (
+    assert end_sentence("data-plane", SHUTDOWN_REQUESTED, decision) == (
         "data-plane ended with exit code 3: as it is configured to, ending"
     )
 
@@ -73,7 +73,7 @@ def test_a_configuration_that_could_be_used_before_is_tried_again() -> None:
     """A secret is half written when a service is started again."""
     decision = decide(1, 2, BRIEF, served=True)
     assert decision == StartAgain(timedelta(seconds=1), 2)
-    assert ending("checkpoint", 2, decision) == (
+    assert end_sentence("checkpoint", 2, decision) == (
         "checkpoint ended with exit code 2: its configuration cannot be used now, starting again in 1 s (2nd time)"
     )
     assert decide(0, SHUTDOWN_REQUESTED, BRIEF, served=True) == EndRun(SHUTDOWN_REQUESTED)
@@ -91,4 +91,4 @@ def test_a_configuration_that_could_be_used_before_is_tried_again() -> None:
     ],
 )
 def test_restart_message_has_the_cause_and_the_decision(exit_code: int, crashes: int, sentence: str) -> None:
-    assert ending("data-plane", exit_code, decide(crashes, exit_code, BRIEF)) == sentence
+    assert end_sentence("data-plane", exit_code, decide(crashes, exit_code, BRIEF)) == sentence

@@ -1,15 +1,12 @@
 """What people type, and what they see at 80 columns, in a pipe and where nothing answers."""
 
-import io
 import json
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner
 from rich.text import Text
@@ -17,41 +14,14 @@ from rich.text import Text
 from lockstep_cli.__main__ import main
 from lockstep_cli.processes.output import RunOutput
 from lockstep_cli.rendering.console import console
-from lockstep_cli.rendering.row_table import wrapped
-from lockstep_cli.rendering.settings_shown import settings_shown
-from lockstep_cli.rendering.whole_line_console import WholeLineConsole
+from lockstep_cli.rendering.lines import wrap
+from lockstep_cli.rendering.settings import settings_table
 from lockstep_config.report.effective import Setting
 from lockstep_kafka.admin.lowered_factor import warn_of_lowered
 from lockstep_runtime.telemetry.log import JsonLines
+from tests.support.printed import printed
 
 TWO = "clusters = A, B\nA.bootstrap.servers = {}\nB.bootstrap.servers = {}\nA->B.enabled = true\n"
-
-
-def every_command(group: click.Group = main, path: str = "") -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
-        yield f"{path} {name}".strip(), command
-        if isinstance(command, click.Group):
-            yield from every_command(command, f"{path} {name}".strip())
-
-
-COMMANDS = dict(every_command())
-OF_OUTPUT = sorted(name for name, one in COMMANDS.items() if any("--output" in p.opts for p in one.params))
-
-
-@pytest.mark.parametrize("name", OF_OUTPUT)
-def test_output_option_is_short_and_names_a_format(name: str) -> None:
-    (option,) = [one for one in COMMANDS[name].params if "--output" in one.opts]
-    assert option.opts == ["--output", "-o"]
-    assert isinstance(option.type, click.Choice)
-    assert {"text", "json", "yaml"} <= set(option.type.choices)
-
-
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_short_output_option_is_never_a_path(name: str) -> None:
-    short = [one for one in COMMANDS[name].params if "-o" in one.opts]
-    assert all("--output" in one.opts for one in short)
-    said = {word for one in COMMANDS[name].params for word in one.opts}
-    assert "--output" in said or not said & {"--json", "--yaml", "--format"}
 
 
 def test_plan_with_a_format_writes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,9 +79,7 @@ ADDRESSES = "broker-1.kafka.example.org:9092,broker-2.kafka.example.org:9092,bro
 
 
 def shown_at(width: int, *settings: Setting) -> list[str]:
-    text = io.StringIO()
-    WholeLineConsole(file=text, width=width, highlight=False).print(settings_shown(Path("f"), "title", settings))
-    return text.getvalue().splitlines()
+    return printed([settings_table(Path("f"), "title", settings)], width).splitlines()
 
 
 def test_keys_and_addresses_are_whole_at_80_columns() -> None:
@@ -129,7 +97,7 @@ def test_keys_and_addresses_are_whole_at_80_columns() -> None:
 
 def test_value_is_broken_behind_commas_and_blanks_alone() -> None:
     def lines(text: str, width: int) -> list[str]:
-        return [line.plain for line in wrapped(Text(text), width)]
+        return [line.plain for line in wrap(Text(text), width)]
 
     assert lines("aaa,bbb ccc", 5) == ["aaa,", "bbb", "ccc"]
     assert lines("1,234 records", 8) == ["1,234", "records"]

@@ -11,12 +11,17 @@ from lockstep_cli.commands.version import InstalledVersions, read_versions
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.installation import require_services
 from lockstep_ops.services import SERVICES
+from tests.support.printed import printed
 
 WHOLE = InstalledVersions("0.1.0", "3.11.7", "4.3.0", "17.0.15", "/usr/bin/java")
 
 
+def lines(versions: InstalledVersions) -> list[str]:
+    return [line.rstrip() for line in printed([versions.as_table()]).splitlines()]
+
+
 def test_versions_as_text_have_a_line_each() -> None:
-    assert WHOLE.as_text().splitlines() == [
+    assert lines(WHOLE) == [
         "lockstep  0.1.0",
         "Python    3.11.7",
         "Spark     4.3.0",
@@ -26,12 +31,12 @@ def test_versions_as_text_have_a_line_each() -> None:
 
 def test_versions_without_spark_and_java_say_so() -> None:
     bare = InstalledVersions("0.1.0", "3.11.7", "", "", "")
-    assert bare.as_text().splitlines()[2:] == ["Spark     not installed", "Java      not found"]
+    assert lines(bare)[2:] == ["Spark     not installed", "Java      not found"]
     assert bare.as_json() == {"lockstep": "0.1.0", "python": "3.11.7", "spark": None, "java": None, "java_path": None}
 
 
 def test_java_without_a_version_is_shown_with_its_path() -> None:
-    assert InstalledVersions("0", "3", "4", "", "/java").as_text().endswith("Java      unknown version at /java")
+    assert lines(InstalledVersions("0", "3", "4", "", "/java"))[-1] == "Java      unknown version at /java"
 
 
 def test_versions_are_those_of_this_machine(tmp_path: Path) -> None:

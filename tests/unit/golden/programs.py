@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from lockstep_cli.command_runner import exit_with
 from lockstep_cli.commands import watch
 from lockstep_cli.commands.version import InstalledVersions
-from lockstep_cli.rendering.report_tables import as_json
+from lockstep_cli.rendering.status import as_json
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.text.config_errors import Problem
 from lockstep_data_plane.spark.session import SparkSession

@@ -66,7 +66,7 @@ ALLOWED = {
     "lockstep_ops.doctor.rate_meter:_read_clock": MEASURED,
     "lockstep_ops.doctor.rate_meter:_write": MEASURED,
     "lockstep_runtime.membership.flow_runner:_watch_target": FOREIGN,
-    "lockstep_cli.rendering.report_tables:_acls": FORMS,
+    "lockstep_cli.rendering.status:_acls": FORMS,
     "lockstep_ops.formatting:without_name": FORMS,
     "lockstep_config.flow.filters:_user_class": FORMS,
     "lockstep_config.resolve.diagnostics:problem": FORMS,

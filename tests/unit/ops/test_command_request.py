@@ -133,16 +133,16 @@ def test_command_for_a_file_with_several_flows_needs_a_flow(file: File) -> None:
     with pytest.raises(CannotUse, match="has 2 flows, 'A->B', 'B->A': say which one with --flow"):
         choose_flows(both, [])
     assert [str(settings.flow) for settings in choose_flows(both, ["B->A", "B->A"])] == ["B->A"]
-    assert [str(settings.flow) for settings in choose_flows(both, [], every=True)] == ["A->B", "B->A"]
+    assert [str(settings.flow) for settings in choose_flows(both, [], all_enabled=True)] == ["A->B", "B->A"]
 
 
 @pytest.mark.parametrize(
-    ("named", "every", "words"),
+    ("names", "all_enabled", "words"),
     [(["A"], False, "is not a flow"), (["A->C"], False, "A->B"), (["A->B"], True, "exclude each other")],
 )
-def test_flows_that_cannot_be_meant_are_refused(file: File, named: list[str], every: bool, words: str) -> None:
+def test_flows_that_cannot_be_meant_are_refused(file: File, names: list[str], all_enabled: bool, words: str) -> None:
     with pytest.raises(CannotUse, match=words):
-        choose_flows(file(), named, every)
+        choose_flows(file(), names, all_enabled=all_enabled)
 
 
 def test_a_file_without_an_enabled_flow_has_nothing_to_ask(tmp_path: Path) -> None:

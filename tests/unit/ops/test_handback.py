@@ -5,18 +5,21 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_cli.rendering.plan_tables import hand_back_shown
+from lockstep_cli.rendering.migration import hand_back_parts
 from lockstep_ops.takeover.handback import not_drained, plan_hand_back
 from lockstep_ops.takeover.migration import MigrationState
 from lockstep_state.reasons.reason import NO_REASON
 from lockstep_state.reasons.reason_catalogue import format_sentence
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus
+from tests.support.printed import printed
 from tests.support.reasons import reported
-from tests.support.takeover_rows import DEDICATED, FLOW, STOPPED, progress, rows_of, shown, topic
+from tests.support.takeover_rows import DEDICATED, FLOW, STOPPED, progress, rows_of, topic
 
 
 def test_hand_back_plan_is_shown_as_text() -> None:
-    said = shown(hand_back_shown(plan_hand_back(held(progress(0, 9), progress(1, 19), DRAINED, theirs={("t", 0): 9}))))
+    said = printed(
+        hand_back_parts(plan_hand_back(held(progress(0, 9), progress(1, 19), DRAINED, theirs={("t", 0): 9})))
+    )
     assert "mm2-offsets.A.internal, connector MirrorSourceConnector on B: 1 offset to write" in said
     assert "there already" in said
 

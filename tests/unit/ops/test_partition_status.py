@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_cli.rendering.report_tables import as_json
+from lockstep_cli.rendering.status import as_json
 from lockstep_ops.status.report import Trouble
 from lockstep_rules.selection_count import SelectionCount
 from lockstep_state.rows.state_rows import Row, SourceEnds, SourceGroupsStatus, Wanted

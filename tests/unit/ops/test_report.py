@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_cli.rendering.report_tables import FEW, as_json
+from lockstep_cli.rendering.status import FEW, as_json
 from lockstep_ops.formatting import ago, count_text, in_bytes, in_time
 from lockstep_ops.status.report import AclLine, PausedPart, Trouble
 from lockstep_ops.status.report_builder import build_report

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_cli.rendering.report_tables import as_json
+from lockstep_cli.rendering.status import as_json
 from lockstep_ops.status.readiness import blockers_as_json, blockers_without_rows
 from lockstep_ops.status.report import Report
 from lockstep_ops.status.report_builder import build_report

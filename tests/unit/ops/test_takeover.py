@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.commands.migrate_commands import COMMANDS
-from lockstep_cli.rendering.plan_tables import plan_shown
+from lockstep_cli.rendering.migration import takeover_parts
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.takeover.migration import named
@@ -18,7 +18,8 @@ from lockstep_ops.takeover.passed_over import PassedOverRecords
 from lockstep_ops.takeover.takeover import PartitionPlan, TakeoverState, flush_note, plan_takeover
 from lockstep_state.reasons.reason_catalogue import format_sentence
 from lockstep_state.rows.state_rows import Handover, Row
-from tests.support.takeover_rows import DEDICATED, FLOW, OFFSETS, STOPPED, progress, rows_of, shown
+from tests.support.printed import printed
+from tests.support.takeover_rows import DEDICATED, FLOW, OFFSETS, STOPPED, progress, rows_of
 
 STRIMZI = offset_location("strimzi", FLOW, None, OFFSETS)
 OWN = OffsetLocation("own", DEDICATED.topic, DEDICATED.connector, "")
@@ -170,7 +171,7 @@ def test_a_program_reads_all_of_a_plan() -> None:
 
 
 def test_takeover_plan_is_shown_as_text() -> None:
-    text = shown(plan_shown(plan_takeover(state(STRIMZI, groups=3))))
+    text = printed(takeover_parts(plan_takeover(state(STRIMZI, groups=3))))
     for words in (
         "A->B  take over from MirrorMaker 2 (strimzi)",
         "MirrorSourceConnector on B: 2 offsets to write",
@@ -184,12 +185,12 @@ def test_takeover_plan_is_shown_as_text() -> None:
 
 
 def test_takeover_without_offsets_shows_no_topics() -> None:
-    assert "still to copy" not in shown(plan_shown(plan_takeover(state(theirs={}))))
+    assert "still to copy" not in printed(takeover_parts(plan_takeover(state(theirs={}))))
 
 
 def test_takeover_notes_a_connector_that_is_not_watched() -> None:
     place = replace(offset_location("connect", FLOW, None, OFFSETS, topic="x", connector="y", group="z"), watched=False)
-    assert "not checked: other connectors run in group z" in shown(plan_shown(plan_takeover(state(place))))
+    assert "not checked: other connectors run in group z" in printed(takeover_parts(plan_takeover(state(place))))
 
 
 @pytest.mark.parametrize(

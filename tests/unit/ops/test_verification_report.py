@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_cli.rendering.verification_shown import as_markdown, verdict
+from lockstep_cli.rendering.verification import as_markdown, verdict
 from lockstep_ops.exit_codes import Exit
 from lockstep_ops.verify.record_pair import RecordPair, ShownRecord, pair_lines, record_places
 from lockstep_ops.verify.verification_report import build_verification

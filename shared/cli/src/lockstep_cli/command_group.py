@@ -35,7 +35,7 @@ class FileArgument(click.Argument):
         self._replaced_by = replaced_by
 
     def is_left_out(self, texts: Sequence[str], places: int, options: Mapping[str, Any]) -> bool:
-        """Return whether FILE is left out: the texts for this number of arguments begin behind it."""
+        """Return whether `texts`, which are for this number of arguments, begin behind FILE."""
         if len(texts) >= places or any(isinstance(options.get(name), str) for name in self._replaced_by):
             return False
         return not texts or self._takes_next is None or self._takes_next(texts[0], options)

@@ -1,4 +1,4 @@
-"""The end of commands: a sentence on standard error about what went wrong, and an exit code."""
+"""Running a command to its end: an error is one sentence on standard error, and an exit code."""
 
 import asyncio
 import signal
@@ -27,15 +27,13 @@ def exit_with(work: Coroutine[Any, Any, int]) -> None:
     code: int
     try:
         code = asyncio.run(work)
-    except (CannotUse, ConfigurationError) as exc:
-        click.echo(str(exc), err=True)
-        code = Exit.USAGE
-    except (ClusterUnreachable, NotAppended, TopicMissing) as exc:
-        click.echo(str(exc), err=True)
-        code = Exit.NO_ANSWER
-    except (ClassFailed, ClusterError, NewerVersion) as exc:
+    except (CannotUse, ConfigurationError, ClassFailed, ClusterError, NewerVersion) as exc:
         click.echo(str(exc), err=True)
         code = Exit.TROUBLE
+        if isinstance(exc, (CannotUse, ConfigurationError)):
+            code = Exit.USAGE
+        elif isinstance(exc, (ClusterUnreachable, NotAppended, TopicMissing)):
+            code = Exit.NO_ANSWER
     except KeyboardInterrupt:
         code = INTERRUPTED
     sys.exit(int(code))
@@ -48,7 +46,7 @@ def confirmed(question: str) -> bool:
         KeyboardInterrupt: Ctrl-C. The handler of asyncio would only cancel a task, and nothing wakes a thread that
             waits for the terminal.
     """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    asyncio_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return click.confirm(question, err=True)
     except click.Abort as exc:
@@ -56,14 +54,14 @@ def confirmed(question: str) -> bool:
             raise KeyboardInterrupt from exc
         return False  # the terminal is gone
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, asyncio_handler)
 
 
 def asynchronous(command: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:
     """Make a command of a coroutine function that returns the exit code (`exit_with`)."""
 
     @wraps(command)
-    def ending(*args: P.args, **kwargs: P.kwargs) -> None:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
         exit_with(command(*args, **kwargs))
 
-    return ending
+    return wrapper

@@ -87,8 +87,8 @@ class ScopedBashComplete(BashComplete):
         if typed.startswith("-") and "=" in typed:
             typed = typed.partition("=")[2]
         if item.type == "plain" and not typed.startswith(("'", '"')):
-            before, colon, _ = typed.rpartition(":")
-            value = shlex.quote(value.removeprefix(before + colon))
+            prefix, colon, _ = typed.rpartition(":")
+            value = shlex.quote(value.removeprefix(prefix + colon))
         return f"{item.type},{value}"
 
 
@@ -151,8 +151,8 @@ def _state_names(ctx: click.Context) -> Iterator[tuple[str, str]]:
     file, flows = ctx.params.get("file"), ctx.params.get("flows") or ctx.params.get("flow") or ()
     if not isinstance(file, Path):
         return
-    named = [flows] if isinstance(flows, str) else [*flows]
-    reader = [sys.executable, "-m", "lockstep_cli.completion_names", str(file), *named]
+    names = [flows] if isinstance(flows, str) else [*flows]
+    reader = [sys.executable, "-m", "lockstep_cli.completion_names", str(file), *names]
     with suppress(OSError, subprocess.TimeoutExpired):
         done = subprocess.run(reader, capture_output=True, text=True, timeout=WITHIN_S, check=False)
         for line in done.stdout.splitlines():

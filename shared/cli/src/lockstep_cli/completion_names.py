@@ -6,7 +6,6 @@ Each is a line of its kind and its name. The process that starts this one ends i
 """
 
 import asyncio
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,8 +13,7 @@ from pathlib import Path
 import click
 
 from lockstep_cli.completion import WITHIN_S
-from lockstep_cli.flow_selection import chosen
-from lockstep_config import load
+from lockstep_cli.flow_selection import choose_flows
 from lockstep_ops.status.flow_report import read_rows
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Row, SlotStatus
 
@@ -34,7 +32,7 @@ def scope_names(rows: Mapping[str, Row]) -> Iterator[str]:
 
 async def _print_names(file: Path, flows: list[str]) -> None:
     """Print the names of these flows of a file, or of all enabled ones if none is given."""
-    for settings in chosen(load(file, os.environ), flows, every=not flows):
+    for settings in choose_flows(file, flows, all_enabled=not flows):
         rows, _ = await read_rows(settings, WITHIN_S)
         for line in scope_names(rows):
             click.echo(line)

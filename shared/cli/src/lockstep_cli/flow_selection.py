@@ -9,40 +9,47 @@ from lockstep_ops.exit_codes import CannotUse
 from lockstep_state.names import Flow
 
 
-def choose_flows(file: Path, named: Sequence[str], every: bool = False) -> tuple[FlowSettings, ...]:
-    """Return the flows of `file` that are meant (`chosen`).
+def choose_flows(file: Path, names: Sequence[str], *, all_enabled: bool = False) -> tuple[FlowSettings, ...]:
+    """Return the flows of `file` that a command line names (`select_flows`).
 
     Raises:
-        CannotUse: As `chosen`.
+        CannotUse: As `select_flows`.
         ConfigurationError: The file has mistakes.
     """
-    return chosen(load(file, os.environ), named, every)
+    return select_flows(load(file, os.environ), names, all_enabled=all_enabled)
 
 
-def choose_one_flow(file: Path, named: str | None) -> FlowSettings:
-    """Return the one flow that is meant. Raises as `choose_flows`."""
-    return choose_flows(file, [named] if named else [])[0]
+def choose_one_flow(file: Path, name: str | None) -> FlowSettings:
+    """Return the flow of this name, or the only one that is enabled. Raises as `choose_flows`."""
+    return choose_flows(file, [name] if name else [])[0]
 
 
-def chosen(configuration: Configuration, named: Sequence[str], every: bool = False) -> tuple[FlowSettings, ...]:
-    """Return the named flows (`A->B`), each once; with `every` all that are enabled; else the only one that is enabled.
+def select_flows(
+    configuration: Configuration, names: Sequence[str], *, all_enabled: bool = False
+) -> tuple[FlowSettings, ...]:
+    """Return the named flows (`A->B`), each once. Without names they are those that are enabled.
+
+    Args:
+        configuration: The configuration.
+        names: The names of flows, perhaps none.
+        all_enabled: Whether several flows may be enabled where none is named.
 
     Raises:
         CannotUse: It is not clear which flows are meant. The message has their names.
     """
-    if named and every:
+    if names and all_enabled:
         raise CannotUse("--flow and --all-flows exclude each other")
-    if named:
+    if names:
         try:
-            return tuple(configuration.flow(Flow.parse(name)) for name in dict.fromkeys(named))
+            return tuple(configuration.flow(Flow.parse(name)) for name in dict.fromkeys(names))
         except (UnknownFlow, ValueError) as exc:
             raise CannotUse(str(exc)) from exc
     enabled = tuple(settings for settings in configuration.flows if settings.enabled)
     if not enabled:
         raise CannotUse(f"{configuration.path}: no flow is enabled; set SOURCE->TARGET.enabled = true")
-    if len(enabled) > 1 and not every:
-        names = ", ".join(f"'{settings.flow}'" for settings in enabled)
+    if len(enabled) > 1 and not all_enabled:
+        quoted = ", ".join(f"'{settings.flow}'" for settings in enabled)
         raise CannotUse(
-            f"{configuration.path} has {len(enabled)} flows, {names}: say which one with --flow (with the quotes)"
+            f"{configuration.path} has {len(enabled)} flows, {quoted}: say which one with --flow (with the quotes)"
         )
     return enabled

@@ -1,10 +1,9 @@
 """The arguments and options that several commands have."""
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,23 +26,24 @@ TakesNext = Callable[[str, Mapping[str, Any]], bool]
 
 
 def file_argument(command: F) -> F:
-    """Add FILE, and what belongs to it: its secrets, settings on top."""
+    """Add FILE, and the options that belong to it: where its secrets are, and settings on top of it."""
     return file_before(None)(command)
 
 
-def file_before(takes_next: TakesNext | None) -> Callable[[F], F]:
+def file_before(takes_next: TakesNext | None, **attributes: Any) -> Callable[[F], F]:
     """Return `file_argument` for a command with an optional argument behind FILE (`FileArgument`)."""
 
     def decorate(command: F) -> F:
-        argument = click.argument("file", cls=FileArgument, type=click.Path(path_type=Path), takes_next=takes_next)
+        path = click.Path(path_type=Path)
+        argument = click.argument("file", cls=FileArgument, type=path, takes_next=takes_next, **attributes)
         return argument(beside_configuration(command))
 
     return decorate
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A configuration by its files: one file, or MirrorMaker 1's two. In the second case `path` is the consumer's."""
+class ConfigurationFiles:
+    """The files of a configuration: one, or MirrorMaker 1's two. Of two files `path` is the consumer's."""
 
     path: Path
     legacy: "LegacyFiles | None" = None
@@ -63,11 +63,11 @@ class Given:
 
 
 def configuration_argument(takes_next: TakesNext | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add FILE, or the options of `lockstep legacy` in its place: the command takes `given`."""
+    """Add FILE, or the options of `lockstep legacy` in its place: the command takes `files`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def taking(file: Path | None, **parameters: Any) -> Any:
+        def wrapper(file: Path | None, **parameters: Any) -> Any:
             legacy = mm1_files({name: parameters.pop(name) for name in PARAMETERS})
             if (file is None) == (legacy is None):
                 raise click.UsageError(
@@ -76,18 +76,11 @@ def configuration_argument(takes_next: TakesNext | None = None) -> Callable[[Cal
                 )
             path = file if legacy is None else legacy.consumer
             assert path is not None
-            return command(given=Given(path, legacy), **parameters)
+            return command(files=ConfigurationFiles(path, legacy), **parameters)
 
-        argument = click.argument(
-            "file",
-            cls=FileArgument,
-            required=False,
-            type=click.Path(path_type=Path),
-            takes_next=takes_next,
-            replaced_by=PARAMETERS,
-        )
-        made: Callable[..., Any] = argument(beside_configuration(legacy_options(hidden=True)(taking)))
-        return made
+        argument = file_before(takes_next, required=False, replaced_by=PARAMETERS)
+        decorated: Callable[..., Any] = argument(legacy_options(hidden=True)(wrapper))
+        return decorated
 
     return decorate
 
@@ -110,22 +103,7 @@ def output_of(*more: str) -> Callable[[F], F]:
 output_option = output_of()
 
 
-def echo_json(body: Any) -> None:
-    """Print a value as `--output json` does."""
-    click.echo(json.dumps(body, indent=2, ensure_ascii=False))
-
-
-def echo_body(body: Any, output: str) -> None:
-    """Print a value as `--output json` or `--output yaml` does."""
-    if output == "json":
-        echo_json(body)
-        return
-    from lockstep_config.strimzi.printing import plain_yaml
-
-    click.echo(plain_yaml(json.loads(json.dumps(body))), nl=False)
-
-
-def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Any]:
+def gather_options(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Any]:
     """Make one value of several options.
 
     The command takes `name`, a dataclass `kind` with a field for each of them. It may have fields for some options that
@@ -134,14 +112,11 @@ def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Call
 
     def decorate(command: Callable[..., Any]) -> Any:
         @wraps(command)
-        def taking(**parameters: Any) -> Any:
-            value = kind(**{one.name: parameters.pop(one.name) for one in fields(kind)})
+        def wrapper(**parameters: Any) -> Any:
+            value = kind(**{field.name: parameters.pop(field.name) for field in fields(kind)})
             return command(**{name: value}, **parameters)
 
-        made = taking
-        for option in reversed(options):
-            made = option(made)
-        return made
+        return reduce(lambda decorated, option: option(decorated), reversed(options), wrapper)
 
     return decorate
 
@@ -229,12 +204,12 @@ shown_flows_option = click.option(
 
 def flow_options(command: F) -> F:
     """Add `--flow`, repeated, and `--all-flows`."""
-    named = click.option(
+    by_name = click.option(
         "--flow",
         "flows",
         multiple=True,
         shell_complete=complete_flows,
         help=f"The flow: {FLOW_HELP}; repeat for more. Default: the only one that is enabled.",
     )
-    every = click.option("--all-flows", is_flag=True, help="All flows of FILE that are enabled.")
-    return named(every(command))
+    all_enabled = click.option("--all-flows", is_flag=True, help="All flows of FILE that are enabled.")
+    return by_name(all_enabled(command))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_cli.rendering.switch_shown import evidence_shown
+from lockstep_cli.rendering.switch import evidence_lines
 from lockstep_ops.switch.evidence import Evidence
 from lockstep_ops.switch.switch_steps import DONE, FAILED, MEANINGS, WAITING, Step
 from lockstep_state.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic, VerifiedPartition
@@ -225,7 +225,7 @@ def test_evidence_as_markdown_has_a_line_of_each_kind(shown: Evidence, line: str
 
 
 def test_evidence_shown_has_the_times_up_to_which_all_is_known() -> None:
-    lines = [line.plain for line in evidence_shown(evidence(row=replace(ROW, groups_known_ms=T0)))]
+    lines = [line.plain for line in evidence_lines(evidence(row=replace(ROW, groups_known_ms=T0)))]
     times = "2023-11-14T22:13:19.000+00:00, its groups up to 2023-11-14T22:13:20.000+00:00"
     assert f"  known of A    its records up to {times}" in lines
 
@@ -273,7 +273,7 @@ def test_evidence_of_an_unknown_loss_has_its_partitions() -> None:
     verified = evidence(replace(TOPIC, missing=(-1, 0)), row=done)
     assert (verified.as_json()["lost"], verified.as_json()["lost_unknown_partitions"]) == (0, 1)
     assert f"known to have: 0 records known, unknown for 1 partition, {OF_WHAT}\n" in verified.as_markdown()
-    first, *others = evidence_shown(verified)
+    first, *others = evidence_lines(verified)
     assert [str(span.style) for span in first.spans] == ["yellow"]
     assert f"  lost          0 records known, unknown for 1 partition, {OF_WHAT}" in [line.plain for line in others]
 

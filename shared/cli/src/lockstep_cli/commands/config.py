@@ -9,8 +9,10 @@ import click
 from lockstep_cli.command_group import CommandGroup
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.completion import complete_flows
-from lockstep_cli.options import Given, configuration_argument, echo_body, output_option, shown_flows_option
+from lockstep_cli.options import ConfigurationFiles, configuration_argument, output_option, shown_flows_option
+from lockstep_cli.rendering.result import print_document, print_parts, print_result
 from lockstep_ops.exit_codes import CannotUse, Exit
+from lockstep_ops.formatting import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from lockstep_config import Problem
-    from lockstep_config.report.effective import FlowView, Setting, View
+    from lockstep_config.report.effective import Setting, View
 
 RESOURCE = Path("resource")
 """The word that --to takes instead of a file. A file of that name is ./resource."""
@@ -56,7 +58,7 @@ def command() -> None:
 @click.option("--alone", is_flag=True, help="Look at FILE alone: what it refers to may not be there yet.")
 @output_option
 @asynchronous
-async def check(given: Given, alone: bool, output: str) -> int:
+async def check(files: ConfigurationFiles, alone: bool, output: str) -> int:
     """Read FILE as `lockstep run` would and name everything that is wrong with it, each with file, line and key. Then
     name what deserves a second look, and which keys have no effect here and why.
 
@@ -69,35 +71,24 @@ async def check(given: Given, alone: bool, output: str) -> int:
     from lockstep_config import ConfigurationError
     from lockstep_config.loader.configuration import build_configuration
 
-    file = given.path
+    file = files.path
     mistakes: tuple[Problem, ...] = ()
-    notes: tuple[Problem, ...] = ()
-    unused: tuple[Problem, ...] = ()
     flows: list[str] = []
     way_out = ""
     try:
-        loaded = build_configuration(given.read(), file, os.environ, alone=alone)
-    except ConfigurationError as exc:
-        mistakes, notes, unused, way_out = exc.problems, exc.notes, exc.unused, exc.way_out
-    else:
+        loaded = build_configuration(files.read(), file, os.environ, alone=alone)
         notes, unused = loaded.notes, loaded.unused
         flows = [str(settings.flow) for settings in loaded.flows if settings.enabled]
+    except ConfigurationError as exc:
+        mistakes, notes, unused, way_out = exc.problems, exc.notes, exc.unused, exc.way_out
     if output != "text":
-        body = {
-            "file": str(file),
-            "usable": not mistakes,
-            "flows": flows,
-            "mistakes": _as_json(mistakes),
-            "notes": _as_json(notes),
-            "without_effect": _as_json(unused),
-        }
-        echo_body(body, output)
+        body = {"file": str(file), "usable": not mistakes, "flows": flows}
+        problems = {"mistakes": mistakes, "notes": notes, "without_effect": unused}
+        print_document({**body, **{name: _problems_as_json(group) for name, group in problems.items()}}, output)
     else:
-        for problem in mistakes:
-            click.echo(str(problem), err=True)
-        for problem in (*notes, *unused):
-            click.echo(str(problem))
-        click.echo(_sum(file, mistakes, flows, alone), err=bool(mistakes))
+        print_parts(map(str, mistakes), stderr=True)
+        print_parts(map(str, (*notes, *unused)))
+        click.echo(_verdict(file, mistakes, flows, alone), err=bool(mistakes))
         if way_out:
             click.echo(way_out, err=True)
     return Exit.USAGE if mistakes else Exit.FINE
@@ -110,7 +101,9 @@ async def check(given: Given, alone: bool, output: str) -> int:
 @click.option("--all", "everything", is_flag=True, help="Defaults too, not only what FILE states.")
 @output_option
 @asynchronous
-async def show(given: Given, flow: str | None, flows: tuple[str, ...], everything: bool, output: str) -> int:
+async def show(
+    files: ConfigurationFiles, flow: str | None, flows: tuple[str, ...], everything: bool, output: str
+) -> int:
     """Show the effective settings of FLOW (written 'A->B' with the quotes), or of all flows of FILE that are enabled.
     Each value has the file, the line and the key that it comes from.
 
@@ -123,25 +116,18 @@ async def show(given: Given, flow: str | None, flows: tuple[str, ...], everythin
       lockstep config show mm2.properties 'A->B' --all
       lockstep config show mm2.properties --output json | jq '.flows[].settings[] | select(.origin)'
     """
-    from lockstep_cli.flow_selection import chosen
+    from lockstep_cli.flow_selection import select_flows
     from lockstep_config.loader.configuration import build_with_layers
     from lockstep_config.report.effective import view
 
-    file = given.path
-    text = given.read()
+    file = files.path
+    text = files.read()
     loaded, layers = build_with_layers(text, file, os.environ)
     enabled = [settings for settings in loaded.flows if settings.enabled]
-    named = [*([flow] if flow else []), *flows]
-    shown = chosen(loaded, named) if named else enabled or loaded.flows
-    effective = view(text, layers, file, shown)
-    if output != "text":
-        echo_body(_view_as_json(file, effective), output)
-        return Exit.FINE
-    from lockstep_cli.rendering.console import console
-
-    screen = console()
-    for part in _as_tables(file, effective, everything):
-        screen.print(part)
+    names = [*([flow] if flow else []), *flows]
+    selected = select_flows(loaded, names) if names else enabled or loaded.flows
+    effective = view(text, layers, file, selected)
+    print_result(output, _as_tables(file, effective, everything), lambda: _view_as_json(file, effective))
     return Exit.FINE
 
 
@@ -160,7 +146,7 @@ async def show(given: Given, flow: str | None, flows: tuple[str, ...], everythin
 )
 @click.option("--with-secrets", is_flag=True, help="Also where secrets are written out, which stops it else.")
 @asynchronous
-async def convert(given: Given, to: Path | None, document: str, with_secrets: bool) -> int:
+async def convert(files: ConfigurationFiles, to: Path | None, document: str, with_secrets: bool) -> int:
     """Write FILE, in any form, as an mm2.properties file that means the same; a comment above each line says where it
     came from. References such as ${file:...} stay references.
 
@@ -181,13 +167,13 @@ async def convert(given: Given, to: Path | None, document: str, with_secrets: bo
     from lockstep_config.loader.configuration import build_configuration
     from lockstep_config.text.properties_writer import as_properties, plain_secrets
 
-    file = given.path
-    text = given.read(document)
+    file = files.path
+    text = files.read(document)
     if text.problems:
         raise ConfigurationError(text.problems)
     if not with_secrets and (plain := plain_secrets(text.entries, file)):
         raise ConfigurationError(plain)
-    resource = _resource(given, document) if to == RESOURCE else ""
+    resource = _resource(files, document) if to == RESOURCE else ""
     written = resource or as_properties(text.entries, file)
     if to is None or resource:
         click.echo(written, nl=False)
@@ -205,7 +191,7 @@ async def convert(given: Given, to: Path | None, document: str, with_secrets: bo
     return Exit.FINE
 
 
-def _resource(given: Given, document: str) -> str:
+def _resource(files: ConfigurationFiles, document: str) -> str:
     """Return the one resource of a file whose lines were read already, as YAML.
 
     Raises:
@@ -217,12 +203,12 @@ def _resource(given: Given, document: str) -> str:
     from lockstep_config.strimzi.recognised import is_resource
     from lockstep_config.strimzi.resource import find_resource
 
-    data = read_config_file(given.path)
-    found = find_resource(data, given.path, document) if is_resource(data, given.path) else None
-    if given.legacy is not None or found is None:
+    data = read_config_file(files.path)
+    resource = find_resource(data, files.path, document) if is_resource(data, files.path) else None
+    if files.legacy is not None or resource is None:
         message = "holds no KafkaMirrorMaker2 and no KafkaMirrorMaker, so there is no resource to print"
-        raise ConfigurationError([Problem(given.path, 0, "", message)])
-    return as_yaml(found)
+        raise ConfigurationError([Problem(files.path, 0, "", message)])
+    return as_yaml(resource)
 
 
 def _write(to: Path, text: str, *, private: bool) -> None:
@@ -230,63 +216,68 @@ def _write(to: Path, text: str, *, private: bool) -> None:
         opened = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     except OSError as exc:
         exists = isinstance(exc, FileExistsError)
-        why = "is there already: remove it, or name another" if exists else f"cannot be written: {exc.strerror}"
-        raise CannotUse(f"{to} {why}") from exc
+        reason = "is there already: remove it, or name another" if exists else f"cannot be written: {exc.strerror}"
+        raise CannotUse(f"{to} {reason}") from exc
     with os.fdopen(opened, "w", encoding="ascii") as stream:
         stream.write(text)
 
 
-def _sum(file: Path, mistakes: "tuple[Problem, ...]", flows: list[str], alone: bool) -> str:
+def _verdict(file: Path, mistakes: "tuple[Problem, ...]", flows: list[str], alone: bool) -> str:
     if mistakes:
-        return f"{file} cannot be used: {len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'}"
-    far = " as far as it shows alone" if alone else ""
-    return f"{file} can be used{far}: " + (f"{', '.join(flows)} enabled" if flows else "no flow is enabled")
+        return f"{file} cannot be used: {count_text(len(mistakes), 'mistake')}"
+    limit = " as far as it shows alone" if alone else ""
+    return f"{file} can be used{limit}: " + (f"{', '.join(flows)} enabled" if flows else "no flow is enabled")
 
 
-def _as_json(problems: "Iterable[Problem]") -> list[dict[str, Any]]:
-    return [{"file": str(p.file), "line": p.line or None, "key": p.key, "message": p.message} for p in problems]
+def _problems_as_json(problems: "Iterable[Problem]") -> list[dict[str, Any]]:
+    return [
+        {**_place_as_json(problem.file, problem.line, problem.key), "message": problem.message} for problem in problems
+    ]
 
 
-def _view_as_json(file: Path, found: "View") -> dict[str, Any]:
-    def settings(some: "Iterable[Setting]") -> list[dict[str, Any]]:
-        return [
-            {
-                "key": one.key,
-                "value": one.value,
-                "origin": {"file": str(one.file), "line": one.line or None, "key": one.stated} if one.stated else None,
-            }
-            for one in some
-        ]
+def _place_as_json(file: Path | None, line: int, key: str) -> dict[str, Any]:
+    return {"file": str(file), "line": line or None, "key": key}
 
-    def flow(one: "FlowView") -> dict[str, Any]:
-        clients = {client: settings(some) for client, some in one.clients.items()}
-        return {
-            "flow": str(one.flow),
-            "enabled": one.enabled,
-            "settings": settings(one.settings),
-            "clients": clients,
+
+def _settings_as_json(settings: "Iterable[Setting]") -> list[dict[str, Any]]:
+    return [
+        {
+            "key": setting.key,
+            "value": setting.value,
+            "origin": _place_as_json(setting.file, setting.line, setting.stated) if setting.stated else None,
         }
+        for setting in settings
+    ]
 
+
+def _view_as_json(file: Path, view: "View") -> dict[str, Any]:
     return {
         "file": str(file),
-        "settings": settings(found.file),
-        "clusters": {alias: settings(some) for alias, some in found.clusters.items()},
-        "flows": [flow(one) for one in found.flows],
+        "settings": _settings_as_json(view.file),
+        "clusters": {alias: _settings_as_json(settings) for alias, settings in view.clusters.items()},
+        "flows": [
+            {
+                "flow": str(flow.flow),
+                "enabled": flow.enabled,
+                "settings": _settings_as_json(flow.settings),
+                "clients": {client: _settings_as_json(settings) for client, settings in flow.clients.items()},
+            }
+            for flow in view.flows
+        ],
     }
 
 
 def _as_tables(file: Path, view: "View", everything: bool) -> "Iterable[RenderableType]":
-    from lockstep_cli.rendering.settings_shown import settings_shown
+    from lockstep_cli.rendering.settings import settings_table
 
-    yield settings_shown(file, str(file), view.file)
-    for alias, settings in view.clusters.items():
-        yield settings_shown(file, f"cluster {alias}", settings)
-    for one in view.flows:
-        stated = [setting for setting in one.settings if everything or setting.stated]
-        yield settings_shown(file, f"{one.flow}" + ("" if one.enabled else " (heartbeats only)"), stated)
-        for client, settings in one.clients.items():
-            alias = one.flow.source if client.startswith("source") else one.flow.target
-            known = set(view.clusters[alias])
-            own = [setting for setting in settings if setting not in known]
+    yield settings_table(file, str(file), view.file)
+    for alias, cluster_settings in view.clusters.items():
+        yield settings_table(file, f"cluster {alias}", cluster_settings)
+    for flow in view.flows:
+        settings = [setting for setting in flow.settings if everything or setting.stated]
+        yield settings_table(file, f"{flow.flow}" + ("" if flow.enabled else " (heartbeats only)"), settings)
+        for client, client_settings in flow.clients.items():
+            alias = flow.flow.source if client.startswith("source") else flow.flow.target
+            own = [setting for setting in client_settings if setting not in view.clusters[alias]]
             if own:
-                yield settings_shown(file, f"{one.flow}, {client} on {alias}", own)
+                yield settings_table(file, f"{flow.flow}, {client} on {alias}", own)

@@ -14,11 +14,11 @@ from lockstep_cli.completion import scope_completer
 from lockstep_cli.options import (
     answer_timeout_option,
     dry_run_option,
-    echo_body,
     file_before,
     flow_options,
     output_option,
 )
+from lockstep_cli.rendering.result import print_parts, print_result
 from lockstep_ops.formatting import shorten
 from lockstep_state.commands.command_vocabulary import (
     PAUSE,
@@ -33,6 +33,7 @@ from lockstep_state.commands.command_vocabulary import (
 
 if TYPE_CHECKING:
     from lockstep_config import FlowSettings
+    from lockstep_ops.command_request import CommandReply
     from lockstep_ops.status.desired_state_wait import DesiredStateWait
 
 EXIT_CODES = """\b
@@ -49,22 +50,14 @@ REACHED = {PAUSE: "paused", RESUME: "running", STOP: "stopped", RESTART: "restar
 """The state of a part after a verb, for `--wait`."""
 
 
-def _show_questions(replies: Sequence[Any], output: str) -> None:
-    if output != "text":
-        bodies = [
-            {
-                "flow": str(r.question.flow),
-                "asked": sorted(r.question.services),
-                **json.loads(r.question.command.encode()[1]),
-            }
-            for r in replies
-        ]
-        echo_body({"dry_run": True, "flows": bodies}, output)
-        return
-    for reply in replies:
-        asked = reply.question
-        names = ", ".join(sorted(asked.services))
-        click.echo(f"{asked.flow}  would ask {names}: {asked.command.verb} {asked.command.subject}")
+def _show_questions(replies: "Sequence[CommandReply]", output: str) -> None:
+    """Print what each flow would be asked."""
+    lines, bodies = [], []
+    for question in (reply.question for reply in replies):
+        flow, services, command = str(question.flow), sorted(question.services), question.command
+        lines.append(f"{flow}  would ask {', '.join(services)}: {command.verb} {command.subject}")
+        bodies.append({"flow": flow, "asked": services, **json.loads(command.encode()[1])})
+    print_result(output, lines, lambda: {"dry_run": True, "flows": bodies})
 
 
 def _help(verb: ControlCommand) -> str:
@@ -111,37 +104,36 @@ def _command(verb: ControlCommand) -> click.Command:
     ) -> int:
         """Ask each of the flows, all at the same time, and print the answers."""
         from lockstep_cli.flow_selection import choose_flows
-        from lockstep_cli.rendering.progress_display import progress_display
+        from lockstep_cli.rendering.progress_display import show_outstanding
         from lockstep_ops.command_client import ask
         from lockstep_ops.command_request import CommandReply, command_request, command_scope, exit_code
         from lockstep_ops.exit_codes import Exit
         from lockstep_ops.status.desired_state_wait import begin_wait
 
         scope = command_scope(what)
-        meant = choose_flows(file, flows, all_flows)
-        replies = [CommandReply(command_request(settings, verb.verb, scope)) for settings in meant]
+        flow_settings = choose_flows(file, flows, all_enabled=all_flows)
+        replies = [CommandReply(command_request(settings, verb.verb, scope)) for settings in flow_settings]
         if dry_run:
             _show_questions(replies, output)
             return Exit.FINE
-        waits = await asyncio.gather(*(begin_wait(settings, verb.verb, scope) for settings in meant)) if wait else []
-        with progress_display(replies):
-            await asyncio.gather(*(ask(*pair, timeout) for pair in zip(meant, replies, strict=True)))
+        waited_for = flow_settings if wait else ()
+        waits = await asyncio.gather(*(begin_wait(settings, verb.verb, scope) for settings in waited_for))
+        with show_outstanding(replies):
+            await asyncio.gather(*(ask(*pair, timeout) for pair in zip(flow_settings, replies, strict=True)))
         if output == "text":
-            for reply in replies:
-                for line in reply.as_lines():
-                    click.echo(line)
+            print_parts(line for reply in replies for line in reply.as_lines())
         code = exit_code(replies)
         if code is not Exit.FINE:
             waits = []
-        await _wait(meant, waits, timeout)
-        if output != "text":
-            bodies = [reply.as_json() for reply in replies]
-            for body, state_wait in zip(bodies, waits, strict=False):
-                body["outstanding"] = list(state_wait.outstanding)
-            echo_body({"flows": bodies}, output)
-        else:
-            for settings, state_wait in zip(meant, waits, strict=False):
-                click.echo(f"{settings.flow}  {_waited_words(state_wait)}")
+        await _wait(flow_settings, waits, timeout)
+        bodies = [reply.as_json() for reply in replies]
+        for body, state_wait in zip(bodies, waits, strict=False):
+            body["outstanding"] = list(state_wait.outstanding)
+        lines = [
+            f"{settings.flow}  {_wait_result(state_wait)}"
+            for settings, state_wait in zip(flow_settings, waits, strict=False)
+        ]
+        print_result(output, lines, lambda: {"flows": bodies})
         return Exit.NOT_REACHED if any(state_wait.outstanding for state_wait in waits) else code
 
     if verb.changes_desired_state:
@@ -159,8 +151,9 @@ async def _wait(flows: "Sequence[FlowSettings]", waits: "Sequence[DesiredStateWa
 
     def progress() -> WorkProgress:
         total = sum(wait.total for wait in waits)
-        left = [part for wait in waits for part in wait.outstanding]
-        return WorkProgress(f"waiting for {shorten(left)}" if left else "reading the state", total - len(left), total)
+        outstanding = [part for wait in waits for part in wait.outstanding]
+        text = f"waiting for {shorten(outstanding)}" if outstanding else "reading the state"
+        return WorkProgress(text, total - len(outstanding), total)
 
     with ProgressDisplay(progress):
         await asyncio.gather(
@@ -168,7 +161,7 @@ async def _wait(flows: "Sequence[FlowSettings]", waits: "Sequence[DesiredStateWa
         )
 
 
-def _waited_words(wait: "DesiredStateWait") -> str:
+def _wait_result(wait: "DesiredStateWait") -> str:
     state = REACHED[wait.verb]
     if wait.outstanding:
         return f"not {state} yet: {shorten(wait.outstanding)}. lockstep status shows when it is"

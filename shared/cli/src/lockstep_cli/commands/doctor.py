@@ -1,4 +1,4 @@
-"""`lockstep doctor`: the command."""
+"""`lockstep doctor`: check the whole path of each flow, and print the findings."""
 
 import asyncio
 import os
@@ -13,7 +13,8 @@ import click
 
 from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
+from lockstep_cli.options import CLUSTERS_S, file_argument, output_option, shown_flows_option, timeout_option
+from lockstep_cli.rendering.result import print_parts, print_result
 from lockstep_ops.doctor.checks.check import Category
 from lockstep_ops.doctor.checks.options import DoctorOptions
 from lockstep_ops.exit_codes import TERMINATED, CannotUse
@@ -59,7 +60,7 @@ Exit codes:
     "--category",
     "categories",
     multiple=True,
-    type=click.Choice([one.value for one in Category]),
+    type=click.Choice([category.value for category in Category]),
     help="Only this category; repeat for more.",
 )
 @click.option("--canary-topic", help="Also write a record to this topic of the source, and wait for its copy.")
@@ -81,16 +82,16 @@ async def command(
     timeout: float,
     output: str,
 ) -> int:
-    from lockstep_cli.flow_selection import chosen
+    from lockstep_cli.flow_selection import select_flows
     from lockstep_config import load
 
     configuration = load(file, os.environ)
-    settings = chosen(configuration, flows, every=not flows)
-    wanted = tuple(one for one in Category if one.value in categories) or tuple(Category)
-    if Category.FLOW not in wanted and (bandwidth or canary_topic is not None):
+    flow_settings = select_flows(configuration, flows, all_enabled=not flows)
+    selected = tuple(category for category in Category if category.value in categories) or tuple(Category)
+    if Category.FLOW not in selected and (bandwidth or canary_topic is not None):
         raise CannotUse("--bandwidth and --canary-topic belong to the category flow: add --category flow")
-    options = DoctorOptions(timeout, wanted, canary_topic, bandwidth)
-    return await _end_in_order(examine(configuration, settings, options, output))
+    options = DoctorOptions(timeout, selected, canary_topic, bandwidth)
+    return await _end_in_order(examine(configuration, flow_settings, options, output))
 
 
 async def examine(
@@ -105,23 +106,15 @@ async def examine(
     Returns:
         The exit code of the report. `make_report` makes it of the categories, if it is not doctor's.
     """
-    from lockstep_cli.rendering.console import console
-    from lockstep_cli.rendering.finding_lines import plain_lines, styled_lines, verdict
+    from lockstep_cli.rendering.findings import category_lines, checks_verdict
     from lockstep_cli.rendering.progress_display import ProgressDisplay
     from lockstep_ops.doctor.examination import Examination
     from lockstep_ops.work_progress import WorkProgress
 
-    screen = console()
-
     def show(category: "CategoryFindings") -> None:
         display.hide()
-        if output != "text":
-            return
-        if sys.stdout.isatty():
-            for line in styled_lines(category):
-                screen.print(line, soft_wrap=True)
-        else:
-            click.echo("\n".join(plain_lines(category)))
+        if output == "text":
+            print_parts(category_lines(category, terminal=sys.stdout.isatty()))
 
     def begin(step: str, within_s: float) -> None:
         progress.text, progress.ends_at = step, time.monotonic() + within_s
@@ -132,10 +125,7 @@ async def examine(
         report = await Examination(configuration, flows, options, show, begin).run()
     if make_report is not None:
         report = make_report(report.categories)
-    if output == "text":
-        click.echo(verdict(report))
-    else:
-        echo_body(report.as_json(), output)
+    print_result(output, [checks_verdict(report)], report.as_json)
     return report.exit_code
 
 

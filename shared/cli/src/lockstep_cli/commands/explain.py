@@ -1,11 +1,12 @@
-"""`lockstep explain`: the command."""
+"""`lockstep explain`: print what a code means, and what to do."""
 
 import click
 from click.shell_completion import CompletionItem
 
 from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import echo_body, output_option
+from lockstep_cli.options import output_option
+from lockstep_cli.rendering.result import print_result
 from lockstep_ops.exit_codes import CannotUse, Exit
 
 HELP = """\
@@ -45,7 +46,7 @@ def complete_code(_: click.Context, __: click.Parameter, begin: str) -> list[Com
 @output_option
 @asynchronous
 async def command(code: str, output: str) -> int:
-    from lockstep_cli.rendering.finding_lines import explained_as_json, explained_lines
+    from lockstep_cli.rendering.findings import explained_as_json, explained_lines
     from lockstep_ops.findings.catalogue import find, nearest
 
     kinds = find(code)
@@ -53,8 +54,6 @@ async def command(code: str, output: str) -> int:
         near = nearest(code)
         advice = f"Did you mean {' or '.join(near)}?" if near else "lockstep explain --help says what has a code."
         raise CannotUse(f"{code!r} is not a code of this release. {advice}")
-    if output == "text":
-        click.echo("\n\n".join("\n".join(explained_lines(kind)) for kind in kinds))
-    else:
-        echo_body([explained_as_json(kind) for kind in kinds], output)
+    text = "\n\n".join("\n".join(explained_lines(kind)) for kind in kinds)
+    print_result(output, [text], lambda: [explained_as_json(kind) for kind in kinds])
     return Exit.FINE

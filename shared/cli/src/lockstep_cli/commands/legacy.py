@@ -1,4 +1,4 @@
-"""`lockstep legacy`: in the place of `kafka-mirror-maker.sh`, with the same files and options."""
+"""`lockstep legacy`: run in the place of `kafka-mirror-maker.sh`, with its files and options."""
 
 from typing import Any
 

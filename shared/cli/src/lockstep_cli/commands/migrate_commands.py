@@ -13,13 +13,13 @@ from lockstep_cli.command_runner import asynchronous, confirmed
 from lockstep_cli.options import (
     answer_timeout_option,
     dry_run_option,
-    echo_body,
     file_argument,
     flow_option,
-    gathered,
+    gather_options,
     output_option,
     yes_option,
 )
+from lockstep_cli.rendering.result import print_document, print_parts
 from lockstep_ops.exit_codes import CannotUse, Exit
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class LocationOptions:
 
 def _location_options(way: str, about: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the options of the place of MM2's offsets. `way` is the option that names the kind of MM2."""
-    return gathered(
-        "named",
+    return gather_options(
+        "location_options",
         LocationOptions,
         click.option(way, "origin", type=click.Choice(["dedicated", "strimzi", "connect"]), help=about),
         click.option("--offsets-topic", help="Connect's offset.storage.topic, on the target."),
@@ -130,14 +130,10 @@ class Consent:
         if not self.yes and not confirmed(question):
             raise CannotUse("nothing was done")
 
-    def is_given(self, plan: "TakeoverPlan | HandBack", shown: "Iterable[RenderableType]", question: str) -> bool:
+    def is_given(self, plan: "TakeoverPlan | HandBack", parts: "Iterable[RenderableType]", question: str) -> bool:
         """Show a plan to people, and return whether it is to be carried out. Raises as `confirm`."""
-        from lockstep_cli.rendering.console import console
-
         if self.output == "text":
-            screen = console()
-            for part in shown:
-                screen.print(part)
+            print_parts(parts)
         if plan.refusals or self.dry_run:
             return False
         self.confirm(question)
@@ -145,18 +141,17 @@ class Consent:
 
     def end(self, plan: "TakeoverPlan | HandBack", done_text: str = "") -> int:
         """Print the end of the command, and return its exit code. `done_text` is the message when the plan is done."""
+        from lockstep_cli.rendering.findings import print_refusals
         from lockstep_state.reasons.reason_catalogue import format_sentence
 
-        if self.output != "text":
-            echo_body({**plan.as_json(), "done": bool(done_text)}, self.output)
-        for refusal in plan.refusals:
-            click.echo(f"refused: {format_sentence(refusal)}", err=True)
+        print_document({**plan.as_json(), "done": bool(done_text)}, self.output)
+        print_refusals(map(format_sentence, plan.refusals))
         if self.output == "text" and done_text:
             click.echo(done_text)
         return Exit.TROUBLE if plan.refusals else Exit.FINE
 
 
-consent_options = gathered(
+consent_options = gather_options(
     "consent",
     Consent,
     dry_run_option,
@@ -172,7 +167,9 @@ consent_options = gathered(
 @answer_timeout_option
 @output_option
 @asynchronous
-async def takeover(file: Path, flow: str | None, named: LocationOptions, consent: Consent, timeout: float) -> int:
+async def takeover(
+    file: Path, flow: str | None, location_options: LocationOptions, consent: Consent, timeout: float
+) -> int:
     """Continue where a stopped MirrorMaker 2 left off. No record is lost. None is copied again if
     MirrorMaker 2 was stopped, not killed.
 
@@ -195,14 +192,14 @@ async def takeover(file: Path, flow: str | None, named: LocationOptions, consent
       connect    as you say
     """
     from lockstep_cli.flow_selection import choose_one_flow
-    from lockstep_cli.rendering.plan_tables import plan_shown
+    from lockstep_cli.rendering.migration import takeover_parts
     from lockstep_ops.takeover.takeover import plan_takeover
     from lockstep_ops.takeover.takeover_io import carry_out, find
 
     consent.check()
     settings = choose_one_flow(file, flow)
-    plan = plan_takeover(await find(settings, named.location(settings)))
-    if not consent.is_given(plan, plan_shown(plan), f"Take {settings.flow} over so?"):
+    plan = plan_takeover(await find(settings, location_options.location(settings)))
+    if not consent.is_given(plan, takeover_parts(plan), f"Take {settings.flow} over so?"):
         return consent.end(plan)
     await carry_out(settings, plan, timeout)
     start = f"lockstep resume {file} --flow '{settings.flow}'" if plan.resume else f"lockstep run {file}"
@@ -221,7 +218,7 @@ async def takeover(file: Path, flow: str | None, named: LocationOptions, consent
 @output_option
 @asynchronous
 async def handback(
-    file: Path, flow: str | None, named: LocationOptions, stop: bool, consent: Consent, timeout: float
+    file: Path, flow: str | None, location_options: LocationOptions, stop: bool, consent: Consent, timeout: float
 ) -> int:
     """Leave a flow to MirrorMaker 2 where Lockstep is: writes the last progress where it looks for it, and reads it
     back. Only when the flow is stopped and has drained. Asked twice it changes nothing the second time.
@@ -232,8 +229,8 @@ async def handback(
       lockstep handback mm2.properties --flow 'A->B' --to strimzi --dry-run
     """
     from lockstep_cli.flow_selection import choose_one_flow
-    from lockstep_cli.rendering.plan_tables import hand_back_shown
-    from lockstep_cli.rendering.progress_display import progress_display
+    from lockstep_cli.rendering.migration import hand_back_parts
+    from lockstep_cli.rendering.progress_display import show_outstanding
     from lockstep_ops.command_request import CommandReply, command_request, exit_code
     from lockstep_ops.takeover.handback import plan_hand_back
     from lockstep_ops.takeover.takeover_io import flow_rows, hand_back, hold, place_of_handover, stop_and_drain
@@ -241,20 +238,19 @@ async def handback(
 
     consent.check()
     settings = choose_one_flow(file, flow)
-    before = place_of_handover(await flow_rows(settings)) if named.is_empty else None
-    place = named.watched(before) if before else named.location(settings)
+    taken_over_from = place_of_handover(await flow_rows(settings)) if location_options.is_empty else None
+    place = location_options.watched(taken_over_from) if taken_over_from else location_options.location(settings)
     if stop and not consent.dry_run:
         consent.confirm(f"Stop {settings.flow} and hand it back to {place}?")
         consent = replace(consent, yes=True)
         reply = CommandReply(command_request(settings, STOP, FLOW))
-        with progress_display([reply]):
+        with show_outstanding([reply]):
             await stop_and_drain(settings, place, reply, timeout)
-        if (stopped := exit_code([reply])) is not Exit.FINE:
-            for line in reply.as_lines():
-                click.echo(line, err=True)
-            return stopped
+        if (stop_code := exit_code([reply])) is not Exit.FINE:
+            print_parts(reply.as_lines(), stderr=True)
+            return stop_code
     plan = plan_hand_back(await hold(settings, place), stops_first=stop and consent.dry_run)
-    if not consent.is_given(plan, hand_back_shown(plan), f"Hand {settings.flow} back so?"):
+    if not consent.is_given(plan, hand_back_parts(plan), f"Hand {settings.flow} back so?"):
         return consent.end(plan)
     await hand_back(settings, plan, timeout)
     return consent.end(plan, f"{settings.flow} is handed back: {place} says where to go on. Start MirrorMaker 2 now")

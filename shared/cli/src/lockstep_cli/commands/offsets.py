@@ -14,14 +14,13 @@ from lockstep_cli.completion import complete_topics
 from lockstep_cli.options import (
     answer_timeout_option,
     dry_run_option,
-    echo_body,
-    echo_json,
     file_argument,
     file_before,
     flow_option,
-    gathered,
+    gather_options,
     output_option,
 )
+from lockstep_cli.rendering.result import print_document, print_result
 from lockstep_ops.exit_codes import CannotUse, Exit
 from lockstep_state.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, VERBS
 
@@ -54,12 +53,12 @@ class OffsetsOptions:
         return command_scope(f"connector:{self.connector}")
 
     async def ask(self, settings: "FlowSettings", verb: str, request: dict[str, Any] | None = None) -> "CommandReply":
-        from lockstep_cli.rendering.progress_display import progress_display
+        from lockstep_cli.rendering.progress_display import show_outstanding
         from lockstep_ops.command_client import ask
         from lockstep_ops.command_request import CommandReply, command_request
 
         reply = CommandReply(command_request(settings, verb, self.scope(), request))
-        with progress_display([reply]):
+        with show_outstanding([reply]):
             await ask(settings, reply, self.timeout)
         return reply
 
@@ -67,11 +66,7 @@ class OffsetsOptions:
         """Print the reply, and return the exit code."""
         from lockstep_ops.command_request import exit_code
 
-        if self.output != "text":
-            echo_body(reply.as_json(), self.output)
-        else:
-            for line in reply.as_lines():
-                click.echo(line)
+        print_result(self.output, reply.as_lines(), reply.as_json)
         return exit_code([reply])
 
 
@@ -79,8 +74,8 @@ topic_option = click.option(
     "--topic", shell_complete=complete_topics, help="A topic by its name on the source, with --partition."
 )
 partition_option = click.option("--partition", type=click.IntRange(min=0), help="One of its partitions.")
-offsets_options = gathered(
-    "given",
+offsets_options = gather_options(
+    "options",
     OffsetsOptions,
     flow_option,
     click.option(
@@ -110,7 +105,7 @@ def command() -> None:
 @file_argument
 @offsets_options
 @asynchronous
-async def list_(given: OffsetsOptions) -> int:
+async def list_(options: OffsetsOptions) -> int:
     """Show the offset of the last record copied of every source partition.
 
     With --output json it is what `alter` reads:
@@ -118,22 +113,22 @@ async def list_(given: OffsetsOptions) -> int:
     \b
       lockstep offsets list mm2.properties --output json > offsets.json
     """
-    settings = given.settings()
-    reply = await given.ask(settings, OFFSETS_LIST)
+    settings = options.settings()
+    reply = await options.ask(settings, OFFSETS_LIST)
     answers = [event for event in reply.heard.values() if event not in reply.refusals]
     if not answers:
-        return given.show(reply)
+        return options.show(reply)
     detail = answers[0].detail
     entries: list[dict[str, Any]] = detail.get("offsets", [])
     left_out: int = detail.get("left_out", 0)
-    if given.output != "text":
-        echo_body({"offsets": entries, **({"left_out": left_out} if left_out else {})}, given.output)
+    if options.output != "text":
+        print_document({"offsets": entries, **({"left_out": left_out} if left_out else {})}, options.output)
     else:
         for entry in entries:
             fields = " ".join(f"{key}={value}" for key, value in entry["partition"].items())
             click.echo(f"{fields}  offset {entry['offset']['offset']}")
         if not entries:
-            click.echo(f"{settings.flow}: {given.connector} has no offsets")
+            click.echo(f"{settings.flow}: {options.connector} has no offsets")
     if left_out:
         click.echo(f"and {left_out:,} more, which an answer has no room for: this is not all", err=True)
         return Exit.TROUBLE
@@ -141,7 +136,7 @@ async def list_(given: OffsetsOptions) -> int:
 
 
 @command.command(short_help=VERBS[OFFSETS_ALTER].summary, epilog=EXIT_CODES)
-@file_before(lambda _, options: not isinstance(options.get("topic"), str))
+@file_before(lambda _, values: not isinstance(values.get("topic"), str))
 @click.argument("request", required=False, type=click.File("r"))
 @topic_option
 @partition_option
@@ -151,7 +146,7 @@ async def list_(given: OffsetsOptions) -> int:
 @offsets_options
 @dry_run_option
 def alter(
-    given: OffsetsOptions, request: Any, topic: str | None, partition: int | None, offset: int | None, dry_run: bool
+    options: OffsetsOptions, request: Any, topic: str | None, partition: int | None, offset: int | None, dry_run: bool
 ) -> None:
     """Change offsets: those of REQUEST (a file, or - for standard input), or that of one partition. All of a request
     or, if one entry is wrong, nothing.
@@ -166,11 +161,11 @@ def alter(
     Records after the offset are copied, also when they were copied before: an offset further back doubles them, one
     further on leaves some out. That is what you ask for here.
     """
-    one = (topic, partition, offset)
-    if (request is None) == (None in one) or (request is not None and one != (None, None, None)):
+    by_options = (topic, partition, offset)
+    if (request is None) == (None in by_options) or (request is not None and by_options != (None, None, None)):
         raise click.UsageError("give REQUEST, or --topic, --partition and --offset together")
     body = None if request is None else request.read()
-    _change(given, body, one, dry_run)
+    _change(options, body, by_options, dry_run)
 
 
 @command.command(short_help=VERBS[OFFSETS_RESET].summary, epilog=EXIT_CODES)
@@ -179,7 +174,7 @@ def alter(
 @partition_option
 @offsets_options
 @dry_run_option
-def reset(given: OffsetsOptions, topic: str | None, partition: int | None, dry_run: bool) -> None:
+def reset(options: OffsetsOptions, topic: str | None, partition: int | None, dry_run: bool) -> None:
     """Forget offsets, all of the connector's or that of one partition. It then begins where its first copy would
     (lockstep.start.timestamp, auto.offset.reset), and doubles what is there already.
 
@@ -190,7 +185,7 @@ def reset(given: OffsetsOptions, topic: str | None, partition: int | None, dry_r
     """
     if (topic is None) != (partition is None):
         raise click.UsageError("give --topic and --partition together, or neither to reset all")
-    _change(given, None, (topic, partition, None), dry_run)
+    _change(options, None, (topic, partition, None), dry_run)
 
 
 def build_request(
@@ -219,31 +214,32 @@ def build_request(
     elif topic is not None:
         if connector.value != SOURCE:
             raise CannotUse(f"--topic and --partition are for the {SOURCE}: give a {connector.value} a REQUEST")
-        where = {"cluster": source, "topic": topic, "partition": partition}
-        request = {"offsets": [{"partition": where, "offset": None if offset is None else {"offset": offset}}]}
+        source_partition = {"cluster": source, "topic": topic, "partition": partition}
+        request = {
+            "offsets": [{"partition": source_partition, "offset": None if offset is None else {"offset": offset}}]
+        }
     else:
         return None
     try:
         parse_changes(connector, request)
     except RefusedOffsets as exc:
         raise CannotUse(str(exc)) from exc
-    found: dict[str, Any] = request
-    return found
+    checked: dict[str, Any] = request
+    return checked
 
 
 @asynchronous
 async def _change(
-    given: OffsetsOptions, body: str | None, one: tuple[str | None, int | None, int | None], dry_run: bool
+    options: OffsetsOptions,
+    body: str | None,
+    by_options: tuple[str | None, int | None, int | None],
+    dry_run: bool,
 ) -> int:
-
-    settings, connector = given.settings(), given.scope().connector
-    request = build_request(connector, settings.aliases.source, body, *one)
+    settings, connector = options.settings(), options.scope().connector
+    request = build_request(connector, settings.aliases.source, body, *by_options)
     verb = OFFSETS_RESET if request is None else OFFSETS_ALTER
     if dry_run:
-        asked = {"dry_run": True, "verb": verb, "connector": connector.value, "request": request}
-        if given.output == "text":
-            echo_json(asked)
-        else:
-            echo_body(asked, given.output)
-        return 0
-    return given.show(await given.ask(settings, verb, request))
+        question = {"dry_run": True, "verb": verb, "connector": connector.value, "request": request}
+        print_document(question, "json" if options.output == "text" else options.output)
+        return Exit.FINE
+    return options.show(await options.ask(settings, verb, request))

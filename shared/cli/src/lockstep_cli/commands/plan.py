@@ -2,17 +2,20 @@
 
 import os
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
+from lockstep_cli.options import CLUSTERS_S, file_argument, output_option, shown_flows_option, timeout_option
+from lockstep_cli.rendering.result import document, print_result
 from lockstep_ops.exit_codes import CHANGES, CannotUse, Exit
 
 if TYPE_CHECKING:
+    from lockstep_ops.plan.rules.comparison import PlanComparison
     from lockstep_ops.plan.rules.copy_forecast import CopyRate
     from lockstep_ops.plan.rules.flow_facts import FlowFacts
     from lockstep_ops.plan.rules.flow_plan import Plan
@@ -115,26 +118,26 @@ async def command(
 
 
 def _exit_code(plan: "Plan", detailed: bool) -> int:
-    found = plan.summary
-    if found.errors or found.rights:
+    summary = plan.summary
+    if summary.errors or summary.rights:
         return Exit.TROUBLE
-    changes = found.create or found.alter or found.delete or found.begin
+    changes = summary.create or summary.alter or summary.delete or summary.begin
     return CHANGES if detailed and changes else Exit.FINE
 
 
+@dataclass(frozen=True, slots=True)
 class _Planner:
     """A maker of plans of files, with the options of the command."""
 
-    def __init__(self, flows: tuple[str, ...], timeout: float, rate: int | None, measure: bool) -> None:
-        self._flows = flows
-        self._timeout = timeout
-        self._rate = rate
-        self._measure = measure
+    flows: tuple[str, ...]
+    timeout: float
+    rate: int | None
+    measure: bool
 
     async def plan(self, file: Path) -> "Plan":
         from importlib.metadata import version
 
-        from lockstep_cli.flow_selection import chosen
+        from lockstep_cli.flow_selection import select_flows
         from lockstep_cli.rendering.progress_display import ProgressDisplay
         from lockstep_ops.plan.effective_settings import read_effective
         from lockstep_ops.plan.flow_reader import FlowReader, with_claims
@@ -148,25 +151,25 @@ class _Planner:
 
         effective = read_effective(file, os.environ)
         loaded = effective.configuration
-        meant = chosen(loaded, self._flows) if self._flows else served_flows(loaded)
-        if not meant:
+        planned_flows = select_flows(loaded, self.flows) if self.flows else served_flows(loaded)
+        if not planned_flows:
             raise CannotUse(f"{file}: no flow is enabled and heartbeats are off, so there is nothing to plan")
         enabled = {settings.flow for settings in loaded.flows if settings.enabled}
         steps = WorkProgress("reaching the clusters")
-        clusters, coming = SharedClusters(meant), coming_topics(served_flows(loaded))
+        clusters, coming = SharedClusters(planned_flows), coming_topics(served_flows(loaded))
         facts: list[FlowFacts] = []
         rates: list[CopyRate | None] = []
         with ProgressDisplay(lambda: steps):
-            for settings in meant:
+            for settings in planned_flows:
                 opposite = Flow(settings.flow.target, settings.flow.source) in enabled
-                reader = FlowReader(settings, clusters, coming, steps, self._timeout, opposite=opposite)
-                found = await reader.read()
-                given, remark = await self._given_rate(found, steps)
-                facts.append(_with_remark(found, remark))
-                rates.append(given)
+                reader = FlowReader(settings, clusters, coming, steps, self.timeout, opposite=opposite)
+                flow_facts = await reader.read()
+                rate, remark = await self._given_rate(flow_facts, steps)
+                facts.append(replace(flow_facts, remarks=(*flow_facts.remarks, remark)) if remark else flow_facts)
+                rates.append(rate)
         flows = [
-            build_flow_plan(one, given, effective.flows[str(one.settings.flow)])
-            for one, given in zip(with_claims(facts), rates, strict=True)
+            build_flow_plan(flow_facts, rate, effective.flows[str(flow_facts.settings.flow)])
+            for flow_facts, rate in zip(with_claims(facts), rates, strict=True)
         ]
         return build_plan(str(file), now_ms(), version("lockstep-kafka-cli"), flows)
 
@@ -174,55 +177,36 @@ class _Planner:
         from lockstep_ops.plan.log_reader import measured_rate
         from lockstep_ops.plan.rules.copy_forecast import CopyRate
 
-        if self._rate is not None:
-            return CopyRate(self._rate, "stated"), ""
-        if not (self._measure and facts.copied):
+        if self.rate is not None:
+            return CopyRate(self.rate, "stated"), ""
+        if not (self.measure and facts.copied):
             return None, ""
         steps.begin(f"{facts.settings.flow}: measuring", 1)
-        found = await measured_rate(facts.settings, facts.logs)
+        rate_and_remark = await measured_rate(facts.settings, facts.logs)
         steps.advance()
-        return found
-
-
-def _with_remark(facts: "FlowFacts", remark: str) -> "FlowFacts":
-    from dataclasses import replace
-
-    return replace(facts, remarks=(*facts.remarks, remark)) if remark else facts
+        return rate_and_remark
 
 
 def _show(plan: "Plan", output: str) -> None:
-    from lockstep_cli.rendering.plan_display import plan_parts
+    from lockstep_cli.rendering.plan import plan_parts
     from lockstep_ops.plan.plan_document import as_body
 
-    if output == "text":
-        _print(plan_parts(plan, terminal=sys.stdout.isatty()))
-    else:
-        echo_body(as_body(plan), output)
+    parts = plan_parts(plan, terminal=sys.stdout.isatty())
+    print_result(output, parts, lambda: as_body(plan), wraps_lines=True)
 
 
-def _show_comparison(comparison: Any, output: str, detailed: bool) -> int:
-    from lockstep_cli.rendering.plan_display import comparison_parts
+def _show_comparison(comparison: "PlanComparison", output: str, detailed: bool) -> int:
+    from lockstep_cli.rendering.plan import comparison_parts
     from lockstep_ops.plan.rules.comparison import as_body
 
-    if output == "text":
-        _print(comparison_parts(comparison, terminal=sys.stdout.isatty()))
-    else:
-        echo_body(as_body(comparison), output)
+    print_result(output, comparison_parts(comparison), lambda: as_body(comparison), wraps_lines=True)
     return CHANGES if detailed and not comparison.is_empty else Exit.FINE
 
 
-def _print(parts: Any) -> None:
-    from lockstep_cli.rendering.console import console
-
-    screen = console()
-    for part in parts:
-        screen.print(part, soft_wrap=not sys.stdout.isatty())
-
-
 def _write(out: Path, plan: "Plan") -> None:
-    from lockstep_ops.plan.plan_document import as_text
+    from lockstep_ops.plan.plan_document import as_body
 
     try:
-        out.write_text(as_text(plan), encoding="utf-8")
+        out.write_text(document(as_body(plan), "json"), encoding="utf-8")
     except OSError as exc:
         raise CannotUse(f"{out} cannot be written: {exc.strerror}") from exc

@@ -1,4 +1,4 @@
-"""`lockstep probe`: the examination of `lockstep doctor` as a test that a flow works, with exit codes of its own."""
+"""`lockstep probe`: checks of `lockstep doctor` that say whether a flow works, with exit codes of their own."""
 
 import os
 import time
@@ -66,13 +66,13 @@ CATEGORIES = (
 @output_option
 @asynchronous
 async def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, timeout: float, output: str) -> int:
-    from lockstep_cli.flow_selection import chosen
+    from lockstep_cli.flow_selection import select_flows
     from lockstep_config import load
     from lockstep_ops.doctor import examination  # noqa: F401 - the time begins when the imports are over
 
     configuration = load(file, os.environ)
-    settings = chosen(configuration, flows, every=not flows)
+    flow_settings = select_flows(configuration, flows, all_enabled=not flows)
     options = DoctorOptions(
         timeout, CATEGORIES, canary_topic, ends_at=time.monotonic() + timeout, awaits_heartbeat=True
     )
-    return await examine(configuration, settings, options, output, ProbeReport)
+    return await examine(configuration, flow_settings, options, output, ProbeReport)

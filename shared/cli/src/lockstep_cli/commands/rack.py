@@ -69,8 +69,8 @@ def read_rack(server: str, node: str, topology_key: str, account: Path) -> str:
             labels = json.load(answer)["metadata"].get("labels", {})
     except urllib.error.HTTPError as exc:
         exc.close()
-        why = "the pod's service account may not get nodes" if exc.code in (401, 403) else f"{exc.code} {exc.reason}"
-        raise CannotUse(f"node {node} cannot be asked for: {why}") from exc
+        reason = "the pod's service account may not get nodes" if exc.code in (401, 403) else f"{exc.code} {exc.reason}"
+        raise CannotUse(f"node {node} cannot be asked for: {reason}") from exc
     rack = str(labels.get(topology_key, ""))
     if not rack:
         raise CannotUse(f"node {node} has no label {topology_key}: label the nodes, or name a label that they have")

@@ -1,10 +1,9 @@
 """The command `lockstep status`: the state of flows, by their state topics and both clusters."""
 
 import asyncio
-import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -14,10 +13,13 @@ import click
 
 from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
+from lockstep_cli.options import CLUSTERS_S, file_argument, output_option, shown_flows_option, timeout_option
+from lockstep_cli.rendering.result import print_result
 from lockstep_ops.exit_codes import Exit
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from lockstep_config import FlowSettings
     from lockstep_ops.status.report import Report
     from lockstep_state.reasons.switch_reason import Blocker
@@ -74,21 +76,27 @@ Exit codes:
 @output_option
 @asynchronous
 async def command(
-    file: Path, flows: tuple[str, ...], only: str | None, watch: bool, timeout: float, output: str, **asked: bool
+    file: Path,
+    flows: tuple[str, ...],
+    only: str | None,
+    watch: bool,
+    timeout: float,
+    output: str,
+    **section_flags: bool,
 ) -> int:
     from lockstep_cli.flow_selection import choose_flows
 
-    sections = [name for name, wanted in asked.items() if wanted]
-    meant = choose_flows(file, flows, every=not flows)
+    sections = [name for name, is_asked in section_flags.items() if is_asked]
+    flow_settings = choose_flows(file, flows, all_enabled=not flows)
     if not watch:
-        answer = await _read_status(meant, timeout)
+        answer = await _read_status(flow_settings, timeout)
         answer.show(sections, only_trouble=only == "trouble", output=output)
         return answer.exit_code
-    return await _watch(meant, sections, only == "trouble", timeout, output)
+    return await _watch(flow_settings, sections, only == "trouble", timeout, output)
 
 
 async def _watch(
-    meant: "Sequence[FlowSettings]", sections: Sequence[str], only_trouble: bool, timeout: float, output: str
+    flow_settings: "Sequence[FlowSettings]", sections: Sequence[str], only_trouble: bool, timeout: float, output: str
 ) -> int:
     """Show the status again and again until SIGINT or SIGTERM, and return the exit code of the last one."""
     from lockstep_kafka.common.asyncio_util import unless_set
@@ -102,14 +110,12 @@ async def _watch(
     async def follow() -> None:
         nonlocal code
         while True:
-            answer = await _read_status(meant, timeout)
+            answer = await _read_status(flow_settings, timeout)
             if output == "text":
                 if sys.stdout.isatty():
                     click.clear()
                 click.echo(f"{datetime.now().astimezone():%H:%M:%S}  (Ctrl-C ends it)")
-            elif output == "yaml":
-                click.echo("---")
-            answer.show(sections, only_trouble=only_trouble, output=output, one_line=True)
+            answer.show(sections, only_trouble=only_trouble, output=output, in_stream=True)
             code = answer.exit_code
             await asyncio.sleep(WATCH_INTERVAL_S)
 
@@ -132,37 +138,35 @@ class _Answer:
             return Exit.TROUBLE if self.fails else Exit.NO_ANSWER
         return Exit.TROUBLE if any(report.troubles for report in self.reports) else Exit.FINE
 
-    def show(self, sections: Sequence[str], *, only_trouble: bool, output: str, one_line: bool = False) -> None:
-        """Print the answer. With `one_line` JSON is one line."""
+    def show(self, sections: Sequence[str], *, only_trouble: bool, output: str, in_stream: bool = False) -> None:
+        """Print the answer, which is perhaps one of a stream of documents."""
+        parts = self._parts(sections, only_trouble=only_trouble)
+        print_result(output, parts, lambda: self._body(sections, only_trouble=only_trouble), in_stream=in_stream)
+
+    def _parts(self, sections: Sequence[str], *, only_trouble: bool) -> "Iterator[RenderableType]":
         from rich.text import Text
 
-        from lockstep_cli.rendering.console import console
-        from lockstep_cli.rendering.report_tables import as_json, as_tables
-        from lockstep_ops.status.readiness import blockers_as_json
+        from lockstep_cli.rendering.status import report_parts
 
-        if output != "text":
-            bodies: list[Any] = [as_json(report, sections, only_trouble=only_trouble) for report in self.reports]
-            bodies += [
-                {"flow": flow, "fine": False, "unknown": why, "switch_ready": False}
-                | {"switch_blockers": blockers_as_json(blockers)}
-                for flow, (why, blockers) in self.unknown.items()
-            ]
-            if output == "json" and one_line:
-                click.echo(json.dumps({"flows": bodies}, ensure_ascii=False))
-            else:
-                echo_body({"flows": bodies}, output)
-            return
-        screen = console()
         for number, report in enumerate(self.reports):
             if number:
-                screen.print()
-            for part in as_tables(report, sections, only_trouble=only_trouble):
-                screen.print(part)
+                yield ""
+            yield from report_parts(report, sections, only_trouble=only_trouble)
         for flow, (reason, _) in self.unknown.items():
-            screen.print(Text.assemble((flow, "bold"), "  ", (reason, "red")), soft_wrap=True)
+            yield Text.assemble((flow, "bold"), "  ", (reason, "red"))
+
+    def _body(self, sections: Sequence[str], *, only_trouble: bool) -> dict[str, Any]:
+        from lockstep_cli.rendering.status import as_json
+        from lockstep_ops.status.readiness import blockers_as_json
+
+        bodies: list[Any] = [as_json(report, sections, only_trouble=only_trouble) for report in self.reports]
+        for flow, (reason, blockers) in self.unknown.items():
+            body = {"flow": flow, "fine": False, "unknown": reason, "switch_ready": False}
+            bodies.append({**body, "switch_blockers": blockers_as_json(blockers)})
+        return {"flows": bodies}
 
 
-async def _read_status(meant: "Sequence[FlowSettings]", timeout: float) -> _Answer:
+async def _read_status(flow_settings: "Sequence[FlowSettings]", timeout: float) -> _Answer:
     """Read the status of all flows at the same time.
 
     Raises:
@@ -175,9 +179,9 @@ async def _read_status(meant: "Sequence[FlowSettings]", timeout: float) -> _Answ
 
     status = _Answer()
     answers = await asyncio.gather(
-        *(read_report(settings, timeout, timeout) for settings in meant), return_exceptions=True
+        *(read_report(settings, timeout, timeout) for settings in flow_settings), return_exceptions=True
     )
-    for settings, answer in zip(meant, answers, strict=True):
+    for settings, answer in zip(flow_settings, answers, strict=True):
         if isinstance(answer, ClusterError):
             reason, never_run = str(answer), False
             if isinstance(answer, TopicMissing):

@@ -1,6 +1,7 @@
 """The commands `lockstep switchover`, `failover` and `failback`: move applications to the other cluster, and back."""
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from lockstep_cli.options import (
     dry_run_option,
     file_argument,
     flow_option,
-    gathered,
+    gather_options,
     output_option,
     timeout_option,
     yes_option,
@@ -67,19 +68,17 @@ class SwitchArguments:
         Raises:
             CannotUse: They do not, or it cannot.
         """
-        import sys
-
         if self.force:
-            named = "; ".join(f"{allowance.option}: {allowance.meaning}" for allowance in Allowance)
-            raise CannotUse(f"--force is several options, so that you give up only what you mean to. {named}")
+            allowances = "; ".join(f"{allowance.option}: {allowance.meaning}" for allowance in Allowance)
+            raise CannotUse(f"--force is several options, so that you give up only what you mean to. {allowances}")
         if sum((self.continue_, self.abort, self.status, self.dry_run)) > 1:
             raise CannotUse("--continue, --abort, --status and --dry-run exclude each other")
         if self.switch_id and not (self.continue_ or self.abort or self.status):
             raise CannotUse("--id names a switch that has begun: say it with --continue, --abort or --status")
         if self.evidence is not None and self.evidence.name in ("", ".."):
             raise CannotUse(f"--evidence {self.evidence} is a folder: name a file in it, without .json")
-        asked = not (self.yes or self.dry_run or self.status or self.continue_ or self.abort or self.drill)
-        if asked and (self.output != "text" or not sys.stdin.isatty()):
+        asks = not (self.yes or self.dry_run or self.status or self.continue_ or self.abort or self.drill)
+        if asks and (self.output != "text" or not sys.stdin.isatty()):
             raise CannotUse("nobody can be asked here, and nothing was done: say --yes, or --dry-run to look only")
 
     @property
@@ -135,10 +134,9 @@ def _moment(text: str | None, option: str) -> int:
     if text == "now":
         return now_ms()
     try:
-        found = moment(text)
+        return moment(text) or 0
     except BadValue as exc:
         raise CannotUse(f"{option} {text} {exc}") from exc
-    return found or 0
 
 
 def _allowing(allowance: Allowance) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -146,7 +144,7 @@ def _allowing(allowance: Allowance) -> Callable[[Callable[..., Any]], Callable[.
 
 
 def _switch_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    decorate = gathered(
+    decorate = gather_options(
         "arguments",
         SwitchArguments,
         click.option(
@@ -310,18 +308,18 @@ COMMANDS = (switchover, failover, failback)
 
 async def _command(file: Path, flow: str | None, arguments: SwitchArguments, options: SwitchOptions) -> int:
     from lockstep_cli.commands.switch_session import SwitchSession
-    from lockstep_cli.flow_selection import chosen
+    from lockstep_cli.flow_selection import select_flows
     from lockstep_config import load
 
     arguments.check()
     configuration = load(file, os.environ)
-    (named,) = chosen(configuration, [flow] if flow else [])
-    moving, opposite = _flows(configuration, named, options.verb)
+    (settings,) = select_flows(configuration, [flow] if flow else [])
+    moving, opposite = _flows(configuration, settings, options.verb)
     return await SwitchSession(file, moving, opposite, arguments, options).run()
 
 
 def _flows(
-    configuration: "Configuration", named: "FlowSettings", verb: Verb
+    configuration: "Configuration", settings: "FlowSettings", verb: Verb
 ) -> "tuple[FlowSettings, FlowSettings | None]":
     """Return the flow by which the applications move, and the opposite one.
 
@@ -331,16 +329,16 @@ def _flows(
     from lockstep_config import UnknownFlow
     from lockstep_state.names import Flow
 
-    back = Flow(named.flow.target, named.flow.source)
+    back = Flow(settings.flow.target, settings.flow.source)
     opposite = None
     with suppress(UnknownFlow):
         opposite = configuration.flow(back)
     if opposite is not None and not (opposite.enabled and opposite.data_plane.enabled):
         opposite = None
     if verb is not Verb.FAILBACK:
-        return named, opposite
+        return settings, opposite
     if opposite is None:
         raise CannotUse(
             f"{configuration.path} has no flow {back} that copies back: add {back}.enabled = true, and start it"
         )
-    return opposite, named
+    return opposite, settings

@@ -1,7 +1,6 @@
 """One run of a switch command: what it shows, asks and writes to files."""
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -15,16 +14,17 @@ from rich.text import Text
 
 from lockstep_cli import STARTED_MS
 from lockstep_cli.command_runner import confirmed
-from lockstep_cli.options import echo_body
-from lockstep_cli.rendering.console import console
+from lockstep_cli.rendering.findings import print_refusals
 from lockstep_cli.rendering.progress_display import ProgressDisplay
-from lockstep_cli.rendering.switch_shown import (
-    begun_words,
-    evidence_shown,
-    last_line,
-    next_words,
-    plan_shown,
-    report_shown,
+from lockstep_cli.rendering.result import document, print_document, print_parts
+from lockstep_cli.rendering.switch import (
+    evidence_lines,
+    fact_line,
+    id_hint,
+    next_steps,
+    plan_parts,
+    report_line,
+    step_line,
 )
 from lockstep_config import FlowSettings
 from lockstep_ops.exit_codes import CannotUse, Exit
@@ -82,8 +82,6 @@ class SwitchSession:
         self._arguments = arguments
         self._options = options
         self._log = SwitchLog(settings)
-        # What a program reads goes to standard output alone.
-        self._screen = console(stderr=arguments.output != "text")
         self._progress = WorkProgress("reading both clusters")
         self._display = ProgressDisplay(lambda: self._progress)
         self._switcher = Switcher(self._log, self._opposite, self._progress, self._on_step, options.within_s)
@@ -114,11 +112,11 @@ class SwitchSession:
         if arguments.abort:
             return await self._end(await self._abort())
         plan = await self._plan()
-        self._print(*plan_shown(plan, str(self._settings.flow)))
+        self._print(*plan_parts(plan, str(self._settings.flow)))
         if plan.refusals:
             return self._refuse(plan.refusals, plan.row)
         if arguments.dry_run:
-            self._body(self._checked((), plan.row))
+            self._body(self._refusals_as_json((), plan.row))
             return Exit.FINE
         asks = not (arguments.yes or arguments.drill)
         self._display.hide()
@@ -132,9 +130,9 @@ class SwitchSession:
             if plan.refusals:
                 raise SwitchRefused(plan.refusals)
         if plan.report is not None:
-            self._print(report_shown(plan.report))
+            self._print(report_line(plan.report))
         row = plan.row if asks or waited else began_at(plan.row, STARTED_MS)
-        self._print(Text(begun_words(row)))
+        self._print(Text(id_hint(row)))
         return await self._carry_out(await begin(self._log, plan.opposite, row))
 
     async def _plan(self) -> SwitchPlan:
@@ -149,32 +147,32 @@ class SwitchSession:
                 plan = await plan_switch(self._log, self._opposite, self._options)
                 if not plan.may_pass or time.monotonic() > deadline:
                     return plan
-                why = plan.refusals
+                refusals = plan.refusals
             except SwitchRefused as refused:
                 if not refused.may_pass or time.monotonic() > deadline:
                     raise
-                why = refused.reasons
-            self._progress.text = format_refusal(why[0])
+                refusals = refused.reasons
+            self._progress.text = format_refusal(refusals[0])
             await asyncio.sleep(CHECKS_AGAIN_S)
             await self._log.catch_up_now()
 
     async def _continue(self) -> int:
         flow, options = self._settings.flow, self._options
         try:
-            began = await self._log.claim(lambda: continued(self._log.switch, flow, options))
+            row = await self._log.claim(lambda: continued(self._log.switch, flow, options))
         except SwitchRefused:
-            row = self._log.switch
-            if row is None or not has_ended(row, options):
+            ended = self._log.switch
+            if ended is None or not has_ended(ended, options):
                 raise
-            return await self._end(row)
-        return await self._carry_out(began)
+            return await self._end(ended)
+        return await self._carry_out(row)
 
-    async def _carry_out(self, began: Switch) -> int:
-        for step, state, *_ in began.steps:
+    async def _carry_out(self, row: Switch) -> int:
+        for step, state, *_ in row.steps:
             if state == "done":
-                self._print(last_line(began, Step(step)))
+                self._print(step_line(row, Step(step)))
         self._display.show()
-        return await self._end(await self._switcher.run(began))
+        return await self._end(await self._switcher.run(row))
 
     async def _abort(self) -> Switch:
         flow, options = self._settings.flow, self._options
@@ -184,9 +182,9 @@ class SwitchSession:
     async def _end(self, row: Switch) -> int:
         """Show the result of the switch, and write the evidence."""
         evidence = await self._switcher.evidence(row)
-        self._print(*evidence_shown(evidence))
+        self._print(*evidence_lines(evidence))
         self._write_evidence(evidence)
-        self._print(Text(next_words(row, self._settings.flow, str(self._file))))
+        self._print(Text(next_steps(row, self._settings.flow, str(self._file))))
         self._body(evidence.as_json())
         return Exit.TROUBLE if row.late else Exit.FINE
 
@@ -194,9 +192,9 @@ class SwitchSession:
         row = shown(self._log.switch, self._settings.flow, self._options)
         for step, state, *_ in row.steps:
             if state != "waiting":
-                self._print(last_line(row, Step(step)))
+                self._print(step_line(row, Step(step)))
         evidence = await self._switcher.evidence(row)
-        self._print(*evidence_shown(evidence))
+        self._print(*evidence_lines(evidence))
         self._body(evidence.as_json())
         return Exit.TROUBLE if row.phase in UNDER_WAY else Exit.FINE
 
@@ -213,15 +211,14 @@ class SwitchSession:
     # -- what is shown -------------------------------------------------------------------------------------------------
 
     def _refuse(self, reasons: Sequence[Refusal], row: Switch | None = None) -> int:
-        for reason in reasons:
-            click.echo(f"refused: {format_refusal(reason)}", err=True)
-        self._body(self._checked(reasons, row))
+        print_refusals(map(format_refusal, reasons))
+        self._body(self._refusals_as_json(reasons, row))
         return Exit.TROUBLE
 
-    def _checked(self, reasons: Sequence[Refusal], row: Switch | None) -> dict[str, object]:
-        """Return as JSON values what speaks against the switch, and up to when it is known what the source had.
+    def _refusals_as_json(self, reasons: Sequence[Refusal], row: Switch | None) -> dict[str, object]:
+        """Return the refusals of a switch as JSON values.
 
-        `row` is the switch as it was planned.
+        With `row`, the planned switch, they have the times up to which records and groups of the source are known.
         """
         body: dict[str, object] = {
             "flow": str(self._settings.flow),
@@ -233,9 +230,9 @@ class SwitchSession:
             body["groups_known_until"] = utc_moment(row.groups_known_ms) if row.groups_known_ms else None
         return body
 
-    async def _fail(self, why: str) -> int:
-        """End after a step that did not end, or because another command goes on. Return the exit code."""
-        click.echo(why, err=True)
+    async def _fail(self, reason: str) -> int:
+        """Print why the switch stopped in the middle, and how to go on. Return the exit code."""
+        click.echo(reason, err=True)
         row = self._log.switch
         if row is not None:
             evidence = await self._switcher.evidence(row)
@@ -246,36 +243,33 @@ class SwitchSession:
                 for sentence in evidence.lasting:
                     click.echo(f"Not taken back: {sentence}", err=True)
             elif row.operator == self._log.operator:
-                how = (
-                    "Go on with --abort"
-                    if row.phase == "aborting"
-                    else "Go on with --continue, or take it back with --abort"
-                )
-                click.echo(f"{how}: {row.verb} of {self._settings.flow}, --id {row.id}", err=True)
+                advice = "Go on with --continue, or take it back with --abort"
+                if row.phase == "aborting":
+                    advice = "Go on with --abort"
+                click.echo(f"{advice}: {row.verb} of {self._settings.flow}, --id {row.id}", err=True)
             self._body(evidence.as_json())
         return Exit.TROUBLE
 
     def _on_step(self, step: Step) -> None:
         row = self._log.switch
         if row is not None:
-            self._print(last_line(row, step))
+            self._print(step_line(row, step))
             self._display.show()
 
     def _print(self, *parts: RenderableType) -> None:
         self._display.hide()
-        for part in parts:
-            self._screen.print(part, soft_wrap=isinstance(part, Text))
+        # What a program reads goes to standard output alone.
+        print_parts(parts, stderr=self._arguments.output != "text")
 
     def _body(self, body: object) -> None:
-        if self._arguments.output != "text":
-            echo_body(body, self._arguments.output)
+        print_document(body, self._arguments.output)
 
     def _write_evidence(self, evidence: Evidence) -> None:
         row, flow = evidence.row, self._settings.flow
         moment = datetime.fromtimestamp(row.began_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
         stem = self._arguments.evidence or Path(f"{row.verb}-{flow.source}-{flow.target}-{moment}")
         for path, text in (
-            (stem.with_name(f"{stem.name}.json"), json.dumps(evidence.as_json(), indent=2, ensure_ascii=False) + "\n"),
+            (stem.with_name(f"{stem.name}.json"), document(evidence.as_json(), "json")),
             (stem.with_name(f"{stem.name}.md"), evidence.as_markdown()),
         ):
             try:
@@ -283,4 +277,4 @@ class SwitchSession:
             except OSError as exc:
                 click.echo(f"the evidence cannot be written to {path}: {exc.strerror}", err=True)
             else:
-                self._print(Text(f"  evidence      {path}"))
+                self._print(fact_line("evidence", str(path)))

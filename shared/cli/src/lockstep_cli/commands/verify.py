@@ -15,18 +15,18 @@ from lockstep_cli.completion import complete_topics
 from lockstep_cli.options import (
     CLUSTERS_S,
     answer_timeout_option,
-    echo_body,
     file_argument,
     flow_option,
     output_of,
     output_option,
     timeout_option,
 )
+from lockstep_cli.rendering.result import print_document, print_parts, print_result
 from lockstep_ops.exit_codes import CannotUse, Exit
 
 if TYPE_CHECKING:
     from lockstep_config import FlowSettings
-    from lockstep_ops.verify.verification_report import VerificationReport
+    from lockstep_ops.verify.verification_report import FoundDifference, VerificationReport
     from lockstep_state.rows.state_rows import Row
 
 DEPTHS = ("count", "crc", "bytes", "record")
@@ -85,9 +85,9 @@ class _DefaultCommand(CommandGroup):
         return super().resolve_command(ctx, args if args[0] in self.commands else ["run", *args])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        known = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        names_command = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
         shows_help = not args and not os.environ.get(FILE_VARIABLE)
-        return super().parse_args(ctx, args if known or shows_help else ["run", *args])
+        return super().parse_args(ctx, args if names_command or shows_help else ["run", *args])
 
 
 @click.group(name="verify", cls=_DefaultCommand, short_help="Compare copies with their source.")
@@ -152,16 +152,14 @@ async def run(
         raise CannotUse(
             f"{file}: --follow shows what lockstep.verify.enabled=true compares: set it for {settings.flow}"
         )
-    names: Sequence[str] = ()
-    if not follow:
-        arguments = {"depth": depth or verify.depth, "topics": list(topics), "max_bytes_per_s": rate, "again": again}
-        reply = await _request(settings, arguments, timeout)
-        if isinstance(reply, Exit):
-            return reply
-        request, names = reply
-        report = await _wait(settings, request, names, wait)
-    else:
+    if follow:
         report = await _follow(settings, topics, output)
+    else:
+        arguments = {"depth": depth or verify.depth, "topics": list(topics), "max_bytes_per_s": rate, "again": again}
+        request = await _request(settings, arguments, timeout)
+        if isinstance(request, Exit):
+            return request
+        report = await _wait(settings, *request, wait)
     _show(report, output)
     return report.exit_code
 
@@ -183,9 +181,9 @@ async def report(file: Path, flow: str | None, topics: tuple[str, ...], timeout:
 
     settings = choose_one_flow(file, flow)
     rows = await _rows(settings, timeout)
-    found = _report(settings, rows, _matching(rows, topics))
-    _show(found, output)
-    return found.exit_code
+    verification = _report(settings, rows, _matching(rows, topics))
+    _show(verification, output)
+    return verification.exit_code
 
 
 @command.command(short_help="Show both records of a difference.", epilog=SHOW_EXIT_CODES)
@@ -224,11 +222,7 @@ async def show(
     if not (dash and number.isdigit()):
         raise CannotUse(f"{partition!r} names no partition: write TOPIC-NUMBER")
     pair = await read_pair(settings, await _rows(settings, timeout), (topic, int(number)), offset, is_target=is_target)
-    if output != "text":
-        echo_body(pair.as_json(values=values), output)
-    else:
-        for line in pair_lines(pair, values=values):
-            click.echo(line)
+    print_result(output, pair_lines(pair, values=values), lambda: pair.as_json(values=values))
     return Exit.FINE if pair.is_equal else Exit.TROUBLE
 
 
@@ -236,17 +230,16 @@ async def _request(
     settings: "FlowSettings", arguments: Mapping[str, Any], timeout: float
 ) -> "tuple[str, Sequence[str]] | Exit":
     """Ask the data plane, and return the request's id and the topics that it is about, or the exit code."""
-    from lockstep_cli.rendering.progress_display import progress_display
+    from lockstep_cli.rendering.progress_display import show_outstanding
     from lockstep_ops.command_client import ask
     from lockstep_ops.command_request import CommandReply, command_request, exit_code
     from lockstep_state.commands.command_vocabulary import FLOW, VERIFY
 
     reply = CommandReply(command_request(settings, VERIFY, FLOW, arguments))
-    with progress_display([reply]):
+    with show_outstanding([reply]):
         await ask(settings, reply, timeout)
     if (code := exit_code([reply])) is not Exit.FINE:
-        for line in reply.as_lines():
-            click.echo(line, err=True)
+        print_parts(reply.as_lines(), stderr=True)
         return code
     (answer,) = reply.heard.values()
     return reply.question.command.id, tuple(answer.detail.get("topics", ()))
@@ -259,7 +252,7 @@ async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str], w
     from lockstep_ops.work_progress import WorkProgress
     from lockstep_state.rows.state_rows import Verification, VerifiedPartition
 
-    moved_at, seen = time.monotonic(), -1
+    moved_at, compared = time.monotonic(), -1
     progress = WorkProgress("verifying")
     with ProgressDisplay(lambda: progress):
         while True:
@@ -272,8 +265,8 @@ async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str], w
                 if row.id != request:
                     click.echo(f"{settings.flow}: a later request has replaced this one", err=True)
                 return report
-            if share.compared != seen:
-                moved_at, seen = time.monotonic(), share.compared
+            if share.compared != compared:
+                moved_at, compared = time.monotonic(), share.compared
             elif time.monotonic() - moved_at > wait_s:
                 click.echo(
                     f"{settings.flow}: nothing was compared for {wait_s:g} s. The request stays; "
@@ -285,22 +278,22 @@ async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str], w
 
 
 async def _follow(settings: "FlowSettings", topics: Sequence[str], output: str) -> "VerificationReport":
-    """Show each difference as it is found, until Ctrl-C. Only people get them before the end."""
-    from lockstep_cli.rendering.verification_shown import difference_text
+    """Follow a verification until Ctrl-C, and return its report. As text each difference is shown when it is found."""
+    from lockstep_cli.rendering.findings import difference_finding
 
-    shown: set[object] = set()
-    found = _report(settings, {}, topics)
+    shown: set[FoundDifference] = set()
+    report = _report(settings, {}, topics)
     try:
         while True:
             rows = await _rows(settings)
-            found = _report(settings, rows, _matching(rows, topics))
-            for one in found.differences:
-                if one not in shown and output == "text":
-                    click.echo(difference_text(one))
-                shown.add(one)
+            report = _report(settings, rows, _matching(rows, topics))
+            for difference in report.differences:
+                if difference not in shown and output == "text":
+                    click.echo(str(difference_finding(difference).line))
+                shown.add(difference)
             await asyncio.sleep(POLL_S)
     except asyncio.CancelledError:
-        return found
+        return report
 
 
 async def _rows(settings: "FlowSettings", silent_s: float | None = None) -> "Mapping[str, Row]":
@@ -331,25 +324,22 @@ def _matching(rows: "Mapping[str, Row]", patterns: Sequence[str]) -> tuple[str, 
     if not patterns:
         return ()
     try:
-        wanted = [re.compile(pattern) for pattern in patterns]
+        compiled = [re.compile(pattern) for pattern in patterns]
     except re.error as exc:
         raise CannotUse(f"--topic {patterns!r} is no pattern: {exc}") from exc
     names = sorted(row.source_topic for row in rows.values() if isinstance(row, MirroredTopic))
-    found = tuple(name for name in names if any(one.fullmatch(name) for one in wanted))
-    if not found:
+    matching = tuple(name for name in names if any(pattern.fullmatch(name) for pattern in compiled))
+    if not matching:
         raise CannotUse(f"no mirrored topic is called {' or '.join(patterns)}")
-    return found
+    return matching
 
 
-def _show(found: "VerificationReport", output: str) -> None:
-    from lockstep_cli.rendering.console import console
-    from lockstep_cli.rendering.verification_shown import as_markdown, verification_shown
+def _show(report: "VerificationReport", output: str) -> None:
+    from lockstep_cli.rendering.verification import as_markdown, verification_parts
 
-    if output in ("json", "yaml"):
-        echo_body(found.as_json(), output)
+    if output == "text":
+        print_parts(verification_parts(report))
     elif output == "markdown":
-        click.echo(as_markdown(found), nl=False)
+        click.echo(as_markdown(report), nl=False)
     else:
-        screen = console()
-        for part in verification_shown(found):
-            screen.print(part)
+        print_document(report.as_json(), output)

@@ -1,12 +1,17 @@
 """`lockstep version`: the versions of Lockstep, Python, Spark and Java on this machine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import click
 
 from lockstep_cli.command_group import CliCommand
-from lockstep_cli.options import echo_body, output_option
+from lockstep_cli.options import output_option
+from lockstep_cli.rendering.result import print_result
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 HELP = """\
 Print the versions of Lockstep, of its Python, and of the Spark and the Java that it would start. No cluster is asked.
@@ -41,19 +46,15 @@ class InstalledVersions:
 
     def as_json(self) -> dict[str, str | None]:
         """Return what `--output json` prints, with null for what is not there."""
-        named = (("lockstep", self.lockstep), ("python", self.python), ("spark", self.spark), ("java", self.java))
-        return {name: version or None for name, version in (*named, ("java_path", self.java_path))}
+        return {name: version or None for name, version in asdict(self).items()}
 
-    def as_text(self) -> str:
-        """Return one line for each program, without a newline at the end."""
+    def as_table(self) -> "RenderableType":
+        """Return a line for each program."""
+        from lockstep_cli.rendering.table import facts
+
         java = f"{self.java or 'unknown version'} at {self.java_path}" if self.java_path else "not found"
-        lines = (
-            ("lockstep", self.lockstep),
-            ("Python", self.python),
-            ("Spark", self.spark or "not installed"),
-            ("Java", java),
-        )
-        return "\n".join(f"{name:<8}  {version}" for name, version in lines)
+        spark = self.spark or "not installed"
+        return facts(("lockstep", self.lockstep), ("Python", self.python), ("Spark", spark), ("Java", java))
 
 
 @click.command(
@@ -68,10 +69,7 @@ def command(output: str) -> None:
     import os
 
     versions = read_versions(os.environ)
-    if output == "text":
-        click.echo(versions.as_text())
-    else:
-        echo_body(versions.as_json(), output)
+    print_result(output, [versions.as_table()], versions.as_json)
 
 
 def read_versions(environment: Mapping[str, str]) -> InstalledVersions:

@@ -1,10 +1,7 @@
 """`lockstep watch`: every record of a flow's control topics, decoded as it happens."""
 
 import asyncio
-import json
-import os
 import signal
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -15,7 +12,8 @@ import click
 
 from lockstep_cli.command_group import CliCommand
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import CLUSTERS_S, echo_body, file_argument, output_option, shown_flows_option, timeout_option
+from lockstep_cli.options import CLUSTERS_S, file_argument, output_option, shown_flows_option, timeout_option
+from lockstep_cli.rendering.result import discard_output, print_result
 from lockstep_ops.exit_codes import Exit
 
 if TYPE_CHECKING:
@@ -96,14 +94,16 @@ async def command(
     from lockstep_kafka.common.asyncio_util import unless_set
     from lockstep_ops.clusters import target_client
 
-    meant = choose_flows(file, flows, every=not flows)
-    screen = _Screen(output, frozenset(kind.lower() for kind in kinds), len(meant) > 1)
+    flow_settings = choose_flows(file, flows, all_enabled=not flows)
+    screen = _Screen(output, frozenset(kind.lower() for kind in kinds), len(flow_settings) > 1)
     loop = asyncio.get_running_loop()
-    for asked in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(asked, screen.closed.set)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signal_number, screen.closed.set)
     # Here a target that does not answer ends it; later it is waited for.
-    await asyncio.gather(*(target_client(settings).probe(timedelta(seconds=timeout)) for settings in meant))
-    views = [view for settings in meant for view in _views(settings, topics or TOPICS, screen, start == "beginning")]
+    await asyncio.gather(*(target_client(settings).probe(timedelta(seconds=timeout)) for settings in flow_settings))
+    views = [
+        view for settings in flow_settings for view in _views(settings, topics or TOPICS, screen, start == "beginning")
+    ]
     missing = await _missing_topics(views)
     click.echo(_what_is_watched(views, missing, no_follow), err=True)
 
@@ -139,15 +139,15 @@ class _View:
 
         for record in records:
             if self.role == "state":
-                seen = self.rows.decode(record.key, record.value)
+                decoded = self.rows.decode(record.key, record.value)
             else:
-                seen = decode(self.role, record.key, record.value)
-            if seen is not None and self.showing and self._is_ours(seen):
-                self.screen.show(str(self.settings.flow), self.role, record, seen)
+                decoded = decode(self.role, record.key, record.value)
+            if decoded is not None and self.showing and self._is_ours(decoded):
+                self.screen.show(str(self.settings.flow), self.role, record, decoded)
 
-    def _is_ours(self, seen: "DecodedRecord") -> bool:
+    def _is_ours(self, decoded: "DecodedRecord") -> bool:
         """Return whether a record is of this flow. All flows into a cluster, and all of MM2's, beat in one topic."""
-        return self.role != "heartbeats" or seen.kind != "heartbeat" or seen.about == str(self.settings.aliases)
+        return self.role != "heartbeats" or decoded.kind != "heartbeat" or decoded.about == str(self.settings.aliases)
 
 
 def _views(settings: "FlowSettings", roles: Sequence[str], screen: "_Screen", from_beginning: bool) -> list[_View]:
@@ -196,14 +196,12 @@ async def _missing_topics(views: Sequence[_View]) -> frozenset[tuple[str, str]]:
 
 def _what_is_watched(views: Sequence[_View], missing: frozenset[tuple[str, str]], no_follow: bool) -> str:
     """Return one line that says which topics are shown, and which do not exist."""
-    shown = sorted({view.topic for view in views if (view.alias, view.topic) not in missing})
-    parts = [f"watching {', '.join(shown)}"] if shown else []
+    present = sorted({view.topic for view in views if (view.alias, view.topic) not in missing})
+    parts = [f"watching {', '.join(present)}"] if present else []
     for alias in sorted({alias for alias, _ in missing}):
-        names = ", ".join(sorted(topic for other, topic in missing if other == alias))
-        gone = f"{alias} has no topic {names}"
-        parts.append(
-            f"{gone}: nothing to show" if no_follow else f"waiting for {names}, which {alias} does not have yet"
-        )
+        names = ", ".join(sorted(topic for topic_alias, topic in missing if topic_alias == alias))
+        waiting = f"waiting for {names}, which {alias} does not have yet"
+        parts.append(f"{alias} has no topic {names}: nothing to show" if no_follow else waiting)
     return "; ".join(parts if no_follow else [*parts, "Ctrl-C ends it"])
 
 
@@ -257,39 +255,33 @@ class _Screen:
     several_flows: bool
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def show(self, flow: str, role: str, record: "Record", seen: "DecodedRecord") -> None:
-        if (self.kinds and seen.kind.lower() not in self.kinds) or self.closed.is_set():
+    def show(self, flow: str, role: str, record: "Record", decoded: "DecodedRecord") -> None:
+        if (self.kinds and decoded.kind.lower() not in self.kinds) or self.closed.is_set():
             return
         try:
-            if self.output == "text":
-                click.echo(self._as_text(flow, role, record, seen))
-            elif self.output == "json":
-                click.echo(json.dumps(_body(flow, role, record, seen), ensure_ascii=False))
-            else:
-                click.echo("---")
-                echo_body(_body(flow, role, record, seen), self.output)
+            text = [self._as_text(flow, role, record, decoded)] if self.output == "text" else []
+            print_result(self.output, text, lambda: _body(flow, role, record, decoded), in_stream=True)
         except BrokenPipeError:
-            # Python would write the rest of its buffer at exit and fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
             self.closed.set()
 
-    def _as_text(self, flow: str, role: str, record: "Record", seen: "DecodedRecord") -> str:
+    def _as_text(self, flow: str, role: str, record: "Record", decoded: "DecodedRecord") -> str:
         from lockstep_state.codecs.mm2_codec import LATEST_MS
 
         moment = datetime.fromtimestamp(min(max(0, record.timestamp_ms), LATEST_MS) / 1000).astimezone()
-        colour = "red" if seen.kind == "undecoded" else "cyan"
+        colour = "red" if decoded.kind == "undecoded" else "cyan"
         columns = [
             click.style(moment.strftime("%H:%M:%S.%f")[:-3], dim=True),
             click.style(flow, fg="magenta") if self.several_flows else "",
             click.style(role.ljust(12), dim=True),
-            click.style(seen.kind, fg=colour),
-            click.style(seen.about, bold=True),
-            seen.text,
+            click.style(decoded.kind, fg=colour),
+            click.style(decoded.about, bold=True),
+            decoded.text,
         ]
         return "  ".join(column for column in columns if column)
 
 
-def _body(flow: str, role: str, record: "Record", seen: "DecodedRecord") -> dict[str, Any]:
+def _body(flow: str, role: str, record: "Record", decoded: "DecodedRecord") -> dict[str, Any]:
     return {
         "flow": flow,
         "topic": record.topic,
@@ -297,5 +289,5 @@ def _body(flow: str, role: str, record: "Record", seen: "DecodedRecord") -> dict
         "offset": record.offset,
         "at_ms": record.timestamp_ms,
         "role": role,
-        **asdict(seen),
+        **asdict(decoded),
     }

@@ -23,7 +23,7 @@ class LogLine:
     `message` is constant for a kind of event. `text` tells the rest to people, `keys` to programs.
     """
 
-    at: str
+    time: str
     level: str
     service: str
     flow: str
@@ -44,15 +44,15 @@ def parse(process: str, text: str, now: str) -> LogLine:
         except ValueError:
             body = {}
         if isinstance(body.get("message"), str):
-            at, level = str(body.pop("at", now)), str(body.pop("level", "info"))
-            flow, message, said = str(body.pop("flow", "")), body.pop("message"), str(body.pop("text", ""))
-            return LogLine(at, level, str(body.pop("service", process)), flow, message, said, body)
+            time, level = str(body.pop("at", now)), str(body.pop("level", "info"))
+            flow, message, detail = str(body.pop("flow", "")), body.pop("message"), str(body.pop("text", ""))
+            return LogLine(time, level, str(body.pop("service", process)), flow, message, detail, body)
     return LogLine(now, "debug" if text.startswith(_NOISE) else "info", process, "", text)
 
 
 def as_json(line: LogLine) -> str:
     """Return one JSON object, as services write it."""
-    return json_line(line.at, line.level, line.service, line.message, line.flow, line.text, line.keys)
+    return json_line(line.time, line.level, line.service, line.message, line.flow, line.text, line.keys)
 
 
 def as_text(line: LogLine, *, flow_width: int, colours: bool, zone: tzinfo | None = None) -> str:
@@ -65,9 +65,9 @@ def as_text(line: LogLine, *, flow_width: int, colours: bool, zone: tzinfo | Non
         return f"\x1b[{code}m{text}\x1b[0m" if colours and code and text.strip() else text
 
     try:
-        clock = datetime.fromisoformat(line.at).astimezone(zone).strftime("%H:%M:%S")
+        clock = datetime.fromisoformat(line.time).astimezone(zone).strftime("%H:%M:%S")
     except ValueError:
-        clock = line.at
+        clock = line.time
     level = f"{line.level}: " if line.level in ("warning", "error", "critical") else ""
     columns = (
         painted("2", clock),

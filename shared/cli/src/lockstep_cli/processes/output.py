@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from lockstep_cli.processes.log_lines import LogLine, as_json, as_text, parse
-from lockstep_cli.processes.supervisor import Heard
+from lockstep_cli.processes.supervisor import ServicePages
+from lockstep_cli.rendering.result import discard_output
 from lockstep_runtime.telemetry.log import utc_text
 
 RUN = "run"
@@ -32,7 +33,7 @@ class RunOutput:
         self, *, level: str, json_lines: bool, flow_width: int, levels: Mapping[str, str] | None = None
     ) -> None:
         self._least = LEVELS.index(level)
-        self._levels = {service: LEVELS.index(own) for service, own in (levels or {}).items()}
+        self._levels = {service: LEVELS.index(least) for service, least in (levels or {}).items()}
         self._json_lines = json_lines
         self._flow_width = flow_width
         self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -49,11 +50,11 @@ class RunOutput:
         if self._closed:
             end()
 
-    def info(self, level: str, message: str, flow: str = "") -> None:
+    def log(self, level: str, message: str, flow: str = "") -> None:
         """Write an event of the run itself."""
         self._write(LogLine(_now(), level, RUN, flow, message))
 
-    def add_line(self, process: str, text: str) -> Heard | None:
+    def add_line(self, process: str, text: str) -> ServicePages | None:
         """Write a line of a process, and return the address of a service's pages if the line has it.
 
         The address is `http://host:port`, or `https`.
@@ -63,7 +64,7 @@ class RunOutput:
         line = parse(process, text, _now())
         address = line.keys.get("address")
         self._write(line)
-        return Heard(line.service, address) if isinstance(address, str) else None
+        return ServicePages(line.service, address) if isinstance(address, str) else None
 
     def _write(self, line: LogLine) -> None:
         least = self._levels.get(line.service, self._least)
@@ -79,8 +80,7 @@ class RunOutput:
             sys.stdout.write(text + "\n")
             sys.stdout.flush()
         except BrokenPipeError:
-            # Python would write the rest of its buffer at exit and fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
             self._closed = True
             self._on_closed()
 

@@ -43,7 +43,7 @@ NEVER_READY = timedelta()
 def decide(
     crashes_before: int, exit_code: int, lived: timedelta, worked: timedelta = NEVER_READY, *, served: bool = False
 ) -> StartAgain | EndRun:
-    """Decide what follows on the end of a service that was not asked to end. Exit code 0 is a crash as well.
+    """Decide what follows when a service ends that was not asked to. Exit code 0 counts as a crash too.
 
     Args:
         crashes_before: The crashes in a row until now.
@@ -59,17 +59,17 @@ def decide(
     return StartAgain(delay, restarts.crashes)
 
 
-def ending(service: str, exit_code: int, decision: StartAgain | EndRun) -> str:
+def end_sentence(service: str, exit_code: int, decision: StartAgain | EndRun) -> str:
     """Return the sentence for the log: `data-plane ended with exit code 1, starting again in 2 s (2nd time)`."""
-    how = f"was killed by {_signal_name(-exit_code)}" if exit_code < 0 else f"ended with exit code {exit_code}"
+    end = f"was killed by {_signal_name(-exit_code)}" if exit_code < 0 else f"ended with exit code {exit_code}"
     match decision:
         case StartAgain(delay, time):
-            why = ": its configuration cannot be used now" if exit_code == BAD_CONFIGURATION else ""
-            when = f"in {delay.total_seconds():g} s" if delay else "at once"
-            return f"{service} {how}{why}, starting again {when} ({_ordinal(time)} time)"
+            reason = ": its configuration cannot be used now" if exit_code == BAD_CONFIGURATION else ""
+            pause = f"in {delay.total_seconds():g} s" if delay else "at once"
+            return f"{service} {end}{reason}, starting again {pause} ({_ordinal(time)} time)"
         case EndRun():
-            why = "as it is configured to" if exit_code == SHUTDOWN_REQUESTED else "its configuration cannot be used"
-            return f"{service} {how}: {why}, ending"
+            reason = "as it is configured to" if exit_code == SHUTDOWN_REQUESTED else "its configuration cannot be used"
+            return f"{service} {end}: {reason}, ending"
 
 
 def _signal_name(number: int) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep_cli.processes.output import RUN, RunOutput
-from lockstep_cli.processes.supervisor import Heard, Say, Supervisor
+from lockstep_cli.processes.supervisor import LogEvent, ServicePages, Supervisor
 from lockstep_config import Configuration, load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_ops.exit_codes import CannotUse
@@ -33,7 +33,7 @@ MOST_RUNS = 100
 
 @contextmanager
 def held_instance_name(folder: Path | None = None) -> Iterator[str]:
-    """Give a name that no other run on this host has, for as long as the context lasts.
+    """Hold an instance name that no other run on this host has, while the context lasts.
 
     A file lock holds it. The operating system releases the lock when this process ends, however it ends.
     """
@@ -126,7 +126,7 @@ async def run(
             for process in processes
         }
         width = max(len(str(settings.flow)) for settings in configuration.flows)
-        log = RunOutput(
+        run_log = RunOutput(
             level=log_level or configuration.log.level(RUN),
             levels=levels,
             json_lines=log_format == "json",
@@ -135,29 +135,29 @@ async def run(
         for settings in configuration.flows:
             names = ", ".join(plan.name for plan in services if settings.flow in plan.flows)
             route = f"{settings.source.bootstrap} to {settings.target.bootstrap}"
-            log.info("info", f"{route}: {names}", str(settings.flow))
+            run_log.log("info", f"{route}: {names}", str(settings.flow))
         for problem in (*configuration.notes, *configuration.unused):
-            log.info("warning", str(problem))
+            run_log.log("warning", str(problem))
         from lockstep_cli.processes.run_pages import RunPages  # aiohttp is most of what a run imports
 
-        pages = RunPages([plan.name for plan in services], warn=lambda text: log.info("warning", text))
-        log.info("info", f"pages of all services: {await _open_pages(pages, access, port, log.info)}")
+        pages = RunPages([plan.name for plan in services], warn=lambda text: run_log.log("warning", text))
+        run_log.log("info", f"pages of all services: {await _open_pages(pages, access, port, run_log.log)}")
 
-        def hear(process: str, line: str) -> Heard | None:
-            if (heard := log.add_line(process, line)) is not None:
-                pages.place(heard.service, heard.address)
-            return heard
+        def read_line(process: str, line: str) -> ServicePages | None:
+            if (service_pages := run_log.add_line(process, line)) is not None:
+                pages.place(service_pages.service, service_pages.address)
+            return service_pages
 
         within = {process.name: [plan.name for plan in process.services] for process in processes}
-        supervisor = Supervisor(commands, within, say=log.info, hear=hear, forget=pages.forget)
-        log.when_closed(supervisor.stop)
+        supervisor = Supervisor(commands, within, log_event=run_log.log, read_line=read_line, forget=pages.forget)
+        run_log.when_closed(supervisor.stop)
         try:
             return await supervisor.run()
         finally:
             await pages.close()
 
 
-async def _open_pages(pages: "RunPages", access: AccessPolicy, port: int | None, say: Say) -> str:
+async def _open_pages(pages: "RunPages", access: AccessPolicy, port: int | None, log_event: LogEvent) -> str:
     """Open the pages and return their address.
 
     Raises:
@@ -169,7 +169,7 @@ async def _open_pages(pages: "RunPages", access: AccessPolicy, port: int | None,
         except PortInUse:
             if port is not None:
                 raise
-            say("warning", f"port {PORT} is in use, so the pages get a free one: --port chooses another")
+            log_event("warning", f"port {PORT} is in use, so the pages get a free one: --port chooses another")
             return await pages.open(access)
     except PagesUnusable as exc:
         raise CannotUse(str(exc)) from exc

@@ -119,8 +119,8 @@ class RunPages:
             return refusal(HTTPStatus.UNAUTHORIZED)
         answers = await self._ask_all(request, "metrics")
         pages = {service: answer.body.decode() for service, answer in answers.items() if answer.status == HTTPStatus.OK}
-        own = page_of_run({service: service in pages for service in answers})
-        return page(HTTPStatus.OK, merge_metrics({"run": own, **pages}).encode(), CONTENT_TYPE_LATEST)
+        run_page = page_of_run({service: service in pages for service in answers})
+        return page(HTTPStatus.OK, merge_metrics({"run": run_page, **pages}).encode(), CONTENT_TYPE_LATEST)
 
     async def _show_page_of_service(self, request: web.Request) -> web.Response:
         service, name = request.match_info["service"], request.match_info["page"]

@@ -38,8 +38,8 @@ class Child:
         """Yield the lines of the service and of all it has started, until the last of them has closed its output."""
         rest = b""
         while chunk := await self._output.read(65536):
-            *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
+            *complete, rest = (rest + chunk).split(b"\n")
+            for line in complete:
                 yield line.decode(errors="replace")
             if len(rest) > _LONGEST_LINE:
                 yield rest.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Keeps every process of a run alive until somebody ends it.
+"""The supervisor of a run, which keeps every process alive until somebody ends it.
 
 The decisions are in `restart_policy.py`, the processes in `service_process.py`.
 """
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 
-from lockstep_cli.processes.restart_policy import EndRun, decide, ending
+from lockstep_cli.processes.restart_policy import EndRun, decide, end_sentence
 from lockstep_cli.processes.service_process import Child, answers_ready, start
 from lockstep_kafka.common.asyncio_util import set_within
 from lockstep_ops.exit_codes import INTERRUPTED
@@ -26,20 +26,20 @@ _LAST_WORDS = timedelta(seconds=3)
 
 _ASK_READY_EVERY = timedelta(milliseconds=200)
 
-Say = Callable[[str, str], None]
+LogEvent = Callable[[str, str], None]
 """A function that takes the level and the message of an event of the run itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ServicePages:
     """A service, and the address of its pages."""
 
     service: str
     address: str
 
 
-Hear = Callable[[str, str], Heard | None]
-"""A function that takes a process and a line of it, and returns a service and its address if the line has them."""
+ReadLine = Callable[[str, str], ServicePages | None]
+"""A function that takes a process and a line of it, and returns the pages of a service if the line has an address."""
 
 
 class Supervisor:
@@ -48,8 +48,8 @@ class Supervisor:
     Args:
         commands: What `python -m` starts, by process.
         services: The services in a process, by process.
-        say: It writes an event of the run.
-        hear: It takes a line that a process wrote.
+        log_event: It writes an event of the run.
+        read_line: It takes a line that a process wrote.
         forget: It is called with the services of a process that has ended.
     """
 
@@ -58,14 +58,14 @@ class Supervisor:
         commands: Mapping[str, Sequence[str]],
         services: Mapping[str, Sequence[str]],
         *,
-        say: Say,
-        hear: Hear,
+        log_event: LogEvent,
+        read_line: ReadLine,
         forget: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self._commands = commands
         self._services = services
-        self._say = say
-        self._hear = hear
+        self._log_event = log_event
+        self._read_line = read_line
         self._forget = forget
         self._running: dict[str, Child] = {}
         self._ready: dict[str, float] = {}
@@ -82,8 +82,8 @@ class Supervisor:
         """Start everything, keep it alive, and return the exit code once nothing is left running."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupted)
-        for asked in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(asked, self.stop)
+        for signal_number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(signal_number, self.stop)
         self._started_at = loop.time()
         # A thread for each service waits for its end; pidfds would do without, but only on Linux.
         with ThreadPoolExecutor(max_workers=len(self._commands), thread_name_prefix="wait") as threads:
@@ -109,7 +109,7 @@ class Supervisor:
 
     async def _end_when_asked(self, keeping: Sequence[asyncio.Task[None]]) -> None:
         await self._stopping.wait()
-        self._say("info", "ending: the services drain (Ctrl-C again ends them at once)")
+        self._log_event("info", "ending: the services drain (Ctrl-C again ends them at once)")
         for child in self._running.values():
             child.terminate()
         at_once = asyncio.ensure_future(self._at_once.wait())
@@ -118,14 +118,14 @@ class Supervisor:
         await asyncio.wait((all_ended, at_once), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         at_once.cancel()
         if all_ended.done():
-            self._say("info", "ended")
+            self._log_event("info", "ended")
         elif self._at_once.is_set():
             self._exit_code = INTERRUPTED
-            self._say("warning", f"ended at once: killed {', '.join(self._running)}")
+            self._log_event("warning", f"ended at once: killed {', '.join(self._running)}")
         else:
             self._exit_code = self._exit_code or UNCLEAN
             for name in self._running:
-                self._say("error", f"{name} did not end within {seconds:g} s of being asked to, killed")
+                self._log_event("error", f"{name} did not end within {seconds:g} s of being asked to, killed")
         for child in self._running.values():
             child.kill()
 
@@ -146,11 +146,11 @@ class Supervisor:
             ready_at = max(self._ready.pop(service, ended_at) for service in self._services[name])
             if self._stopping.is_set():
                 if exit_code > 0:
-                    self._say("warning", f"{name} ended with exit code {exit_code} while draining")
+                    self._log_event("warning", f"{name} ended with exit code {exit_code} while draining")
                 return
             lived, worked = timedelta(seconds=ended_at - started_at), timedelta(seconds=ended_at - ready_at)
             decision = decide(crashes, exit_code, lived, worked, served=name in self._served)
-            self._say("error", ending(name, exit_code, decision))
+            self._log_event("error", end_sentence(name, exit_code, decision))
             if isinstance(decision, EndRun):
                 self.stop(decision.exit_code)
                 return
@@ -163,8 +163,8 @@ class Supervisor:
         try:
             exit_code = await child.ended()
             await asyncio.wait((listening,), timeout=_LAST_WORDS.total_seconds())
-            if (left := child.kill()) and not self._at_once.is_set():
-                self._say("warning", f"{child.name} left {left} processes behind, killed")
+            if (killed := child.kill()) and not self._at_once.is_set():
+                self._log_event("warning", f"{child.name} left {killed} processes behind, killed")
             # With the last holder of the output gone its end comes at once: the deadline is for one that left the
             # session.
             await asyncio.wait((listening,), timeout=_LAST_WORDS.total_seconds())
@@ -173,28 +173,29 @@ class Supervisor:
         return exit_code
 
     async def _listen(self, child: Child) -> None:
-        asking: dict[str, asyncio.Future[None]] = {}
+        """Read the lines of a service. Each time one has the address of pages, ask them until they are ready."""
+        questions: dict[str, asyncio.Future[None]] = {}
         try:
             async for line in child.lines():
-                if (heard := self._hear(child.name, line)) is None:
+                if (pages := self._read_line(child.name, line)) is None:
                     continue
                 self._served.add(child.name)
-                self._ready.pop(heard.service, None)  # it has started again within its process
-                if (before := asking.get(heard.service)) is not None:
-                    before.cancel()
-                asking[heard.service] = asyncio.ensure_future(self._ask_until_ready(heard))
+                self._ready.pop(pages.service, None)  # it has started again within its process
+                if (earlier := questions.get(pages.service)) is not None:
+                    earlier.cancel()
+                questions[pages.service] = asyncio.ensure_future(self._ask_until_ready(pages))
         finally:
-            for each in asking.values():
-                each.cancel()
+            for question in questions.values():
+                question.cancel()
 
-    async def _ask_until_ready(self, heard: Heard) -> None:
-        while not await answers_ready(heard.address):
+    async def _ask_until_ready(self, pages: ServicePages) -> None:
+        while not await answers_ready(pages.address):
             await asyncio.sleep(_ASK_READY_EVERY.total_seconds())
-        self._ready[heard.service] = asyncio.get_running_loop().time()
-        every = [service for services in self._services.values() for service in services]
+        self._ready[pages.service] = asyncio.get_running_loop().time()
+        all_services = [service for services in self._services.values() for service in services]
         if self._all_were_ready:
-            self._say("info", f"{heard.service} is ready again")
-        elif self._ready.keys() == set(every):
+            self._log_event("info", f"{pages.service} is ready again")
+        elif self._ready.keys() == set(all_services):
             self._all_were_ready = True
-            seconds_s = asyncio.get_running_loop().time() - self._started_at
-            self._say("info", f"ready: {', '.join(every)}, after {seconds_s:.1f} s")
+            seconds = asyncio.get_running_loop().time() - self._started_at
+            self._log_event("info", f"ready: {', '.join(all_services)}, after {seconds:.1f} s")

@@ -1,15 +1,21 @@
-"""The console for tables: on a terminal of its own width, or as lines for a file or another program."""
+"""The console for tables and lines: of the width of a terminal, or whole lines for a file or another program."""
 
 import re
 import sys
-from typing import IO, TYPE_CHECKING, Any, cast
+from functools import partialmethod
+from typing import IO, Any, cast
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from rich.console import Console
 
 WIDE = 4_000
 """The width of the output if it is no terminal: no cell is folded, and no word is broken."""
 _TRAILING = re.compile(r"[ \t]+(?=\n|$)")
+
+
+class WholeLineConsole(Console):
+    """A console that cuts no line. A word that is longer goes beyond the line, and the terminal wraps it."""
+
+    print = partialmethod(Console.print, crop=False, overflow="ignore")
 
 
 class _WithoutTrailingBlanks:
@@ -26,10 +32,8 @@ class _WithoutTrailingBlanks:
         return getattr(self._stream, name)
 
 
-def console(*, stderr: bool = False) -> "Console":
-    """Return standard output or standard error as a place for tables."""
-    from lockstep_cli.rendering.whole_line_console import WholeLineConsole
-
+def console(*, stderr: bool = False) -> WholeLineConsole:
+    """Return the console of standard output, or of standard error."""
     stream = sys.stderr if stderr else sys.stdout
     if stream.isatty():
         return WholeLineConsole(file=stream, highlight=False)

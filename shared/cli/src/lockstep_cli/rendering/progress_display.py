@@ -1,4 +1,4 @@
-"""The work or the wait of a command, on the last line of a terminal. Elsewhere nothing is shown."""
+"""The progress of a command, on the last line of a terminal. In a file nothing is shown."""
 
 import asyncio
 import sys
@@ -44,8 +44,8 @@ class ProgressDisplay:
     def show(self) -> None:
         """Show the line after `PATIENCE_S`, unless it is hidden before. A line that is shown stays."""
         if self._waiting is None and self._live is None and sys.stderr.isatty():
-            left = TimeLeft(self._progress(), time.monotonic())
-            self._waiting = asyncio.get_running_loop().call_later(PATIENCE_S, self._start, left)
+            time_left = TimeLeft(self._progress(), time.monotonic())
+            self._waiting = asyncio.get_running_loop().call_later(PATIENCE_S, self._start, time_left)
 
     def hide(self) -> None:
         """Clear the line. Do so before anything else is printed."""
@@ -56,7 +56,7 @@ class ProgressDisplay:
             self._live.stop()
             self._live = None
 
-    def _start(self, left: TimeLeft) -> None:
+    def _start(self, time_left: TimeLeft) -> None:
         from rich.console import Console
         from rich.live import Live
         from rich.spinner import Spinner
@@ -64,7 +64,7 @@ class ProgressDisplay:
         spinner = Spinner("dots")
         self._waiting = None
         self._live = Live(
-            get_renderable=lambda: _line(self._progress(), left, spinner),
+            get_renderable=lambda: _line(self._progress(), time_left, spinner),
             console=Console(stderr=True),
             refresh_per_second=REFRESHES_A_SECOND,
             transient=True,
@@ -72,7 +72,7 @@ class ProgressDisplay:
         self._live.start(refresh=True)
 
 
-def _line(progress: WorkProgress, left: TimeLeft, spinner: "RenderableType") -> "RenderableType":
+def _line(progress: WorkProgress, time_left: TimeLeft, spinner: "RenderableType") -> "RenderableType":
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
@@ -80,15 +80,15 @@ def _line(progress: WorkProgress, left: TimeLeft, spinner: "RenderableType") -> 
     parts: list[RenderableType] = [spinner, Text(progress.text)]
     if (fraction := progress.fraction) is not None:
         parts += [ProgressBar(total=1.0, completed=fraction, width=BAR_WIDTH), Text(f"{fraction:4.0%}")]
-    parts.append(Text(left.words(progress, time.monotonic())))
+    parts.append(Text(time_left.words(progress, time.monotonic())))
     line = Table.grid(padding=(0, 1))
     line.add_row(*parts)
     return line
 
 
 @contextmanager
-def progress_display(replies: "Sequence[CommandReply]") -> Iterator[None]:
-    """Show which replies are outstanding."""
+def show_outstanding(replies: "Sequence[CommandReply]") -> Iterator[None]:
+    """Show which services have not answered yet, while the context lasts."""
 
     def outstanding() -> WorkProgress:
         missing = [f"{reply.question.flow} {name}" for reply in replies for name in reply.missing]

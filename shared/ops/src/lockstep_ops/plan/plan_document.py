@@ -14,11 +14,6 @@ def as_body(plan: Plan) -> dict[str, Any]:
     return {"version": VERSION, **asdict(plan)}
 
 
-def as_text(plan: Plan) -> str:
-    """Return the plan as `-o` writes it."""
-    return json.dumps(as_body(plan), indent=2, ensure_ascii=False) + "\n"
-
-
 def read_body(file: Path) -> dict[str, Any]:
     """Read the plan in a file.
 

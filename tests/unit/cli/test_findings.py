@@ -1,15 +1,17 @@
 """The lines of the report."""
 
-from lockstep_cli.rendering.finding_lines import plain_lines, styled_lines, verdict
+from lockstep_cli.rendering.findings import category_lines, checks_verdict
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.check import Category, CheckFinding
 from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
+from tests.support.printed import printed
 
 FAILED = registry.PORTS.failed("B", "b:9092: 10.0.3.7: connection refused", is_fatal=True)
 
 
-def lines(*findings: CheckFinding) -> list[str]:
-    return list(plain_lines(CategoryFindings(Category.CONNECTION, findings)))
+def lines(*findings: CheckFinding, terminal: bool = False) -> list[str]:
+    parts = category_lines(CategoryFindings(Category.CONNECTION, findings), terminal=terminal)
+    return printed(parts, terminal=False).splitlines()
 
 
 def test_failed_line_has_its_fix_and_its_page() -> None:
@@ -42,8 +44,7 @@ def test_control_characters_of_a_cluster_are_shown_as_text() -> None:
 
 
 def test_lines_for_a_terminal_are_in_columns() -> None:
-    findings = (registry.PORTS.ok("A->B", "x"), FAILED)
-    assert [line.plain for line in styled_lines(CategoryFindings(Category.CONNECTION, findings))] == [
+    assert lines(registry.PORTS.ok("A->B", "x"), FAILED, terminal=True) == [
         "connection",
         "✓ LD301 A->B port of each address: x",
         "✗ LD301 B    port of each address: b:9092: 10.0.3.7: connection refused",
@@ -56,7 +57,7 @@ def test_lines_for_a_terminal_are_in_columns() -> None:
 def test_last_line_counts_what_is_not_ok() -> None:
     ok, warning = registry.PORTS.ok("A", "x"), registry.PORTS.warning("A", "x")
     everything = (ok, warning, FAILED, registry.PORTS.unknown("A", "x"), registry.PORTS.skipped("A", "x"))
-    assert verdict(DoctorReport((CategoryFindings(Category.CONNECTION, everything),))) == (
+    assert checks_verdict(DoctorReport((CategoryFindings(Category.CONNECTION, everything),))) == (
         "1 ok, 1 failed, 1 warning, 1 not checked"
     )
-    assert verdict(DoctorReport((CategoryFindings(Category.CONNECTION, (ok,)),))) == "1 ok: no issues found"
+    assert checks_verdict(DoctorReport((CategoryFindings(Category.CONNECTION, (ok,)),))) == "1 ok: no issues found"
