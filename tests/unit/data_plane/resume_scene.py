@@ -194,7 +194,9 @@ class Scene:
         settings = replace(settings, data_plane=replace(settings.data_plane, read_back=self.reads_back))
         run_skipping_waits(self._resume(settings))
         for cluster in self.clusters:
-            self.trail += [f"unsupported on {cluster.alias}: {api} {case}" for api, case in cluster.unsupported.news()]
+            self.trail += [
+                f"unsupported on {cluster.alias}: {api} {case}" for api, case in cluster.unsupported.take_cases()
+            ]
         return self.trail
 
     async def _resume(self, settings: FlowSettings) -> None:

@@ -136,11 +136,11 @@ class EventReporter:
         They are exceeded quotas, limited request sizes, and requests that a cluster does not support.
         """
         for cluster in self._clusters.values():
-            if seconds := cluster.quota.news():
+            if seconds := cluster.quota.take_notice():
                 self._throttled(cluster.alias, seconds)
-            if cluster.request_size.news():
+            if cluster.request_size.take_notice():
                 self._requests_limited(cluster.alias)
-            for api, case in cluster.unsupported.news():
+            for api, case in cluster.unsupported.take_cases():
                 self._unsupported(cluster.alias, api, case)
 
     def _requests_limited(self, alias: str) -> None:

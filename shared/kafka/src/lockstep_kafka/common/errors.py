@@ -18,8 +18,8 @@ NO_REMEDY = "grant our principal that operation there"
 def errors_in(exc: BaseException | None) -> Iterator[Any]:
     """Yield the errors of a nested exception group in order, or the error itself if it is no group."""
     if isinstance(exc, BaseExceptionGroup):
-        for one in exc.exceptions:
-            yield from errors_in(one)
+        for nested in exc.exceptions:
+            yield from errors_in(nested)
     elif exc is not None:
         yield exc
 

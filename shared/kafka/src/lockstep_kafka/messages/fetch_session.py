@@ -45,7 +45,7 @@ class FetchSession:
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = 0
-        self._known: dict[TopicPartition, tuple[PartitionLeader, int, int]] = {}
+        self._planned: dict[TopicPartition, tuple[PartitionLeader, int, int]] = {}
         self._each = 0
 
     def plan(self, wanted: Sequence[Wanted], each: int = 0) -> SessionRequest:
@@ -59,21 +59,21 @@ class FetchSession:
             each: The limit of bytes for each partition.
         """
         if each != self._each:  # the broker remembers the limit of each partition
-            self._known = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._known.items()}
+            self._planned = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._planned.items()}
             self._each = each
         if self._id == NO_SESSION:
-            self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
+            self._planned = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
             return SessionRequest(NO_SESSION, 0, wanted, ())
-        changed = [each for each in wanted if self._known.get(each[0]) != each[1:]]
-        there = {tp for tp, _, _, _ in wanted}
-        forgotten = [(tp, leader) for tp, (leader, _, _) in self._known.items() if tp not in there]
+        changed = [each for each in wanted if self._planned.get(each[0]) != each[1:]]
+        planned = {tp for tp, _, _, _ in wanted}
+        forgotten = [(tp, leader) for tp, (leader, _, _) in self._planned.items() if tp not in planned]
         # To the broker a topic that was created again under the same name is another topic: both lists name it.
         forgotten += [
-            (tp, self._known[tp][0])
+            (tp, self._planned[tp][0])
             for tp, leader, _, _ in changed
-            if tp in self._known and self._known[tp][0].topic_id != leader.topic_id
+            if tp in self._planned and self._planned[tp][0].topic_id != leader.topic_id
         ]
-        self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
+        self._planned = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
         return SessionRequest(self._id, self._epoch, changed, forgotten)
 
     def onward(self, moved: Sequence[Wanted]) -> SessionRequest | None:
@@ -84,7 +84,7 @@ class FetchSession:
         if self._id == NO_SESSION:
             return None
         for tp, leader, offset, before in moved:
-            self._known[tp] = (leader, offset, before)
+            self._planned[tp] = (leader, offset, before)
         return SessionRequest(self._id, self._epoch, moved, ())
 
     def answered(self, session_id: int) -> None:
@@ -105,4 +105,4 @@ class FetchSession:
         The next plan names all partitions.
         """
         self._id, self._epoch = NO_SESSION, 0
-        self._known = {}
+        self._planned = {}

@@ -226,8 +226,8 @@ class BrokerSession:
         try:
             version = self._connection.version(api)
         except BrokerUnreachable as exc:  # also raised by a controller, which has no Metadata
-            why = f"the broker knows {APIS[api].name} in no version of ours"
-            raise QuestionRefused(why, is_unknown=True) from exc
+            reason = f"the broker knows {APIS[api].name} in no version of ours"
+            raise QuestionRefused(reason, is_unknown=True) from exc
         return await self._call(request(message(api, version, "request")))
 
     async def _call(self, entity: Any) -> Any:

@@ -157,9 +157,9 @@ class TopicFollower:
             if done:
                 return self._caught_up.result()
             if self.positions == before:
-                why = self._reader.trouble or self._reader.ends_trouble or "no record came"
+                reason = self._reader.trouble or self._reader.ends_trouble or "no record came"
                 raise ClusterUnreachable(
-                    self._alias, self._bootstrap, f"topic {self._topic} is not read within {silent_s:g} s: {why}"
+                    self._alias, self._bootstrap, f"topic {self._topic} is not read within {silent_s:g} s: {reason}"
                 )
 
     async def permitted(self) -> None:

@@ -242,20 +242,20 @@ class Connection:
             ProtocolUnfitError: There is no such version.
             BrokerUnreachable: The other side is a KRaft controller.
         """
-        ours = APIS[api].since(oldest)
-        theirs = self._versions.get(ours.key, NO_VERSIONS)
-        version = ours.common_version(*theirs)
+        request_api = APIS[api].since(oldest)
+        broker_versions = self._versions.get(request_api.key, NO_VERSIONS)
+        version = request_api.common_version(*broker_versions)
         if version is not None:
             return version
         address = f"{self.host}:{self.port}"
-        if api == "metadata" and theirs[1] < 0:
+        if api == "metadata" and broker_versions[1] < 0:
             raise BrokerUnreachable(f"{address}: {NOT_A_BROKER}", self.alias)
         reason = ReasonCode.REQUEST_UNFIT.to_reason(
             cluster=self.alias,
             broker=address,
-            request=ours.name,
-            theirs=versions_text(*theirs),
-            ours=versions_text(ours.oldest, ours.newest),
+            request=request_api.name,
+            theirs=versions_text(*broker_versions),
+            ours=versions_text(request_api.oldest, request_api.newest),
         )
         raise ProtocolUnfitError(self.alias, reason)
 
