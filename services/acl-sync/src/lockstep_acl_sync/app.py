@@ -190,9 +190,9 @@ class AclSync:
         )
 
     async def _delete_owned(self, reviewed: Review, decided: Deletions) -> AclsChanged:
-        gone = {own.binding for own in reviewed.gone}
-        begun = {binding for binding in gone if self._own.being_deleted(binding)}
-        await self._own.release(sorted(gone - begun), ReasonCode.ACL_ABSENT.to_reason())
+        gone_bindings = {own.binding for own in reviewed.gone}
+        begun = {binding for binding in gone_bindings if self._own.being_deleted(binding)}
+        await self._own.release(sorted(gone_bindings - begun), ReasonCode.ACL_ABSENT.to_reason())
         await self._gone(begun)  # by an earlier round, which did not come to say so
         due = [own.binding for own in decided.due]
         if not due:
@@ -206,13 +206,13 @@ class AclSync:
 
         A process that is killed in between reports them twice, rather than never.
         """
-        gone = sorted(bindings)
-        await asyncio.gather(*(self._ctx.event("AclDeleted", b.name, str(b), **_detail(b)) for b in gone))
-        await self._own.release(gone, ReasonCode.ACL_REVOKED.to_reason())
-        self._deleted.increase(len(gone))
+        ordered = sorted(bindings)
+        await asyncio.gather(*(self._ctx.event("AclDeleted", b.name, str(b), **_detail(b)) for b in ordered))
+        await self._own.release(ordered, ReasonCode.ACL_REVOKED.to_reason())
+        self._deleted.increase(len(ordered))
 
-    def _report_unknown(self, wanted: AclPlan) -> None:
-        unknown = frozenset(wanted.unknown)
+    def _report_unknown(self, planned: AclPlan) -> None:
+        unknown = frozenset(planned.unknown)
         for binding in sorted(unknown - self._reported):
             self._ctx.log.warn("ACL left out", f"{binding}: an operation this release cannot name", **_detail(binding))
         self._reported = unknown

@@ -118,8 +118,8 @@ class Heartbeats:
         if self._topic_exists:
             return
         ctx = self._ctx
-        wanted = [topic for _, topic in service_topics(ctx.settings, ctx.service)]
-        for name in await create_control_topics(ctx, ctx.target, wanted):
+        topics = [topic for _, topic in service_topics(ctx.settings, ctx.service)]
+        for name in await create_control_topics(ctx, ctx.target, topics):
             await ctx.event("TopicCreated", name, f"{name} on {ctx.target.alias}", partitions=1)
         self._topic_exists = True
 

@@ -92,7 +92,7 @@ class TopicSync:
         self._hidden: dict[str, Reason] = {}
         self._asked_hidden = float("-inf")
         self._settled = False
-        self._first: frozenset[str] | None = None
+        self._first_selection: frozenset[str] | None = None
         self._log_dedup = LogDedup()
         self._selection_report = SelectionReport(self._ctx)
         self._creator = TopicCreator(self._ctx, self._configs, self._failed)
@@ -145,7 +145,7 @@ class TopicSync:
         missed = frozenset(row.source_topic for row in ctx.state.all(MirroredTopic)) - topics.keys()
         missed -= selection.left_out.keys()
         # A topic counts as gone when two rounds of one term miss it: a listing can be short while brokers change.
-        gone = missed & self._missed
+        missed_twice = missed & self._missed
         self._missed = missed
         listed = (
             {name: source[name] for name in topics},
@@ -167,8 +167,8 @@ class TopicSync:
             at_rest = not (plan.create or plan.grow)
             cost = time.process_time() - began if at_rest else 0.0
             self._ids_rest_s = share_kept_s(cost, IDS_SHARE, soonest=IDS_EVERY, latest=IDS_AT_LEAST_EVERY)
-        hidden = await self._hide(rules, gone - source.keys())
-        await self._write_gone(gone - hidden.keys(), topics, source)
+        hidden = await self._hide(rules, missed_twice - source.keys())
+        await self._write_gone(missed_twice - hidden.keys(), topics, source)
         # What has just grown may not show yet, and a round that finds nothing to do is to see it.
         self._settled = at_rest and not self._retries.reasons and listed[1].keys() == set(topics.values())
         self._refreshed.set()
@@ -180,9 +180,9 @@ class TopicSync:
         """
         if self._settings.refresh_enabled:
             return topics
-        if self._first is None or self._ctx.periodic.was_triggered(REFRESH):
-            self._first = frozenset(topics)
-        return {name: remote for name, remote in topics.items() if name in self._first}
+        if self._first_selection is None or self._ctx.periodic.was_triggered(REFRESH):
+            self._first_selection = frozenset(topics)
+        return {name: remote for name, remote in topics.items() if name in self._first_selection}
 
     async def _selected(self, rules: Rules, source: Mapping[str, int], target: Mapping[str, int]) -> Selection:
         """Return the selection. With `cycles_exact`, a topic counts as no copy under two conditions.
@@ -244,14 +244,14 @@ class TopicSync:
     async def _rules_now(self) -> Rules:
         if self._rules is None:
             ctx, settings = self._ctx, self._ctx.settings
-            same = await ctx.source.cluster_id() == await ctx.target.cluster_id()
-            if same:
+            is_same_cluster = await ctx.source.cluster_id() == await ctx.target.cluster_id()
+            if is_same_cluster:
                 ctx.log.warn(
                     "one cluster under two aliases",
                     f"{ctx.source.alias} and {ctx.target.alias}: topics that keep their name are left out, and so are "
                     "those whose names begin with either alias",
                 )
-            self._rules = topic_rules(settings, one_cluster=same)
+            self._rules = topic_rules(settings, one_cluster=is_same_cluster)
         return self._rules
 
     def _failed(self, failures: Mapping[str, Reason]) -> None:

@@ -36,6 +36,7 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import (
     AclStatus,
     Assignment,
+    DesiredState,
     FlowPulse,
     GroupStatus,
     LegacyGroup,
@@ -48,7 +49,6 @@ from lockstep_state.rows.state_rows import (
     SourceGroupsStatus,
     Verification,
     VerifiedPartition,
-    Wanted,
 )
 
 DRAINS_WITHIN_S = 4.0
@@ -245,7 +245,7 @@ class Driver:
         if isinstance(row, PartitionProgress) and row.phase == "halted" and row.case == "refused":
             self._refused_row = row
             self._changed.set()
-        elif isinstance(row, MirroredTopic | Wanted):
+        elif isinstance(row, MirroredTopic | DesiredState):
             self._changed.set()
 
     def _runs_of_slots(self) -> dict[int, SlotRun]:

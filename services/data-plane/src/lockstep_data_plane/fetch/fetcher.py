@@ -35,7 +35,7 @@ from lockstep_kafka.messages.fetch_codec import (
     read_session_id,
     topic_names,
 )
-from lockstep_kafka.messages.fetch_session import SESSION_LOST, FetchSession, SessionRequest, Wanted
+from lockstep_kafka.messages.fetch_session import SESSION_LOST, FetchPosition, FetchSession, SessionRequest
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection import Connection
@@ -240,7 +240,7 @@ class FetchConnection:
         )
         return self._send(request, self._session.plan(wanted, limits.each), limits, wait_ms, rack)
 
-    def _wanted(self, partition: PartitionState) -> Wanted:
+    def _wanted(self, partition: PartitionState) -> FetchPosition:
         leader, before = self.partitions[partition], partition.fetched_epoch
         if before == leader.epoch and leader.broker == self.broker:
             # It appended that record itself, and keeps it as long as it leads (`kafka-wire.md` §2).

@@ -80,7 +80,7 @@ class GapResolver:
             target_topic_id=self._target.topic_id(partition.target_tp) or topic.target_topic_id,
             open_run=() if found.case.is_recreated else row.open_run,
             gaps=missing_between(row.gaps, found.case),
-            given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
+            given_up=row.given_up + (decision.skipped[1] - decision.skipped[0] + 1 if decision.skipped else 0),
             target_lost=row.target_lost + lost_on_target(found, decision),
         )
         committed = await self._transaction_runner.progress(partition) if row.transactional else None
@@ -91,7 +91,7 @@ class GapResolver:
         self._io.step(partition, RowLoaded(row))
         text, facts = decision.text(key), decision.facts()
         self._control_writer.event(
-            WENT_ON[decision.word], name, f"{name}: {text}", case=found.case.value, begin=decision.begin, **facts
+            WENT_ON[decision.policy], name, f"{name}: {text}", case=found.case.value, begin=decision.begin, **facts
         )
         if row.transactional and not taken_back:
             await self._control_writer.progress.write(partition.tp, row.upstream)

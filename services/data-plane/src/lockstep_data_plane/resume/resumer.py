@@ -246,7 +246,7 @@ class Resumer:
     async def _doubt(self, partition: PartitionState, row: PartitionProgress, text: str) -> GapFound:
         """Return the gap of a copy whose end nothing proves, with the policy's decision where it goes on."""
         ends = await self._evidence.log_ends(partition.tp, row)
-        gap = GapFound(case=GapCase.DOUBT, text=text, wanted=row.upstream + 1, start=ends.start, end=ends.end)
+        gap = GapFound(case=GapCase.DOUBT, text=text, next_upstream=row.upstream + 1, start=ends.start, end=ends.end)
         return replace(gap, decision=decide_gap(gap, self._evidence.policy(partition.topic)(gap.case)))
 
     async def _first(

@@ -1,4 +1,4 @@
-"""The desired state of a slot's partitions, from the flow's `Wanted` rows and the configuration file (no I/O)."""
+"""The desired state of a slot's partitions, from the flow's `DesiredState` rows and the configuration file (no I/O)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
 from lockstep_runtime.util.auto_restart import is_spent
 from lockstep_state.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_state.offsets import TopicPartition
-from lockstep_state.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
+from lockstep_state.rows.state_rows import DesiredState, PartitionProgress, Restarts, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ def desired_partitions(
     """Return the desired state of each of these partitions of a slot.
 
     Args:
-        rows: The flow's rows by key. Only the `Wanted` rows among them matter.
+        rows: The flow's rows by key. Only the `DesiredState` rows among them matter.
         slot: The slot's number.
         partitions: The partitions, by their names in the source.
         states: The phases that the configuration file states.
     """
-    wanted = {key: row for key, row in rows.items() if isinstance(row, Wanted)}
+    wanted = {key: row for key, row in rows.items() if isinstance(row, DesiredState)}
     if not wanted and states.source is None:
         return dict.fromkeys(partitions, AS_USUAL)
     now = DesiredStateView(wanted, states)

@@ -37,11 +37,11 @@ from lockstep_state.names import state_topic
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import (
     Assignment,
+    DesiredState,
     Leader,
     MalformedRow,
     MirroredTopic,
     SlotStatus,
-    Wanted,
     decode_row,
 )
 
@@ -92,7 +92,7 @@ class Slot:
         self._run_rows = RunRows(self._unreadable.pass_over_later)
         self._assignment = Assignment(slot=spec.slot)
         self._taken_up = self._assignment.generation
-        self._wanted: dict[str, Wanted] = {}
+        self._wanted: dict[str, DesiredState] = {}
         self._orders: Mapping[TopicPartition, DesiredPartition] = {}
         self._succession = SlotSuccession(spec)
         self._changed = asyncio.Event()
@@ -248,7 +248,7 @@ class Slot:
             resuming=self._resuming.take_count(self._assignment.generation),
             pause_ms=round((self._alive_at - spoke_at) * 1000) if spoke_at else 0,
             unreadable=self._unreadable.by_partition,
-            causes=self._troubles.first,
+            causes=self._troubles.row_causes,
             link_bytes=self._loop.link_bytes,
         )
         await self._guarded("slot status", self._control_writer.write(status))
@@ -308,7 +308,7 @@ class Slot:
                 if not self._succession.see_status(row):
                     continue
                 self._report_successor("copies now")
-            elif isinstance(row, Wanted):
+            elif isinstance(row, DesiredState):
                 self._wanted[row.key()] = row
             elif isinstance(row, Leader):
                 if self._succession.see_leader(row, record.offset):

@@ -41,14 +41,14 @@ _CERTIFICATES = (
 )
 
 
-def refused_login(error_text: str, login_text: str = "") -> str:
+def refused_login(message: str, login_text: str = "") -> str:
     """Return an error text in our words if it is about TLS or SASL, otherwise without its place and timing.
 
     Args:
-        error_text: The error of librdkafka, OpenSSL or a broker.
+        message: The error of librdkafka, OpenSSL or a broker.
         login_text: The user of the login (`login_name`).
     """
-    text = _SOURCE_LINE.sub("", without_timing(_PLACE.sub("", error_text))).strip()
+    text = _SOURCE_LINE.sub("", without_timing(_PLACE.sub("", message))).strip()
     if (match := _NOT_LET_IN.match(text)) is not None:
         login = f" of {login_text}" if login_text else ""
         if "Access denied" in match["reason"]:  # the text of Amazon MSK with IAM
@@ -71,12 +71,12 @@ def refused_login(error_text: str, login_text: str = "") -> str:
     return text
 
 
-def advertised_by_no_name(error_text: str, bootstrap: str) -> str | None:
-    """Return a sentence if `error_text` says that an advertised broker name cannot be resolved, otherwise None.
+def advertised_by_no_name(message: str, bootstrap: str) -> str | None:
+    """Return a sentence if `message` says that an advertised broker name cannot be resolved, otherwise None.
 
     A name in `bootstrap` does not count: the cluster did not advertise it.
     """
-    match = _UNRESOLVED.search(error_text)
+    match = _UNRESOLVED.search(message)
     if match is None or match["address"] in (address.strip() for address in bootstrap.split(",")):
         return None
     return (

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_kafka.messages.fetch_session import NO_SESSION, SessionRequest, Wanted
+from lockstep_kafka.messages.fetch_session import NO_SESSION, FetchPosition, SessionRequest
 from lockstep_kafka.messages.flexible_encoding import NO_TAGS, by_topic, compact_string
 from lockstep_kafka.messages.message_versions import EncodedRequest, Parts, encoded, filled, message
 from lockstep_state.kafka.kafka_apis import APIS
@@ -64,7 +64,7 @@ class FetchedPartition(NamedTuple):
 
 def fetch_request(
     version: int,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[FetchPosition],
     settings: FetchSettings,
     *,
     isolation: str = "read_uncommitted",
@@ -135,7 +135,7 @@ def fetch_request(
     return EncodedRequest(API_KEY, version, parts, max_bytes)
 
 
-def _old_topics(m: Any, wanted: Iterable[Wanted], at_most: int) -> tuple[Any, ...]:
+def _old_topics(m: Any, wanted: Iterable[FetchPosition], at_most: int) -> tuple[Any, ...]:
     topics: dict[str, list[Any]] = {}
     for (topic, number), leader, offset, _ in wanted:
         entry = filled(
@@ -169,7 +169,7 @@ def read_error(answer: Any) -> int:
     return int(answer.error_code) if int(answer.__version__) >= WITH_SESSIONS else int(KafkaErrorCode.NONE)
 
 
-def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:
+def topic_names(wanted: Iterable[FetchPosition]) -> Mapping[Any, str]:
     """Return the names of these topics, by topic id and by name: an answer has one of the two."""
     names: dict[Any, str] = {}
     for (topic, _), leader, _, _ in wanted:

@@ -7,7 +7,7 @@ from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
 
-Wanted = tuple[TopicPartition, PartitionLeader, int, int]
+FetchPosition = tuple[TopicPartition, PartitionLeader, int, int]
 """A partition to fetch: its leader as we know it, the offset, and the leader epoch of the record before that offset.
 
 The epoch is -1 if the broker need not compare it with its log.
@@ -32,7 +32,7 @@ class SessionRequest(NamedTuple):
 
     session_id: int
     epoch: int
-    changed: Sequence[Wanted]
+    changed: Sequence[FetchPosition]
     forgotten: Sequence[tuple[TopicPartition, PartitionLeader]]
 
 
@@ -48,7 +48,7 @@ class FetchSession:
         self._planned: dict[TopicPartition, tuple[PartitionLeader, int, int]] = {}
         self._each = 0
 
-    def plan(self, wanted: Sequence[Wanted], each: int = 0) -> SessionRequest:
+    def plan(self, wanted: Sequence[FetchPosition], each: int = 0) -> SessionRequest:
         """Return the request with which the broker answers for exactly `wanted`.
 
         A request without a session keeps the order given. In a session the broker itself sees that each partition has
@@ -76,7 +76,7 @@ class FetchSession:
         self._planned = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
         return SessionRequest(self._id, self._epoch, changed, forgotten)
 
-    def onward(self, moved: Sequence[Wanted]) -> SessionRequest | None:
+    def onward(self, moved: Sequence[FetchPosition]) -> SessionRequest | None:
         """Return the request that repeats the last plan with other offsets for these partitions.
 
         The result is None if the broker has no session.

@@ -72,18 +72,18 @@ class AclPlan:
     @property
     def left_out_counts(self) -> tuple[tuple[str, int], ...]:
         """The number of bindings left out by reason, in the order of `LeftOutReason`."""
-        counts = Counter(left.reason for left in self.left_out)
+        counts = Counter(entry.reason for entry in self.left_out)
         return tuple((reason.value, counts[reason]) for reason in LeftOutReason if counts[reason])
 
     @property
     def left_out_names(self) -> tuple[tuple[str, str], ...]:
         """The first `NAMED` bindings left out, each with its reason."""
-        return tuple((str(left.binding), left.reason.value) for left in self.left_out[:NAMED])
+        return tuple((str(entry.binding), entry.reason.value) for entry in self.left_out[:NAMED])
 
     @property
     def unknown(self) -> tuple[AclBinding, ...]:
         """Source bindings that could not be read in full. They are reported and never re-created."""
-        return tuple(left.binding for left in self.left_out if left.reason is LeftOutReason.UNKNOWN)
+        return tuple(entry.binding for entry in self.left_out if entry.reason is LeftOutReason.UNKNOWN)
 
 
 def judge(binding: AclBinding, rule: AclRule) -> AclBinding | LeftOutReason:
@@ -119,7 +119,7 @@ def plan(source: Iterable[AclBinding], target: Iterable[AclBinding], verdict: Ve
                 wanted[copy] = binding.name
             case LeftOutReason() as reason:
                 left_out.append(LeftOutBinding(binding, reason))
-    left_out.sort(key=lambda left: (_RANKS[left.reason], left.binding))
+    left_out.sort(key=lambda entry: (_RANKS[entry.reason], entry.binding))
     return AclPlan(wanted, tuple(sorted(wanted.keys() - set(target))), tuple(left_out))
 
 

@@ -31,10 +31,10 @@ class OwnedBinding:
 
     def origins(self) -> tuple[AclBinding, ...]:
         """Return the source bindings that it may be a copy of (ALLOW ALL is copied as ALLOW READ)."""
-        same = replace(self.binding, name=self.source_name)
-        if (same.permission, same.operation) == ("ALLOW", "READ"):
-            return same, replace(same, operation="ALL")
-        return (same,)
+        origin = replace(self.binding, name=self.source_name)
+        if (origin.permission, origin.operation) == ("ALLOW", "READ"):
+            return origin, replace(origin, operation="ALL")
+        return (origin,)
 
 
 def owned_bindings(rows: Iterable[CopiedAcl]) -> list[OwnedBinding]:

@@ -123,13 +123,13 @@ class ReadBackTail(TargetTail):
 class ComparedCopy(NamedTuple):
     """The result of a comparison: where the copy is.
 
-    `next` is the first upstream offset that the target does not have. `wanted` is the same, or less where the source
-    has lost records in between that were never copied. `places` are those of the records behind the row, in order.
-    `doubled` is how many records the target has twice.
+    `next` is the first upstream offset that the target does not have. `needed_from` is the same, or less where the
+    source has lost records in between that were never copied. `places` are those of the records behind the row, in
+    order. `doubled` is how many records the target has twice.
     """
 
     next: int
-    wanted: int
+    needed_from: int
     places: tuple[Place, ...] = ()
     doubled: int = 0
 
@@ -231,7 +231,7 @@ class CopyComparison:
         """
         if self._next is None:
             raise ValueError("the comparison has not ended")
-        doubled, wanted = 0, self._upstream + 1
+        doubled, needed_from = 0, self._upstream + 1
         for records, lost in self._stretches:
             unknown = self._unknown(records)
             doubled += len(records) - len(unknown)
@@ -242,5 +242,5 @@ class CopyComparison:
                     "ids. Another program appends there, or the source was truncated and has grown again"
                 )
             if records[-1] is self._tail.records[-1]:
-                wanted += len(unknown)
-        return ComparedCopy(self._next, wanted, tuple(self._places), doubled)
+                needed_from += len(unknown)
+        return ComparedCopy(self._next, needed_from, tuple(self._places), doubled)
