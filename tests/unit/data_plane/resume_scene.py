@@ -88,7 +88,7 @@ class _Provenance:
     async def own(self, producer_id: int) -> None:
         self._trail.append(f"fenced {producer_id}")
 
-    async def ours(self) -> frozenset[int]:
+    async def own_producer_ids(self) -> frozenset[int]:
         known, self._others = self._others, self._others | self._meanwhile
         return known
 

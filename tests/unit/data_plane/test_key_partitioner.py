@@ -82,7 +82,7 @@ def test_sticky_partition_keeps_keyless_records_together_and_rotates() -> None:
 
 
 def test_each_partition_of_the_source_begins_with_another_one() -> None:
-    assert [StickyPartition(number).at(PARTITIONS) for number in range(6)] == [0, 1, 2, 3, 0, 1]
+    assert [StickyPartition(number).current(PARTITIONS) for number in range(6)] == [0, 1, 2, 3, 0, 1]
 
 
 def test_a_record_too_large_is_named_and_what_lies_before_it_can_go() -> None:

@@ -204,10 +204,10 @@ class CopyStats:
         for outgoing, _, size, _, at_ms in acks:
             counts["records"] += outgoing.count
             counts["bytes"] += size
-            first, last = outgoing.base_timestamp, outgoing.max_timestamp
-            if at_ms and first >= 0 and last >= 0:  # its age at that time counts
-                first, last = first + now_ms - at_ms, last + now_ms - at_ms
-            spans.append((first, last, outgoing.count))
+            oldest_ms, newest_ms = outgoing.base_timestamp, outgoing.max_timestamp
+            if at_ms and oldest_ms >= 0 and newest_ms >= 0:  # its age at that time counts
+                oldest_ms, newest_ms = oldest_ms + now_ms - at_ms, newest_ms + now_ms - at_ms
+            spans.append((oldest_ms, newest_ms, outgoing.count))
         latency_ms = (acks[-1].at_ms or now_ms) - acks[-1].outgoing.max_timestamp
         self._latency_ms = latency_ms if latency_ms > 0 else 0
         self._latency.measure(now_ms, spans)

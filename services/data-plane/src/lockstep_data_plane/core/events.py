@@ -74,7 +74,7 @@ class Failed(NamedTuple):
     `why` is reported once; "": the resume will say what the failure is.
     """
 
-    why: str | Exception = ""
+    error: str | Exception = ""
     sent: InFlightBatch | None = None
     """The batch that was not appended, or whose outcome is unknown."""
     split_above: int | None = None

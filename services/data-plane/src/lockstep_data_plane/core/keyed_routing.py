@@ -91,7 +91,7 @@ class KeyedRouting:
         if refused is not None and refused_index is not None:
             gathering.cover(records[refused_index].offset - 1, batch.leader_epoch)
             self._refused_at = None
-            raise BatchRejected(refused.why, refused)
+            raise BatchRejected(refused.reason, refused)
         gathering.cover(max(batch.last_offset, records[-1].offset), batch.leader_epoch)
         covers = gathering.covers
         if gathering.size >= GROUP_BYTES:

@@ -385,20 +385,20 @@ class PartitionState:
         if event.refused_codecs:
             refused = self.limits.refused_codecs | event.refused_codecs
             self.limits = replace(self.limits, refused_codecs=refused)
-        return (PERSIST, *self._fail(event.why, source_failed=event.source_failed))
+        return (PERSIST, *self._fail(event.error, source_failed=event.source_failed))
 
     def _on_refused(self, event: events.Refused) -> Effects:
         if event.sent is not None:
             self.routing.on_failure(event.sent)
         return (PERSIST, *self._refuse(event.cause, event.refusal, event.case))
 
-    def _miscount(self, why: str) -> tuple[Report, ...]:
+    def _miscount(self, sentence: str) -> tuple[Report, ...]:
         """Fail because counting does not say where the copy is; the records themselves are to say it."""
         self.misnumbered = True
-        return self._fail(why)
+        return self._fail(sentence)
 
     def _fail(
-        self, why: str | Exception, *, source_failed: bool = False, event: PhaseEvent = PhaseEvent.FAILED
+        self, error: str | Exception, *, source_failed: bool = False, event: PhaseEvent = PhaseEvent.FAILED
     ) -> tuple[Report, ...]:
         if not self.can(event):
             return ()
@@ -408,7 +408,7 @@ class PartitionState:
         self._move(event)
         if self._transactions is not None and (self.routing.broken or not self._ends_first):
             self._transactions.held.clear()  # the resume ends that transaction, and finds out whether it was committed
-        return (CopyTrouble(why),) if first and why else ()
+        return (CopyTrouble(error),) if first and error else ()
 
     def _refuse(self, cause: Reason, refusal: RefusedRecords | None, case: str = "") -> tuple[Report, ...]:
         if self.can(PhaseEvent.ROUND_REFUSED) and self.routing.breaks_round(refusal):

@@ -29,7 +29,7 @@ class ResumeDeduplicator:
 
     def __init__(
         self,
-        left: int = 0,
+        missing: int = 0,
         end: LastAppend | None = None,
         *,
         stretches: Sequence[tuple[int, int]] = (),
@@ -39,18 +39,18 @@ class ResumeDeduplicator:
         """Begin with no record skipped.
 
         Args:
-            left: The number of records that the target has.
+            missing: The number of records that the target has.
             end: The end of our appends in the target's log, at the last of these records.
             stretches: (first offset, records) of these records on the target, in order, from the first one on, as far
                 as their places are known.
             position: The source's next offset behind the written progress.
             skips: The offsets (first, last) of the source that are passed over.
         """
-        self.left = left
+        self.left = missing
         self._stretches = deque(stretches)
         self._skips = skips
-        last = None if end is None or not left else _last_record(end)
-        self._last = last if last is not None and last.behind < left else None
+        last = None if end is None or not missing else _last_record(end)
+        self._last = last if last is not None and last.behind < missing else None
         self._next = None if self._last is not None else position
         """The source's next offset, where nothing else shows that no record is missing."""
         self._places: list[tuple[int, int, int]] = []

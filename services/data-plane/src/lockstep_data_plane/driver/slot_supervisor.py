@@ -251,12 +251,12 @@ class SlotSupervisor:
             backoff.worked(self._uptime_s())
             wait = backoff.next()
             is_final = await self._record_failure(cause)
-            then = f"waits for the command {RESTART} {slot_scope(self.slot)}"
+            consequence = f"waits for the command {RESTART} {slot_scope(self.slot)}"
             when = f"starting again in {wait:.1f} s" if wait else "starting again at once"
             await ctx.event(
                 "SlotFailed",
                 f"slot {self.slot}",
-                f"slot {self.slot}: {reason}; {then if is_final else when}",
+                f"slot {self.slot}: {reason}; {consequence if is_final else when}",
                 slot=self.slot,
                 run=self.spec.run,
                 cause=cause,

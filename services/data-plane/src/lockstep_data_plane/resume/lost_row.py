@@ -41,16 +41,16 @@ class LostRowFinder:
         """
         if not partition.routing.in_one_log:
             return None  # committed progress alone says how far a copy is that spreads by keys
-        ours = None
+        producer_ids = None
         if partition.has_foreign_writers:
-            ours = frozenset({self._producer_id, *await partition.provenance.ours()})
+            producer_ids = frozenset({self._producer_id, *await partition.provenance.own_producer_ids()})
         tp, batches = partition.target_tp, list[Batch]()
-        remembered = {} if ours is None else await active_producers(self._target, tp, ours) or {}
+        remembered = {} if producer_ids is None else await active_producers(self._target, tp, producer_ids) or {}
         end = await self._target.end_offset(tp)
         start = max(end - SEARCHED, await self._target.end_offset(tp, timestamp=EARLIEST))
         async for fetched, _ in log_between(self._target, tp, start, end):
             batches += fetched
-        return last_unaccounted(batches, remembered, ours, transactional=transactional)
+        return last_unaccounted(batches, remembered, producer_ids, transactional=transactional)
 
     async def committed_behind(self, partition: PartitionState, row: PartitionProgress) -> UnaccountedAppend | None:
         """Return the last append of ours behind the row of a copy in transactions.
@@ -67,8 +67,8 @@ class LostRowFinder:
         end = await self._target.end_offset(tp)
         async for batches, aborted in log_between(self._target, tp, start, end, "read_committed"):
             counted = [batch for batch in batches if not aborted.holds(batch)]
-            ours = frozenset({row.producer_id}) if partition.has_foreign_writers else None
-            newest = last_unaccounted(counted, {}, ours, transactional=True) or newest
+            producer_ids = frozenset({row.producer_id}) if partition.has_foreign_writers else None
+            newest = last_unaccounted(counted, {}, producer_ids, transactional=True) or newest
         return newest
 
     async def rebuilt(
