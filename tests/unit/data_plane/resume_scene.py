@@ -259,7 +259,7 @@ class Scene:
         self.trail.append(f"from {_differs(found[0], self.row)}")
         end = found[1]
         last = "" if end.last is None else f" last={end.last.last_offset} behind={end.behind}"
-        last += f" places={end.places}" if end.places else ""
+        last += f" places={tuple(map(tuple, end.compared_runs))}" if end.compared_runs else ""
         self.trail.append(f"ends sequence={end.sequence} downstream={end.downstream} others={end.others}{last}")
 
     def _partition(self, settings: FlowSettings) -> PartitionState:

@@ -19,7 +19,7 @@ class BindingLedger:
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
 
-    def held(self) -> list[OwnedBinding]:
+    def bindings(self) -> list[OwnedBinding]:
         """Return all bindings that are ours, including those being deleted."""
         return owned_bindings(self._rows())
 

@@ -79,7 +79,7 @@ class UpstreamMonitor:
         self._next: dict[str, int] = {}
         """By topic, the offset after the last record that was read."""
         self._thread: threading.Thread | None = None
-        self.heard: dict[str, UpstreamHeartbeat] = {}
+        self.heartbeats: dict[str, UpstreamHeartbeat] = {}
         self.troubles: dict[str, str] = {}
         """The reason why the newest record of a topic could not be read."""
 
@@ -157,7 +157,7 @@ class UpstreamMonitor:
                     TopicPartition(topic, 0, max(begin, end - BEFORE, next_offset if next_offset <= end else 0))
                 )
         consumer.assign(assigned)
-        self.heard = {topic: next_offset for topic, next_offset in self.heard.items() if topic in topics}
+        self.heartbeats = {topic: next_offset for topic, next_offset in self.heartbeats.items() if topic in topics}
         self.troubles = {topic: reason for topic, reason in self.troubles.items() if topic in topics}
         self._next = {topic: offset for topic, offset in self._next.items() if topic in topics}
 
@@ -180,4 +180,4 @@ class UpstreamMonitor:
             return
         self.troubles.pop(topic, None)
         new = offset >= self._ends.get(topic, 0)
-        self.heard[topic] = with_heartbeat(self.heard.get(topic), beat.timestamp_ms, read_ms, new=new)
+        self.heartbeats[topic] = with_heartbeat(self.heartbeats.get(topic), beat.timestamp_ms, read_ms, new=new)

@@ -76,12 +76,12 @@ class ConfigScanSchedule:
         self._began = now
         slice_ = max(AT_ONCE, math.ceil(len(names) / max(1, int(self._full_scan_s // lasted))))
         self._period = math.ceil(len(names) / slice_) * lasted
-        ready = [name for name in names if name not in not_now and not self._is_held_back(name, now)]
-        lately = [name for name in ready if now - self._scans[name].changed < self._full_scan_s]
-        lately.sort(key=lambda name: self._scans[name].changed, reverse=True)
-        longest = sorted(ready, key=lambda name: self._scans[name].scanned)
+        eligible = [name for name in names if name not in not_now and not self._is_held_back(name, now)]
+        recently_changed = [name for name in eligible if now - self._scans[name].changed < self._full_scan_s]
+        recently_changed.sort(key=lambda name: self._scans[name].changed, reverse=True)
+        least_recently_scanned = sorted(eligible, key=lambda name: self._scans[name].scanned)
         described_first = [name for name in first if name in names and name not in not_now]
-        return list(dict.fromkeys([*described_first, *lately[:LATELY], *longest[:slice_]]))
+        return list(dict.fromkeys([*described_first, *recently_changed[:LATELY], *least_recently_scanned[:slice_]]))
 
     def record_scan(self, topic: str, mark: int, now: float) -> bool:
         """Record that the source's configs were read at `now`; `mark` is equal for equal configs.

@@ -67,7 +67,7 @@ class BatchAdmission:
     @property
     def records_to_skip(self) -> int:
         """Return how many of the source's next records the target's log has already: they are counted and not sent."""
-        return self._already_appended.left
+        return self._already_appended.remaining
 
     def admit(
         self,
@@ -119,7 +119,7 @@ class BatchAdmission:
             self._provenance.copy_producer_id,
         )
         for count, batch in enumerate(batches, 1):
-            if not (sends or already_appended.left):
+            if not (sends or already_appended.remaining):
                 return
             producer = copy_producer_id(batch)
             of_aborted = aborted.any and aborted.holds(batch)
@@ -127,7 +127,7 @@ class BatchAdmission:
             own = -1 if producer is None else producer
             if (
                 action is PASS
-                and not (already_appended.left or (skips and self._touches(batch)))
+                and not (already_appended.remaining or (skips and self._touches(batch)))
                 and routing.pass_on(batch, own)
             ):
                 self.position = batch.base_offset + batch.record_count
@@ -179,7 +179,7 @@ class BatchAdmission:
         self.position = upstream + 1 if is_whole else records[past].offset
         if not self.records_to_skip:
             appends = self._routing.appends_to(self._routing.numbers[0])
-            self._acked.numbered(upstream, batch.leader_epoch, appends, self._already_appended.places())
+            self._acked.numbered(upstream, batch.leader_epoch, appends, self._already_appended.take_runs())
         return is_whole
 
     def _pass_over(self, offset: int, leader_epoch: int) -> None:

@@ -40,9 +40,9 @@ class Fetched(NamedTuple):
 
 
 class ConnectionReady(NamedTuple):
-    """The connection to partition `to` of the target can take a batch, with at most `window` in flight."""
+    """The connection to a partition of the target can take a batch, with at most `window` in flight."""
 
-    to: int
+    target_partition: int
     window: int
 
 

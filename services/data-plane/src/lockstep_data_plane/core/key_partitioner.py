@@ -50,7 +50,7 @@ class StickyPartition:
 class PartitionedRecord(NamedTuple):
     """A record, the partition of the target that it goes to, and the codec that its batch is to be compressed with."""
 
-    to: int
+    target_partition: int
     codec: int
     record: PlainRecord
 
@@ -131,5 +131,5 @@ def _outgoing_batches(spread: Iterable[PartitionedRecord], limits: TargetLimits)
     for target_partition, of_partition in by_target.items():
         for codec, records in of_partition:
             for outgoing in build(records, codec, limits.max_bytes, -1, limits.levels, limits.split_above):
-                outgoing.to = target_partition
+                outgoing.target_partition = target_partition
                 yield outgoing

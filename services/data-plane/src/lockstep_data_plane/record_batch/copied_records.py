@@ -97,7 +97,9 @@ def join_batches(
     if len(offsets) != count:
         return None
     made, last = _as_batch(records, count, base, newest, codec, levels), group[-1]
-    return OutgoingBatch(made, count, offsets, last.covers, oldest, newest, last.leader_epoch, to=last.to)
+    return OutgoingBatch(
+        made, count, offsets, last.covers, oldest, newest, last.leader_epoch, target_partition=last.target_partition
+    )
 
 
 def _joined_payload(

@@ -116,7 +116,9 @@ class LostRowFinder:
         ):
             return None
         source_batch = await _batch_at(self._source, partition.tp, upstream)
-        if source_batch is None or not _same(_record_at(source_batch, upstream), _record_at(target_batch, downstream)):
+        if source_batch is None or not _are_equal(
+            _record_at(source_batch, upstream), _record_at(target_batch, downstream)
+        ):
             return None
         return row_at(row, target_batch, upstream, downstream)
 
@@ -206,10 +208,10 @@ def readable_records(batch: Batch) -> Sequence[PlainRecord]:
 
 def may_repeat(before: PlainRecord | None, record: PlainRecord | None) -> bool:
     """Return whether two consecutive records may be the same; a record that is None is unknown."""
-    return before is None or record is None or _same(before, record)
+    return before is None or record is None or _are_equal(before, record)
 
 
-def _same(first: PlainRecord | None, second: PlainRecord | None) -> bool:
+def _are_equal(first: PlainRecord | None, second: PlainRecord | None) -> bool:
     """Return whether both records are known and have the same key, value, headers and timestamp."""
     if first is None or second is None:
         return False

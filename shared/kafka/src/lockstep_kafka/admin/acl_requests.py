@@ -40,7 +40,7 @@ class AclRequests(AdminRequests):
             AclPermissionType.ANY,
         )
         future = (await self._connected()).describe_acls(everything, request_timeout=self._timeout)
-        bindings = await self._one(future, "describe ACLs of", f"{resource_type.lower()} resources")
+        bindings = await self._answer(future, "describe ACLs of", f"{resource_type.lower()} resources")
         return frozenset(
             AclBinding(
                 name=b.name,

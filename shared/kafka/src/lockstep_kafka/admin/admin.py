@@ -180,7 +180,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
             include_authorized_operations=True, request_timeout=self._timeout
         )
         try:
-            described = await self._one(asked, "describe", "the cluster")
+            described = await self._answer(asked, "describe", "the cluster")
         except RequestUnsupported:
             return None
         return await self.known_operations(described)
@@ -218,7 +218,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         """
         resource = ConfigResource(ConfigResource.Type.BROKER, str((await self._brokers())[0]))
         (future,) = (await self._connected()).describe_configs([resource], request_timeout=self._timeout).values()
-        entries = await self._one(future, "describe configs of", "the brokers")
+        entries = await self._answer(future, "describe configs of", "the brokers")
         return {str(name): entry.value or "" for name, entry in entries.items()}
 
 

@@ -153,7 +153,7 @@ class GroupRequests(OperationRequests):
             ClusterUnreachable: No coordinator answered.
         """
         began = time.monotonic()
-        result = await self._one(
+        result = await self._answer(
             (await self._connected()).list_consumer_groups(request_timeout=self._quick), "list", "groups"
         )
         if not result.valid and result.errors:
@@ -221,7 +221,7 @@ class GroupRequests(OperationRequests):
         """
         async with self._groups:
             asked = asyncio.ensure_future(self._until_answered(lambda: self._coordinators.fetch_offsets(group)))
-            offsets: dict[TopicPartition, GroupOffset] = await self._one(asked, "list offsets of", f"group {group}")
+            offsets: dict[TopicPartition, GroupOffset] = await self._answer(asked, "list offsets of", f"group {group}")
         return offsets
 
     async def alter_group_offsets(
@@ -238,7 +238,7 @@ class GroupRequests(OperationRequests):
             asked = asyncio.ensure_future(
                 self._until_answered(lambda: self._coordinators.commit_offsets(group, offsets))
             )
-            refused: dict[TopicPartition, KafkaError] = await self._one(asked, "alter offsets of", f"group {group}")
+            refused: dict[TopicPartition, KafkaError] = await self._answer(asked, "alter offsets of", f"group {group}")
         outcome: Outcome[GroupOffset] = Outcome()
         for (topic, partition), offset in offsets.items():
             key = f"{topic}/{partition}"

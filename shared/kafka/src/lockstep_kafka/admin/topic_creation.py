@@ -116,7 +116,7 @@ async def find_refused_configs(configs: Mapping[str, Mapping[str, str | None]], 
         outcome = await try_one(tried)
         for name, trouble in outcome.troubles().items():
             if isinstance(trouble, RequestRefused) and Admin.refused_configs(trouble):
-                refused[name][tried[name][0]] = trouble.why
+                refused[name][tried[name][0]] = trouble.message
             else:
                 undecided[name] = trouble
         untried = {name: entries for name, entries in untried.items() if entries and name not in undecided}

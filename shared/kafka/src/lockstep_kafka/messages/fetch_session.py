@@ -48,24 +48,24 @@ class FetchSession:
         self._planned: dict[TopicPartition, tuple[PartitionLeader, int, int]] = {}
         self._each = 0
 
-    def plan(self, wanted: Sequence[FetchPosition], each: int = 0) -> SessionRequest:
-        """Return the request with which the broker answers for exactly `wanted`.
+    def plan(self, positions: Sequence[FetchPosition], each: int = 0) -> SessionRequest:
+        """Return the request with which the broker answers for exactly `positions`.
 
         A request without a session keeps the order given. In a session the broker itself sees that each partition has
         its turn.
 
         Args:
-            wanted: The partitions to fetch.
+            positions: The partitions to fetch.
             each: The limit of bytes for each partition.
         """
         if each != self._each:  # the broker remembers the limit of each partition
             self._planned = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._planned.items()}
             self._each = each
         if self._id == NO_SESSION:
-            self._planned = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
-            return SessionRequest(NO_SESSION, 0, wanted, ())
-        changed = [each for each in wanted if self._planned.get(each[0]) != each[1:]]
-        planned = {tp for tp, _, _, _ in wanted}
+            self._planned = {tp: (leader, offset, before) for tp, leader, offset, before in positions}
+            return SessionRequest(NO_SESSION, 0, positions, ())
+        changed = [each for each in positions if self._planned.get(each[0]) != each[1:]]
+        planned = {tp for tp, _, _, _ in positions}
         forgotten = [(tp, leader) for tp, (leader, _, _) in self._planned.items() if tp not in planned]
         # To the broker a topic that was created again under the same name is another topic: both lists name it.
         forgotten += [
@@ -73,7 +73,7 @@ class FetchSession:
             for tp, leader, _, _ in changed
             if tp in self._planned and self._planned[tp][0].topic_id != leader.topic_id
         ]
-        self._planned = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
+        self._planned = {tp: (leader, offset, before) for tp, leader, offset, before in positions}
         return SessionRequest(self._id, self._epoch, changed, forgotten)
 
     def onward(self, moved: Sequence[FetchPosition]) -> SessionRequest | None:

@@ -143,7 +143,7 @@ class TopicReader:
         self._access = access
         self._bootstrap = conf.get("bootstrap.servers", "")
         self._stopping = stopping
-        self._at: dict[int, int] = {}
+        self._positions: dict[int, int] = {}
         self._unanswered = ClientReset()
         self._standstill = StallDetector(CHECK_INTERVAL)
         self._checked_at = 0.0
@@ -192,7 +192,7 @@ class TopicReader:
 
     def begin(self, positions: Mapping[int, int], *, at_the_beginning: bool) -> None:
         """Start reading from these offsets on, or with `at_the_beginning` from the first record of each log."""
-        self._at = dict(positions)
+        self._positions = dict(positions)
         self._assign(dict.fromkeys(positions, OFFSET_BEGINNING) if at_the_beginning else positions)
         self._checked_at = time.monotonic()
 
@@ -209,7 +209,7 @@ class TopicReader:
         if first is None:
             return None
         records, reached = self._sort([first, *self._consumer.consume(AT_ONCE, 0)])
-        self._at.update(reached)
+        self._positions.update(reached)
         return records, reached
 
     def as_cluster_error(self, error: KafkaError, partition: int = 0) -> ClusterError:
@@ -221,7 +221,7 @@ class TopicReader:
                 self._alias, "READ", f"topic {self._topic}", self._access.remedy("topic", self._topic, "Read")
             )
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            return LogTruncated(self._alias, self._topic, partition, self._at.get(partition, 0))
+            return LogTruncated(self._alias, self._topic, partition, self._positions.get(partition, 0))
         return ClusterUnreachable(self._alias, self._bootstrap, error_text(error))
 
     def _client(self) -> Consumer:
@@ -253,7 +253,7 @@ class TopicReader:
 
         If the client is not answered, another one takes its place. All records that the client holds are fetched again.
         """
-        positions = self._at
+        positions = self._positions
         ends: dict[int, int] = {}
         try:
             for number in self._standstill.unmoved(positions):

@@ -41,20 +41,20 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._on_gone = on_gone
         self._begun = memoryview(bytearray(READ_BYTES))
         self._large = memoryview(b"")
-        self._wanted = 0
+        self._frame_size = 0
         """The size of the frame that is being read into `_large`. With 0, bytes are read into `_begun`."""
         self._filled = 0
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._large[self._filled : self._wanted] if self._wanted else self._begun[self._filled :]
+        return self._large[self._filled : self._frame_size] if self._frame_size else self._begun[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
         self._filled += nbytes
         try:
-            if not self._wanted:
+            if not self._frame_size:
                 self._parse()
-            elif self._filled == self._wanted:
-                frame, self._wanted, self._filled = self._large[: self._wanted], 0, 0
+            elif self._filled == self._frame_size:
+                frame, self._frame_size, self._filled = self._large[: self._frame_size], 0, 0
                 self._on_frame(frame.toreadonly())
                 if len(self._large) > KEPT_BYTES:
                     self._large = memoryview(b"")
@@ -76,7 +76,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
                         )
                     if len(self._large) < size:
                         self._large = memoryview(bytearray(size))
-                    self._wanted, self._filled = size, filled - position - SIZE.size
+                    self._frame_size, self._filled = size, filled - position - SIZE.size
                     self._large[: self._filled] = view[position + SIZE.size : filled]
                     return
                 break

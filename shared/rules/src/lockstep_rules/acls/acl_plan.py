@@ -60,14 +60,14 @@ Verdict = Callable[[AclBinding], AclBinding | LeftOutReason]
 class AclPlan:
     """The bindings that belong on the target, and those of them that it lacks."""
 
-    wanted: Mapping[AclBinding, str]
+    expected: Mapping[AclBinding, str]
     """The bindings, each with the source name of the resource that it was copied from."""
     missing: tuple[AclBinding, ...]
     left_out: tuple[LeftOutBinding, ...]
 
     @property
     def present(self) -> int:
-        return len(self.wanted) - len(self.missing)
+        return len(self.expected) - len(self.missing)
 
     @property
     def left_out_counts(self) -> tuple[tuple[str, int], ...]:
@@ -111,16 +111,16 @@ def plan(source: Iterable[AclBinding], target: Iterable[AclBinding], verdict: Ve
 
     Planning again after applying finds nothing missing.
     """
-    wanted: dict[AclBinding, str] = {}
+    expected: dict[AclBinding, str] = {}
     left_out: list[LeftOutBinding] = []
     for binding in sorted(source):
         match verdict(binding):
             case AclBinding() as copy:
-                wanted[copy] = binding.name
+                expected[copy] = binding.name
             case LeftOutReason() as reason:
                 left_out.append(LeftOutBinding(binding, reason))
     left_out.sort(key=lambda entry: (_RANKS[entry.reason], entry.binding))
-    return AclPlan(wanted, tuple(sorted(wanted.keys() - set(target))), tuple(left_out))
+    return AclPlan(expected, tuple(sorted(expected.keys() - set(target))), tuple(left_out))
 
 
 EVERYTHING = "*"

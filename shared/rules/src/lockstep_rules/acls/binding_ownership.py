@@ -48,7 +48,7 @@ def _binding(row: CopiedAcl) -> AclBinding:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Our bindings that are not wanted any more.
+    """Our bindings that are not expected on the target any more.
 
     One that the source still grants is in none of these, selected or not.
     """
@@ -65,17 +65,17 @@ def review(
     owned: Iterable[OwnedBinding],
     source: Collection[AclBinding],
     target: Collection[AclBinding],
-    wanted: Collection[AclBinding],
+    expected: Collection[AclBinding],
     resources: Collection[str],
 ) -> Review:
-    """Compare our bindings with a complete reading of both sides about `resources`, and with the wanted ones."""
+    """Compare our bindings with a complete reading of both sides about `resources`, and with the expected ones."""
     covered = {binding.resource for binding in source}
     gone: list[OwnedBinding] = []
     revoked: list[OwnedBinding] = []
     silent: list[OwnedBinding] = []
     for own in owned:
         binding = own.binding
-        if binding.resource not in resources or binding in wanted:
+        if binding.resource not in resources or binding in expected:
             continue
         if binding not in target:
             gone.append(own)

@@ -181,10 +181,10 @@ def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
         if row.phase == "failing":
             yield Blocker(SwitchReason.GROUP_FAILING, row.group, cause=row.stated_cause)
         elif not (in_use and limits.both_ways):  # else it works on the target by a position of its own
-            yield from _place(row, limits)
+            yield from _position_blockers(row, limits)
 
 
-def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
+def _position_blockers(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
     """Yield what prevents the group from continuing at its checkpoints on the target."""
     if row.held == "refused":
         yield Blocker(SwitchReason.GROUP_REFUSED, row.group, cause=row.stated_held_cause)

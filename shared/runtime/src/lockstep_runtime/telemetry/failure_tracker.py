@@ -76,7 +76,7 @@ class FailureTracker:
         if isinstance(trouble, ClusterUnreachable):
             if self._is_new_cause(trouble):
                 self._log.warn(
-                    "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
+                    "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.message
                 )
         elif str(before) != str(trouble) and not self._is_repeated(name, trouble):
             self._log_failing(name, trouble)
@@ -164,7 +164,7 @@ class FailureTracker:
             return False
         if not self._away(trouble.alias):
             self._causes.pop(trouble.alias, None)
-        causes, cause = self._causes[trouble.alias], _NO_CAUSE.sub("", trouble.why)
+        causes, cause = self._causes[trouble.alias], _NO_CAUSE.sub("", trouble.message)
         is_new = cause not in causes and len(causes) < LOGGED_CAUSES
         if is_new:
             causes.add(cause)

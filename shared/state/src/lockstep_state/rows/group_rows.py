@@ -94,7 +94,7 @@ class GroupStatus(Row):
 
     @property
     def is_contested(self) -> bool:
-        """It is not moved because another flow feeds the same topic, and records of that one may be skipped."""
+        """The target's group is not moved: another flow feeds the same topic, and its records may be skipped."""
         return self.held_cause.code == ReasonCode.CONTESTED
 
     @property

@@ -146,7 +146,7 @@ def _compared(row: PartitionProgress, source: LogEnds, end: LastAppend, match: C
     """Return where the copy goes on if all records behind the row were compared one by one."""
     appended = appended_since(row, end.sequence, end.others) - match.doubled
     sequence = add_sequence(row.sequence, appended) if appended else row.sequence
-    end = replace(end, sequence=sequence, places=match.places)
+    end = replace(end, sequence=sequence, compared_runs=match.runs)
     located_row = replace(row, downstream=end.downstream, sequence=end.sequence, doubled=row.doubled + match.doubled)
     if match.next > row.upstream + 1:
         located_row = replace(located_row, upstream=match.next - 1, upstream_epoch=-1)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch, add_sequence
 from lockstep_rules.offsets.gap_policy import GapCase
+from lockstep_rules.offsets.offset_runs import Run
 from lockstep_state.errors import NeedsDecision, RetriableError
 from lockstep_state.offsets import SEQUENCES
 from lockstep_state.rows.state_rows import PartitionProgress
@@ -31,9 +32,8 @@ class LastAppend:
         read_to: The offset up to which everything of ours is known.
         behind: How many records of ours were appended behind the batch `last`. None of them is left.
         stretches: (first offset, records) of what was appended behind the row, in order, as far as it was read. None:
-            some of it is gone, so the place of each record is unknown.
-        places: (first upstream offset, its downstream offset, records) of the records that were compared one by one
-            (`log_read_back.py`).
+            some of it is gone, so the offset of each record is unknown.
+        compared_runs: The offset runs of the records that were compared one by one (`log_read_back.py`).
     """
 
     sequence: int
@@ -43,7 +43,7 @@ class LastAppend:
     read_to: int = field(default=-1, compare=False)
     behind: int = field(default=0, compare=False)
     stretches: tuple[tuple[int, int], ...] | None = field(default=(), compare=False)
-    places: tuple[tuple[int, int, int], ...] = field(default=(), compare=False)
+    compared_runs: tuple[Run, ...] = field(default=(), compare=False)
 
     @classmethod
     def from_row(cls, row: PartitionProgress) -> "LastAppend":
