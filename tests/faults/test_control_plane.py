@@ -21,7 +21,7 @@ from lockstep_state.commands.command import Command
 from lockstep_state.commands.command_vocabulary import Scope, service_connector
 from lockstep_state.events import Event
 from lockstep_state.names import commands_topic
-from lockstep_state.rows.state_rows import GroupStatus, Leader, Wanted
+from lockstep_state.rows.state_rows import DesiredState, GroupStatus, Leader
 from tests.conftest import Pair
 from tests.faults.replicas import Replicas
 from tests.faults.subjects import SUBJECTS, Checkpoints, Subject, until
@@ -115,7 +115,7 @@ def test_command_of_a_leader_killed_before_its_answer_has_one_answer(subject: Su
         ask(subject, Command(id="asked", verb=verb, service=subject.service, subject=str(scope)))
 
         def done() -> bool:
-            return any(isinstance(row, Wanted) for _, row in subject.rows()) if paused else subject.done(0)
+            return any(isinstance(row, DesiredState) for _, row in subject.rows()) if paused else subject.done(0)
 
         until(done, what="the act can be seen")
         victim.kill()
@@ -128,7 +128,7 @@ def test_command_of_a_leader_killed_before_its_answer_has_one_answer(subject: Su
         replicas.settled()
         time.sleep(SETTLED)
     assert [len(answers(subject, known)) for known in ("before", "asked")] == [1, 1]
-    assert sum(isinstance(row, Wanted) for _, row in subject.rows()) == paused
+    assert sum(isinstance(row, DesiredState) for _, row in subject.rows()) == paused
     assert subject.said_twice() == []
 
 

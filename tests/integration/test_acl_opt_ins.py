@@ -168,7 +168,7 @@ async def test_replaced_leader_revokes_nothing(scene: AclScene) -> None:
     # The next leader finds what is ours, and may delete it.
     async with leading(scene) as ctx:
         own = BindingLedger(ctx)
-        assert [one.binding for one in own.held()] == [binding]
+        assert [one.binding for one in own.bindings()] == [binding]
         assert (await own.delete([binding])).done == (binding,)
         assert own.being_deleted(binding)
         assert acls_of(scene.b, scene.remote()) == set()

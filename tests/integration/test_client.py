@@ -84,7 +84,7 @@ def test_missing_checkpoints_topic_is_named_with_the_existing_ones(broker_b: Bro
     assert remote_consumer_offsets(conf, alias, "billing").checkpoints == (), "an empty topic is no mistake"
     with pytest.raises(CheckpointsTopicMissing) as caught:
         translate_offsets(conf, "nobody", "billing")
-    assert f"{alias}.checkpoints.internal" in caught.value.there
+    assert f"{alias}.checkpoints.internal" in caught.value.existing_topics
     with pytest.raises(CheckpointsTopicMissing, match=f"no topic {alias}_checkpoints_internal"):
         translate_offsets(conf, alias, "billing", policy=DefaultReplicationPolicy("_"))
     assert f"{alias}_checkpoints_internal" not in remote_topics(conf), "asking creates nothing"

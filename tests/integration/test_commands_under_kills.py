@@ -23,7 +23,7 @@ import psutil
 import pytest
 
 from lockstep_state.names import state_topic
-from lockstep_state.rows.state_rows import SlotStatus, Wanted, decode_row
+from lockstep_state.rows.state_rows import DesiredState, SlotStatus, decode_row
 from tests.faults.counting import Count, count
 from tests.faults.numbered import Writer, read_numbers
 from tests.support.broker import Broker
@@ -206,7 +206,7 @@ class Struck:
         self.until(each_grows, what="each partition is copied on")
 
     def restart_of(self, scope: str) -> str:
-        return next((row.restart for row in self.flow.rows(Wanted) if row.scope == scope), "")
+        return next((row.restart for row in self.flow.rows(DesiredState) if row.scope == scope), "")
 
     def begun_anew(self, scope: str, asked_before: str) -> set[int] | None:
         """The slots that spoke first in a new run behind the row that asks for it, in the log of all rows."""
@@ -214,7 +214,7 @@ class Struck:
         found: set[int] | None = None
         for record in read_topic(self.flow.target, state_topic(self.flow.flow)):
             row = decode_row(record.key or b"", record.value)
-            if isinstance(row, Wanted) and row.scope == scope and row.restart not in ("", asked_before):
+            if isinstance(row, DesiredState) and row.scope == scope and row.restart not in ("", asked_before):
                 found = set() if found is None else found
             elif isinstance(row, SlotStatus) and row.phase == "started" and row.run not in runs:
                 runs.add(row.run)

@@ -104,7 +104,7 @@ async def test_consumer_over_its_quota_waits_and_loses_nothing(
         await cluster.close()
     assert offsets == list(range(RECORDS))
     assert_throttle_obeyed(asked)
-    assert cluster.quota.news() > 0
+    assert cluster.quota.take_notice() > 0
 
 
 async def test_producer_over_its_quota_waits_and_doubles_nothing(
@@ -134,5 +134,5 @@ async def test_producer_over_its_quota_waits_and_doubles_nothing(
         await cluster.close()
     assert [each.base_offset for each in answers if isinstance(each, ProduceAnswer)] == list(range(RECORDS))
     assert_throttle_obeyed(asked)
-    assert cluster.quota.news() > 0
+    assert cluster.quota.take_notice() > 0
     assert end_offsets(broker.bootstrap, topic) == {0: RECORDS}

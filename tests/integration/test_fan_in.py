@@ -105,7 +105,9 @@ def test_group_of_flows_in_two_files_skips_no_record_of_either(
 def placed(bootstrap: str, topic: str, flows: list[Flow], group: str) -> int | None:
     """Return where the group is on the target; an error names what both flows say of it."""
     offset = committed_offset(bootstrap, group, topic, 0)
-    assert offset, [(row.phase, row.positions, row.waits, row.why_held) for row in rows(bootstrap, flows, group)]
+    assert offset, [
+        (row.phase, row.positions, row.waits, row.stated_held_cause) for row in rows(bootstrap, flows, group)
+    ]
     return offset
 
 

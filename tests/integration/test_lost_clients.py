@@ -101,7 +101,7 @@ async def test_upstream_monitor_continues_with_another_consumer(
     listener.listen_to([topic_name])
     await eventually(lambda: len(made) == 2)
     produce(broker_b.bootstrap, topic_name, [Record(key, value)])
-    await eventually(lambda: topic_name in listener.heard)
+    await eventually(lambda: topic_name in listener.heartbeats)
     await listener.stop()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_state.codecs.mm2_codec import encode_source_progress
 from lockstep_state.names import Flow, progress_topic, state_topic
-from lockstep_state.rows.state_rows import PartitionProgress, Wanted
+from lockstep_state.rows.state_rows import DesiredState, PartitionProgress
 from tests.support.clusters import Record, commit_offset, create_topic, delete_topic, produce
 from tests.support.planned_flow import FACTORS, PlannedFlow, hazards, numbered, only_partition
 from tests.support.runs import LockstepRun
@@ -126,9 +126,9 @@ def test_parts_that_are_paused_or_stopped_are_shown(planned: PlannedFlow) -> Non
     state = next(one for one in planned.only()["changes"] if one["name"] == state_topic(planned.flow))
     create_topic(planned.target, state["name"], configs=state["configs"])
     planned.write_rows(
-        Wanted(scope="connector:MirrorCheckpointConnector", phase="stopped"),
-        Wanted(scope=f"topic:{topic}", phase="paused"),
-        Wanted(scope="slot:0", phase="running"),
+        DesiredState(scope="connector:MirrorCheckpointConnector", phase="stopped"),
+        DesiredState(scope=f"topic:{topic}", phase="paused"),
+        DesiredState(scope="slot:0", phase="running"),
     )
     assert planned.only()["held_back"] == [
         {"scope": "connector:MirrorCheckpointConnector", "wanted": "stopped"},

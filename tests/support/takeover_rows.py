@@ -6,16 +6,16 @@ from typing import Any
 from lockstep_ops.takeover.offset_location import offset_location
 from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import (
+    DesiredState,
     MirroredTopic,
     PartitionProgress,
     Row,
-    Wanted,
 )
 
 FLOW = Flow("A", "B")
 OFFSETS = "mm2-offsets.A.internal"
 DEDICATED = offset_location("dedicated", FLOW, None, OFFSETS)
-STOPPED = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
+STOPPED = DesiredState(scope="connector:MirrorSourceConnector", phase="stopped")
 
 
 def rows_of(*rows: Row) -> dict[str, Row]:

@@ -17,7 +17,7 @@ from lockstep_config import load
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_kafka.messages.fetch_codec import fetch_request, read_answer, topic_names
-from lockstep_kafka.messages.fetch_session import FetchSession, Wanted
+from lockstep_kafka.messages.fetch_session import FetchPosition, FetchSession
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.messages.produce_codec import NO_ERROR, produce_request
 from lockstep_kafka.wire.cluster import ClusterClient, connect_cluster
@@ -41,24 +41,24 @@ class Relay:
         self._source, self._target = source, target
         self._remote, self._to = f"A.{topic}", to
         self._session = FetchSession()
-        self._next: dict[TopicPartition, Wanted] = {}
+        self._next: dict[TopicPartition, FetchPosition] = {}
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def run(self, wanted: list[Wanted]) -> None:
+    async def run(self, wanted: list[FetchPosition]) -> None:
         """Relay for ever. Raises BrokerRefused, BrokerUnreachable, KafkaConnectionError."""
         self._next = {each[0]: each for each in wanted}
         self._names = topic_names(wanted)
         self._fetch(wanted)
         await self._ended
 
-    def _fetch(self, moved: list[Wanted]) -> None:
+    def _fetch(self, moved: list[FetchPosition]) -> None:
         plan = self._session.onward(moved) or self._session.plan([*self._next.values()])
         request = fetch_request(self._source.version("fetch"), plan.changed, FETCH, session=plan)
         self._source.ask(request, self._fetched).add_done_callback(self._end_if_failed)
 
     def _fetched(self, answer: Any) -> None:
         """Send on what an answer has, as soon as it is read."""
-        moved: list[Wanted] = []
+        moved: list[FetchPosition] = []
         batches: dict[TopicPartition, deque[bytes]] = defaultdict(deque)
         for fetched in read_answer(self._next, answer, self._names):
             if fetched.code:

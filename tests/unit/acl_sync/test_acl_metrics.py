@@ -50,8 +50,8 @@ async def test_acls_deleted_are_counted_once_though_their_events_fail(
     bindings = [replace(BINDING, name=f"t{number}") for number in range(3)]
     for _ in range(2):
         with pytest.raises(NotPermitted):
-            await sync._gone(bindings[:1])
-    await sync._gone(bindings)
+            await sync._report_deleted(bindings[:1])
+    await sync._report_deleted(bindings)
     assert 'lockstep_acls_deleted_total{flow="A->B"} 3.0' in page(ctx)
 
 

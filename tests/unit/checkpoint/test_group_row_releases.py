@@ -150,7 +150,7 @@ async def test_row_of_an_earlier_release_with_a_reason_commits_nothing(tmp_path:
     assert await committed_with(tmp_path, row) == set()
     assert not ready_with(row)
     assert not row.is_gone
-    reasons = [reason for _, _, reason in row.waits] or [row.why]
+    reasons = [reason for _, _, reason in row.waits] or [row.stated_cause]
     assert {reason.code for reason in reasons} == {ReasonCode.UNKNOWN}
     assert all(map(format_sentence, reasons)), "its text is shown"
 
@@ -165,7 +165,7 @@ async def test_row_of_an_earlier_release_without_a_reason_is_committed(tmp_path:
 
 
 def is_withheld_by_an_earlier_release(text: str) -> bool:
-    """Return the answer of `is_misplaced` at `BEFORE` for the text of a partition."""
+    """Return the answer of `misplaces_checkpoint` at `BEFORE` for the text of a partition."""
     return (
         text.startswith("the topic was created anew on the target")
         or "is beyond the end of the target's log" in text

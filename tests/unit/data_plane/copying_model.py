@@ -46,7 +46,7 @@ class Origins:
     async def own(self, producer_id: int) -> None:
         return
 
-    async def ours(self) -> frozenset[int]:
+    async def own_producer_ids(self) -> frozenset[int]:
         return frozenset({OTHER})
 
 
@@ -91,7 +91,7 @@ class Slot:
     def deliver(self) -> None:
         if self.fetched:
             effects = self.partition.step(self.fetched.popleft())
-            self.troubles += [effect.why for effect in effects if isinstance(effect, CopyTrouble)]
+            self.troubles += [effect.error for effect in effects if isinstance(effect, CopyTrouble)]
             self._settle()
 
     def send(self) -> None:

@@ -116,5 +116,5 @@ def answered(fetch_connection: FetchConnection, partition: PartitionState, **sai
 
 def deliveries_of(fetch_connection: FetchConnection, partition: PartitionState, said: Any) -> Sequence[Delivery]:
     """The same of any answer."""
-    fetch_connection._on_answer(fetch_connection._last or question(partition), said)
+    fetch_connection._on_answer(fetch_connection._last_request or question(partition), said)
     return fetch_connection.result.deliveries

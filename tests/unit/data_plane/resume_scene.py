@@ -88,7 +88,7 @@ class _Provenance:
     async def own(self, producer_id: int) -> None:
         self._trail.append(f"fenced {producer_id}")
 
-    async def ours(self) -> frozenset[int]:
+    async def own_producer_ids(self) -> frozenset[int]:
         known, self._others = self._others, self._others | self._meanwhile
         return known
 
@@ -194,7 +194,9 @@ class Scene:
         settings = replace(settings, data_plane=replace(settings.data_plane, read_back=self.reads_back))
         run_skipping_waits(self._resume(settings))
         for cluster in self.clusters:
-            self.trail += [f"unsupported on {cluster.alias}: {api} {case}" for api, case in cluster.unsupported.news()]
+            self.trail += [
+                f"unsupported on {cluster.alias}: {api} {case}" for api, case in cluster.unsupported.take_cases()
+            ]
         return self.trail
 
     async def _resume(self, settings: FlowSettings) -> None:
@@ -257,7 +259,7 @@ class Scene:
         self.trail.append(f"from {_differs(found[0], self.row)}")
         end = found[1]
         last = "" if end.last is None else f" last={end.last.last_offset} behind={end.behind}"
-        last += f" places={end.places}" if end.places else ""
+        last += f" places={tuple(map(tuple, end.compared_runs))}" if end.compared_runs else ""
         self.trail.append(f"ends sequence={end.sequence} downstream={end.downstream} others={end.others}{last}")
 
     def _partition(self, settings: FlowSettings) -> PartitionState:

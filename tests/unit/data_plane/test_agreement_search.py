@@ -99,7 +99,7 @@ def test_search_remembers_a_bounded_number_of_places(most: int) -> None:
     assert found.target == late, "both are as far behind the hole"
     assert 0 <= late <= found.slack
     assert (found.slack == 0) == (most > hole)
-    assert all(len(places) <= most for places in searching._places)
+    assert all(len(places) <= most for places in searching._begins)
     assert found.slack <= SLACK * 2 * hole / (most / 4)
 
 

@@ -14,18 +14,18 @@ from lockstep_data_plane.slot.desired_state import (
     slot_restarts,
 )
 from lockstep_runtime.state.desired_state import DesiredPhase
-from lockstep_state.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
+from lockstep_state.rows.state_rows import DesiredState, PartitionProgress, Restarts, Row
 from tests.support.reasons import reported
 
 MINE = [("orders", 0), ("orders", 1), ("a-1", 0)]
 SOURCE = "connector:MirrorSourceConnector"
 
 
-def rows(*wanted: Wanted) -> dict[str, Row]:
+def rows(*wanted: DesiredState) -> dict[str, Row]:
     return {row.key(): row for row in wanted}
 
 
-def rests(*wanted: Wanted, slot: int = 0) -> dict[tuple[str, int], str]:
+def rests(*wanted: DesiredState, slot: int = 0) -> dict[tuple[str, int], str]:
     return {
         tp: order.resting_reason
         for tp, order in desired_partitions(rows(*wanted), slot, MINE).items()
@@ -46,15 +46,15 @@ def rests(*wanted: Wanted, slot: int = 0) -> dict[tuple[str, int], str]:
     ],
 )
 def test_desired_phase_applies_to_all_partitions_of_its_scope(scope: str, found: set[tuple[str, int]]) -> None:
-    assert set(rests(Wanted(scope=scope, phase="paused"))) == found
-    assert rests(Wanted(scope=scope, phase="running")) == {}
+    assert set(rests(DesiredState(scope=scope, phase="paused"))) == found
+    assert rests(DesiredState(scope=scope, phase="running")) == {}
 
 
 def test_desired_partition_has_the_most_restrictive_phase() -> None:
     found = rests(
-        Wanted(scope="topic:orders", phase="paused"),
-        Wanted(scope="partition:orders-1", phase="running"),
-        Wanted(scope="slot:0", phase="stopped"),
+        DesiredState(scope="topic:orders", phase="paused"),
+        DesiredState(scope="partition:orders-1", phase="running"),
+        DesiredState(scope="slot:0", phase="stopped"),
     )
     assert found == dict.fromkeys(MINE, "stopped")
 
@@ -62,7 +62,7 @@ def test_desired_partition_has_the_most_restrictive_phase() -> None:
 def test_desired_partitions_rest_where_the_file_pauses_the_source() -> None:
     paused = StatedPhases(source=StatedPhase(phase="paused", key="k"))
     assert {order.resting_reason for order in desired_partitions({}, 0, MINE, paused).values()} == {"paused"}
-    running = rows(Wanted(scope=SOURCE, phase="running"))
+    running = rows(DesiredState(scope=SOURCE, phase="running"))
     assert {order.resting_reason for order in desired_partitions(running, 0, MINE, paused).values()} == {"paused"}
     others = StatedPhases(
         checkpoint=StatedPhase(phase="stopped", key="k"), heartbeat=StatedPhase(phase="stopped", key="k")
@@ -75,9 +75,9 @@ def test_desired_partitions_rest_where_the_file_pauses_the_source() -> None:
 def test_desired_partitions_restart_only_in_the_scope_of_the_request() -> None:
     before = desired_partitions(rows(), 0, MINE)
     assert before == dict.fromkeys(MINE, DesiredPartition())
-    asked = desired_partitions(rows(Wanted(scope="topic:orders", restart="c1")), 0, MINE)
+    asked = desired_partitions(rows(DesiredState(scope="topic:orders", restart="c1")), 0, MINE)
     again = desired_partitions(
-        rows(Wanted(scope="topic:orders", restart="c2"), Wanted(scope="slot:0", restart="c3")), 0, MINE
+        rows(DesiredState(scope="topic:orders", restart="c2"), DesiredState(scope="slot:0", restart="c3")), 0, MINE
     )
     assert len({asked[MINE[0]], again[MINE[0]], before[MINE[0]]}) == 3
     assert asked[MINE[2]] == again[MINE[2]], "the driver begins a slot anew, not the slot its partitions"
@@ -88,7 +88,7 @@ def test_desired_partitions_without_a_restart_are_equal() -> None:
     """Else one pause of anything would begin all partitions of all slots anew."""
     before, after = (
         desired_partitions(rows(), 0, MINE),
-        desired_partitions(rows(Wanted(scope="topic:payments", phase="paused")), 0, MINE),
+        desired_partitions(rows(DesiredState(scope="topic:payments", phase="paused")), 0, MINE),
     )
     assert before == after
 
@@ -101,19 +101,19 @@ def test_desired_resting_counts_where_a_slot_was_killed_before_its_row() -> None
         PartitionProgress(topic="payments", partition=1, slot=2, phase="paused"),
     ]
     assert resting_partitions(rows(), progress) == progress[3:], "it has not gone on yet"
-    assert resting_partitions(rows(Wanted(scope="topic:orders", phase="paused")), progress) == [
+    assert resting_partitions(rows(DesiredState(scope="topic:orders", phase="paused")), progress) == [
         progress[0],
         progress[3],
     ]
-    assert resting_partitions(rows(Wanted(scope="slot:1", phase="stopped")), progress) == progress[2:]
+    assert resting_partitions(rows(DesiredState(scope="slot:1", phase="stopped")), progress) == progress[2:]
 
 
 def test_slots_that_rest_are_closed_but_a_connector_s_pause_closes_none() -> None:
     wanted = rows(
-        Wanted(scope="slot:0", phase="paused"),
-        Wanted(scope="slot:2", phase="stopped"),
-        Wanted(scope="slot:7", phase="stopped"),
-        Wanted(scope=SOURCE, phase="paused"),
+        DesiredState(scope="slot:0", phase="paused"),
+        DesiredState(scope="slot:2", phase="stopped"),
+        DesiredState(scope="slot:7", phase="stopped"),
+        DesiredState(scope=SOURCE, phase="paused"),
     )
     assert closed_slots(wanted, 4) == {0, 2}
 
@@ -121,7 +121,7 @@ def test_slots_that_rest_are_closed_but_a_connector_s_pause_closes_none() -> Non
 def test_ten_thousand_partitions_take_no_time() -> None:
     many = [(f"topic-{n // 10}", n % 10) for n in range(10_000)]
     began = time.process_time()
-    assert len(desired_partitions(rows(Wanted(scope="topic:topic-1", phase="paused")), 0, many)) == 10_000
+    assert len(desired_partitions(rows(DesiredState(scope="topic:topic-1", phase="paused")), 0, many)) == 10_000
     assert time.process_time() - began < 0.5, "usual is 0.03"
 
 
@@ -129,15 +129,15 @@ def test_failed_slot_waits_for_a_restart_of_it_or_of_its_connector() -> None:
     failed = Restarts(
         owner="data-plane", subject="slot:0", count=3, phase="failed", cause=reported("x"), asked=("c1", "")
     )
-    asked = Wanted(scope=SOURCE, restart="c1")
+    asked = DesiredState(scope=SOURCE, restart="c1")
     known = {failed.key(): failed, asked.key(): asked}
     assert slot_restarts(known, 0) == failed
     assert has_failed(known, 0)
     assert not has_failed(known, 1)
     assert closed_slots(known, 2) == {0}
     for scope in ("slot:0", SOURCE):
-        again = Wanted(scope=scope, restart="c2")
+        again = DesiredState(scope=scope, restart="c2")
         assert not has_failed({**known, again.key(): again}, 0)
-    other = Wanted(scope="slot:1", restart="c2")
+    other = DesiredState(scope="slot:1", restart="c2")
     assert has_failed({**known, other.key(): other}, 0)
     assert slot_restarts({}, 4) == Restarts(owner="data-plane", subject="slot:4")

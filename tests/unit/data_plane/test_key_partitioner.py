@@ -34,7 +34,7 @@ def found(group: BatchGroup) -> dict[int, list[PlainRecord]]:
         (batch,) = scan(outgoing.data)
         assert outgoing.count == batch.record_count == len(outgoing.offsets)
         content = zip(read_records(batch), outgoing.offsets, strict=True)
-        there.setdefault(outgoing.to, []).extend(r._replace(offset=offset) for r, offset in content)
+        there.setdefault(outgoing.target_partition, []).extend(r._replace(offset=offset) for r, offset in content)
     return there
 
 
@@ -76,13 +76,13 @@ def test_sticky_partition_keeps_keyless_records_together_and_rotates() -> None:
         gathering = KeyPartitioner(first - 1)
         batch = [record(first + n, b"v" * (STICKS_BYTES // 20 + 1), key=None) for n in range(10)]
         gathering.add_records(batch, 0, PARTITIONS, sticky)
-        [to] = {one.to for one in gathering.spread}
+        [to] = {one.target_partition for one in gathering.spread}
         places[to] += 1
     assert places == dict.fromkeys(range(PARTITIONS), 10)
 
 
 def test_each_partition_of_the_source_begins_with_another_one() -> None:
-    assert [StickyPartition(number).at(PARTITIONS) for number in range(6)] == [0, 1, 2, 3, 0, 1]
+    assert [StickyPartition(number).current(PARTITIONS) for number in range(6)] == [0, 1, 2, 3, 0, 1]
 
 
 def test_a_record_too_large_is_named_and_what_lies_before_it_can_go() -> None:

@@ -4,10 +4,10 @@ import pytest
 
 from lockstep_data_plane.driver.metrics_collector import CASES, SlotRun
 from lockstep_state.rows.state_rows import (
+    DesiredState,
     MirroredTopic,
     Restarts,
     SlotStatus,
-    Wanted,
 )
 from tests.support.metered_driver import PRODUCER, Driver, copying, row
 
@@ -117,9 +117,9 @@ class TestStates:
 
     def test_a_slot_that_is_to_rest_has_connect_s_word_for_it(self) -> None:
         driver = copying()
-        driver.say(SlotStatus(slot=0, phase="started", run="r1"), Wanted(scope="slot:0", phase="paused"))
+        driver.say(SlotStatus(slot=0, phase="started", run="r1"), DesiredState(scope="slot:0", phase="paused"))
         assert driver.value("kafka_connect_connector_status", **TASK, status="paused") == 1
         assert driver.value("lockstep_slots", state="paused") == driver.value("kafka_connect_worker_task_count") == 1
-        driver.say(Wanted(scope="slot:0", phase="stopped"))
+        driver.say(DesiredState(scope="slot:0", phase="stopped"))
         driver.kept = {}
         assert driver.value("kafka_connect_connector_status", **TASK, status="stopped") == 1

@@ -11,6 +11,7 @@ from lockstep_data_plane.core.target_log.target_tail import LogContradiction, No
 from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME, Batch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_rules.offsets.gap_policy import GapCase
+from lockstep_rules.offsets.offset_runs import Run
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch, record, records
 
@@ -59,17 +60,36 @@ def compared(tail: ReadBackTail, source: Sequence[PlainRecord], copied: int = CO
     ("there", "found"),
     [
         pytest.param([copies(9, 9)], ComparedCopy(10, 10), id="nothing behind the row"),
-        pytest.param([copies(9, 9, 10, 11)], ComparedCopy(12, 12, ((10, 10, 2),)), id="a batch across the row's end"),
-        pytest.param([copies(10, 10), copies(11, 11)], ComparedCopy(12, 12, ((10, 10, 2),)), id="two batches"),
+        pytest.param(
+            [copies(9, 9, 10, 11)], ComparedCopy(12, 12, (Run(10, 10, 2),)), id="a batch across the row's end"
+        ),
+        pytest.param([copies(10, 10), copies(11, 11)], ComparedCopy(12, 12, (Run(10, 10, 2),)), id="two batches"),
         pytest.param([copies(10, 8, 9)], ComparedCopy(10, 10, (), 2), id="an earlier batch again"),
         pytest.param(
             [copies(10, 10, 11), copies(12, 10, 11), copies(14, 12)],
-            ComparedCopy(13, 13, ((10, 10, 2), (12, 14, 1)), 2),
+            ComparedCopy(
+                13,
+                13,
+                (
+                    Run(10, 10, 2),
+                    Run(12, 14, 1),
+                ),
+                2,
+            ),
             id="a batch twice",
         ),
         pytest.param(
             [copies(10, 10), copies(11, 10, 11, 12), copies(14, 11), copies(15, 12), copies(16, 13)],
-            ComparedCopy(14, 14, ((10, 10, 1), (11, 12, 2), (13, 16, 1)), 3),
+            ComparedCopy(
+                14,
+                14,
+                (
+                    Run(10, 10, 1),
+                    Run(11, 12, 2),
+                    Run(13, 16, 1),
+                ),
+                3,
+            ),
             id="two writers cut batches in other places",
         ),
     ],
@@ -81,7 +101,14 @@ def test_comparison_of_the_tail_finds_the_place_and_the_doubles(there: list[Batc
 def test_comparison_with_records_that_the_source_lost_goes_on_behind_them() -> None:
     tail = tail_of(copies(10, 10, 11, 12, 13))
     source = [found for found in records(0, 20) if found.offset not in (11, 13)]
-    assert compared(tail, source) == ComparedCopy(14, 14, ((10, 10, 1), (12, 12, 1)))
+    assert compared(tail, source) == ComparedCopy(
+        14,
+        14,
+        (
+            Run(10, 10, 1),
+            Run(12, 12, 1),
+        ),
+    )
 
 
 def test_comparison_with_a_source_that_begins_later_names_what_is_wanted() -> None:
@@ -97,7 +124,7 @@ def test_comparison_with_a_record_of_another_program_is_in_doubt() -> None:
 
 def test_comparison_ignores_times_that_the_target_sets() -> None:
     stamped = batch([record(10, b"value-10", timestamp=77)], attributes=LOG_APPEND_TIME, max_timestamp=77)
-    assert compared(tail_of(stamped), records(0, 20)) == ComparedCopy(11, 11, ((10, 10, 1),))
+    assert compared(tail_of(stamped), records(0, 20)) == ComparedCopy(11, 11, (Run(10, 10, 1),))
 
 
 @pytest.mark.parametrize(
@@ -184,8 +211,8 @@ def test_comparison_loses_nothing_and_sends_nothing_again(
     if len(set(values)) == len(values):
         assert found.next == at
         assert found.doubled == sum(not first for _, first in log[target_end:])
-    assert sum(count for *_, count in found.places) + found.doubled == len(log) - target_end
-    for upstream, downstream, count in found.places:
+    assert sum(count for *_, count in found.runs) + found.doubled == len(log) - target_end
+    for upstream, downstream, count in found.runs:
         for i in range(count):
             assert placed[downstream + i].value == source[upstream + i].value
-    assert sum(count for *_, count in found.places) == found.next - copied, "nothing is passed over"
+    assert sum(count for *_, count in found.runs) == found.next - copied, "nothing is passed over"

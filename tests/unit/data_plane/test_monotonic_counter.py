@@ -38,4 +38,4 @@ def test_only_the_newest_beginnings_are_remembered() -> None:
     for beginning in range(10_000):
         count.update(beginning, 1)
     assert count.total == 10_000
-    assert len(count._seen) < 10
+    assert len(count._values) < 10

@@ -8,13 +8,13 @@ import pytest
 from lockstep_data_plane.admin import offset_admin
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_state.commands.command import Command
-from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus, Wanted
+from lockstep_state.rows.state_rows import DesiredState, MirroredTopic, PartitionProgress, SlotStatus
 from tests.support.flow_context import flow_context, read_row
 from tests.support.reasons import reported
 
 LIST = Command(id="c0", verb="offsets-list", subject="connector:MirrorSourceConnector")
 RESET = Command(id="c1", verb="offsets-reset", subject="connector:MirrorSourceConnector")
-STOPPED = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
+STOPPED = DesiredState(scope="connector:MirrorSourceConnector", phase="stopped")
 
 
 @pytest.fixture

@@ -26,10 +26,10 @@ async def test_origins_that_are_forgotten_are_learned_again_with_the_new(monkeyp
     monkeypatch.setattr(origin_filter, "KNOWN_AT_MOST", 1)
     origins = object.__new__(OriginFilter)
     rows: Any = Rows()
-    origins._rows, origins._known = rows, {}
+    origins._rows, origins._copied = rows, {}
     monkeypatch.setattr(origins, "_rule", Rule)
     first, second, third = (batch(records(0, 1), producer=(number, 0, 0)) for number in (5, 6, 7))
     await origins.learn(each for each in (first, second))
     await origins.learn([first, third])
     assert [origins.copies(each) for each in (first, third)] == [True, True]
-    assert origins._known.keys() == {5, 7}
+    assert origins._copied.keys() == {5, 7}

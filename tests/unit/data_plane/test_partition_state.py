@@ -150,7 +150,7 @@ class TestWhereCountingArrives:
         p = self.at(batch([*records(0, 1), other]))
         (found,) = reports(admit(p, batch(records(0, 3))))
         assert isinstance(found, CopyTrouble)
-        assert "last record of ours, at its offset 1, is not the source's at 1" in str(found.why)
+        assert "last record of ours, at its offset 1, is not the source's at 1" in str(found.error)
         assert (p.misnumbered, p.routing.records_held) == (True, 0)
         assert (p.row().upstream, p.row().sequence) == (-1, -1)
 

@@ -84,8 +84,8 @@ def asked(frame: bytes) -> Any:
 
 def show(request: PendingRequest, answer: Any) -> None:
     """Show an answer to what sees it as soon as it is read."""
-    assert request.seen is not None
-    request.seen(answer)
+    assert request.on_answer is not None
+    request.on_answer(answer)
 
 
 async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas() -> None:

@@ -35,7 +35,7 @@ def test_quarantine_entry_has_the_whole_record_and_its_origin() -> None:
     refusal = refused_record(record(7, b"v", key=None, timestamp=5, headers=[("h", None), ("h", b"2")]), "too large")
     (entry,) = refusal.entries
     assert refusal.ranges == ((7, 7),)
-    key, value, headers = entry.record("orders", 3, refusal.why)
+    key, value, headers = entry.record("orders", 3, refusal.reason)
     assert (key, value) == (None, b"v")
     assert dict(headers[:7]) == {
         "lockstep.topic": b"orders",

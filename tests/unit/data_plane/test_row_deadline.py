@@ -7,11 +7,11 @@ def test_nothing_is_copied_before_the_first_row_is_taken() -> None:
     deadline = RowDeadline()
     deadline.on_write(0.0)
     assert deadline.is_over(0.0)
-    assert deadline.news(0.0) is True
+    assert deadline.take_change(0.0) is True
     deadline.on_taken()
     assert not deadline.is_over(0.0)
-    assert deadline.news(0.0) is False
-    assert deadline.news(0.0) is None
+    assert deadline.take_change(0.0) is False
+    assert deadline.take_change(0.0) is None
 
 
 def test_oldest_row_that_is_not_taken_decides() -> None:

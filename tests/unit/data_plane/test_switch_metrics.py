@@ -9,13 +9,13 @@ from lockstep_kafka.common.errors import ClusterUnreachable
 from lockstep_state.reasons.switch_reason import SwitchReason
 from lockstep_state.rows.state_rows import (
     AclStatus,
+    DesiredState,
     FlowPulse,
     GroupStatus,
     MirroredTopic,
     Row,
     SlotStatus,
     SourceGroupsStatus,
-    Wanted,
 )
 from tests.support.metered_driver import Driver, row
 from tests.support.reasons import reported
@@ -53,7 +53,7 @@ def blocking(driver: Driver) -> dict[str, float]:
         [GROUP],
         [
             FlowPulse(source="A", target="B", phase="failing"),
-            Wanted(scope="connector:MirrorHeartbeatConnector", phase="paused"),
+            DesiredState(scope="connector:MirrorHeartbeatConnector", phase="paused"),
         ],
     ],
     ids=["everything is well", "heartbeats fail"],
@@ -67,8 +67,8 @@ def test_flow_at_its_end_is_ready_to_switch(driver: Driver, rows: list[Row]) -> 
     ("change", "reason"),
     [
         (row(upstream=9, phase="halted", case="refused"), "partition-halted"),
-        (Wanted(scope=SOURCE, phase="stopped"), "stopped"),
-        (Wanted(scope="topic:t", phase="paused"), "paused"),
+        (DesiredState(scope=SOURCE, phase="stopped"), "stopped"),
+        (DesiredState(scope="topic:t", phase="paused"), "paused"),
         (replace(GROUP, held="in-use"), "group-in-use"),
         (replace(GROUP, held="refused"), "group-refused"),
         (replace(GROUP, synced=False), "group-waiting"),
@@ -166,7 +166,7 @@ def test_unknown_replicas_have_no_reason_besides_their_cause(driver: Driver) -> 
     driver.periodic.troubles.began("target", ClusterUnreachable("B", "b:9092", "no answer"))
     assert blocking(driver) == {"target-unreachable": 1}
     driver.periodic.troubles.over("target")
-    driver.say(Wanted(scope=SOURCE, phase="stopped"))
+    driver.say(DesiredState(scope=SOURCE, phase="stopped"))
     assert blocking(driver) == {"stopped": 1}
 
 
@@ -177,7 +177,7 @@ def test_acls_of_a_flow_that_does_not_copy_them_do_not_count(driver: Driver) -> 
 
 
 def test_stopped_flow_is_not_ready_after_its_driver_has_stopped(driver: Driver) -> None:
-    driver.say(Wanted(scope=SOURCE, phase="stopped"), row(upstream=9, phase="stopped"))
+    driver.say(DesiredState(scope=SOURCE, phase="stopped"), row(upstream=9, phase="stopped"))
     driver.collector.reset()
     assert blocking(driver) == {"stopped": 1}
 

@@ -71,9 +71,15 @@ ROLE_CALLS = {
 def gap_details() -> Mapping[str, Sequence[str]]:
     """Detail that these events take from what was found and decided."""
     found = gap_policy.GapFound(
-        case=gap_policy.GapCase.TARGET_TRUNCATED, text="", wanted=5, start=0, end=9, held=4, target_end=3
+        case=gap_policy.GapCase.TARGET_TRUNCATED,
+        text="",
+        next_upstream=5,
+        start=0,
+        end=9,
+        acked_downstream=4,
+        target_end=3,
     )
-    decision = gap_policy.GapDecision(begin=0, word="skip").facts()
+    decision = gap_policy.GapDecision(begin=0, policy="skip").facts()
     went_on = dict.fromkeys(("GapSkipped", "CopyRestarted", "ResumedWithDoubt"), tuple(decision))
     return {"GapFound": tuple(found.facts()), **went_on}
 

@@ -34,7 +34,7 @@ class Log:
         for offset in range(self.next, len(self.records)):
             self.monitor._on_record(Message(offset, self.records[offset]))  # type: ignore[arg-type]  # what it calls
         self.next = len(self.records)
-        return self.monitor.heard["t"]
+        return self.monitor.heartbeats["t"]
 
 
 class Message:

@@ -99,7 +99,9 @@ class Silent(Admin):
 async def test_request_without_an_answer_ends_if_no_broker_answers(*, whole: bool) -> None:
     """librdkafka would wait for a minute, and nobody would know that the cluster is gone."""
     admin = Silent(answers=False)
-    asked = admin._one(admin.owed, "describe", "x") if whole else admin._many({"x": admin.owed}, "describe", str, str)
+    asked = (
+        admin._answer(admin.owed, "describe", "x") if whole else admin._many({"x": admin.owed}, "describe", str, str)
+    )
     with pytest.raises(ClusterUnreachable):
         await asyncio.wait_for(asked, 5)
     assert len(admin.asked) == 1
@@ -108,7 +110,7 @@ async def test_request_without_an_answer_ends_if_no_broker_answers(*, whole: boo
 
 async def test_request_that_lasts_is_waited_for_while_a_broker_answers() -> None:
     admin = Silent(answers=True)
-    assert await asyncio.wait_for(admin._one(admin.owed, "describe", "x"), 5) == "late"
+    assert await asyncio.wait_for(admin._answer(admin.owed, "describe", "x"), 5) == "late"
     assert admin.asked == ["__consumer_offsets"] * 3
 
 
@@ -118,7 +120,7 @@ class Cut(Silent):
     async def describe(self, *, begun_first: bool = False) -> ClusterError:
         """Return the trouble of a request. `begun_first`: together with another one, which fails before it does."""
         futures = [Future[str](), Future[str]()] if begun_first else [Future[str]()]
-        asked = [asyncio.ensure_future(self._one(future, "describe configs of", "topic x")) for future in futures]
+        asked = [asyncio.ensure_future(self._answer(future, "describe configs of", "topic x")) for future in futures]
         for future in futures:
             await asyncio.sleep(0)
             future.set_exception(KafkaException(KafkaError(KafkaError._TRANSPORT)))
@@ -148,7 +150,7 @@ async def test_request_that_is_answered_later_is_known() -> None:
         await admin.describe()
     answer = Future[str]()
     answer.set_result("configs")
-    assert await admin._one(answer, "describe configs of", "topic x") == "configs"
+    assert await admin._answer(answer, "describe configs of", "topic x") == "configs"
     assert not admin.refused_requests
 
 
@@ -158,7 +160,7 @@ async def test_request_that_brokers_do_not_announce_is_not_remembered() -> None:
     answer = Future[str]()
     answer.set_exception(KafkaException(KafkaError(KafkaError._UNSUPPORTED_FEATURE)))
     with pytest.raises(RequestUnsupported):
-        await admin._one(answer, "alter configs of", "topic x")
+        await admin._answer(answer, "alter configs of", "topic x")
     assert not admin.refused_requests
 
 

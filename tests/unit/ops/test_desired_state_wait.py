@@ -6,7 +6,7 @@ import pytest
 
 from lockstep_ops.status.desired_state_wait import DesiredStateWait
 from lockstep_state.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Scope
-from lockstep_state.rows.state_rows import Row, SlotStatus, Wanted
+from lockstep_state.rows.state_rows import DesiredState, Row, SlotStatus
 from tests.support.reports import at_work, progress, topic
 
 
@@ -47,7 +47,7 @@ def test_partition_of_a_deleted_topic_is_not_waited_for() -> None:
 def test_resume_waits_for_what_is_to_run() -> None:
     rows = (progress("t", 0, phase="paused"), progress("t", 1, phase="stopped"), progress("u", 0, phase="halted"))
     assert outstanding(RESUME, "flow", *rows) == ["t-0", "t-1"]
-    assert outstanding(RESUME, "flow", *rows, Wanted(scope="topic:t", phase="paused")) == []
+    assert outstanding(RESUME, "flow", *rows, DesiredState(scope="topic:t", phase="paused")) == []
 
 
 def test_restart_waits_for_another_run_of_each_slot() -> None:
@@ -59,7 +59,9 @@ def test_restart_waits_for_another_run_of_each_slot() -> None:
     assert outstanding(RESTART, "slot:0", assignment, before, runs=runs) == ["slot 0"]
     assert outstanding(RESTART, "slot:1", assignment, before, runs=runs) == []
     assert outstanding(RESTART, "flow", assignment, after, runs=runs) == []
-    assert outstanding(RESTART, "flow", assignment, before, Wanted(scope="slot:0", phase="paused"), runs=runs) == []
+    assert (
+        outstanding(RESTART, "flow", assignment, before, DesiredState(scope="slot:0", phase="paused"), runs=runs) == []
+    )
 
 
 def test_most_parts_that_were_outstanding_are_the_whole_of_the_progress() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lockstep_cli.rendering.status import as_json
 from lockstep_ops.status.report import Trouble
 from lockstep_rules.selection_count import SelectionCount
-from lockstep_state.rows.state_rows import Row, SourceEnds, SourceGroupsStatus, Wanted
+from lockstep_state.rows.state_rows import DesiredState, Row, SourceEnds, SourceGroupsStatus
 from tests.support.reports import NOW, at_work, progress, reported, shown, topic
 
 
@@ -129,7 +129,7 @@ def test_status_is_fine_only_with_all_partitions_copying_and_lag_known(
     if heard is not None:
         rows += at_work(("t", 0), heard_ms=NOW - heard)
     if wanted:
-        rows.append(Wanted(scope="partition:t-0", phase=wanted))
+        rows.append(DesiredState(scope="partition:t-0", phase=wanted))
     report = reported(
         *rows,
         ends={} if end is None else {("t", 0): end},
@@ -148,7 +148,7 @@ def test_status_is_fine_only_with_all_partitions_copying_and_lag_known(
 
 def test_status_of_a_paused_partition_is_as_old_as_the_driver_saw() -> None:
     paused = progress(phase="paused", at_ms=NOW - 900_000)
-    rows = topic(), paused, *at_work(("t", 0)), Wanted(scope="topic:t", phase="paused")
+    rows = topic(), paused, *at_work(("t", 0)), DesiredState(scope="topic:t", phase="paused")
     assert reported(*rows, ends={("t", 0): 30}).lag_ms is None, "nobody saw since when"
     seen = SourceEnds(asked_ms=NOW - 5_000, ends=(("t", 0, 25),), since_ms=(NOW - 600_000,))
     report = reported(*rows, seen, ends={("t", 0): 30})

@@ -14,6 +14,7 @@ from lockstep_state.reasons.reason import NO_REASON
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import (
     AclStatus,
+    DesiredState,
     FlowPulse,
     GroupStatus,
     Leader,
@@ -21,13 +22,12 @@ from lockstep_state.rows.state_rows import (
     Restarts,
     Row,
     SlotStatus,
-    Wanted,
 )
 from tests.support import reasons
 from tests.support.reports import FLOW, LIMITS, NOW, at_work, progress, reported, shown, topic
 
 HALTED = (topic(), progress(phase="halted", reason="offsets 5 to 9 are gone"))
-STOPPED = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
+STOPPED = DesiredState(scope="connector:MirrorSourceConnector", phase="stopped")
 SPENT = Restarts(owner="topic-sync", phase="failed", count=3, cause=reasons.reported("denied"), asked=("",))
 WAITING = LegacyGroup(group="mm1", phase="waiting", cause=reasons.reported("mm1-0 at 10.0.0.1 is in it"))
 GONE = reasons.reported("gone")
@@ -39,7 +39,7 @@ GONE = reasons.reported("gone")
         ([], {"replicas": {"heartbeat": 0, "topic-sync": 1}}, [("heartbeat", "no replica of it runs")]),
         ([STOPPED], {"replicas": {"data-plane": 0, "topic-sync": 0}}, [("topic-sync", "no replica of it runs")]),
         ([SPENT], {}, [("topic-sync", "failed 3 times and waits for the command restart: denied")]),
-        ([SPENT, Wanted(scope="connector:MirrorSourceConnector", restart="7")], {}, []),
+        ([SPENT, DesiredState(scope="connector:MirrorSourceConnector", restart="7")], {}, []),
         ([WAITING], {}, [("legacy group mm1", "mm1-0 at 10.0.0.1 is in it")]),
         ([replace(WAITING, phase="copying", cause=NO_REASON)], {}, []),
         (
@@ -142,7 +142,7 @@ def test_report_shows_a_wanted_phase_that_is_held_back() -> None:
         topic(partitions=2),
         progress(),
         progress("t", 1, phase="halted", reason="x"),
-        Wanted(scope="topic:t", phase="paused"),
+        DesiredState(scope="topic:t", phase="paused"),
     )
     assert report.topics[0].wanted == "paused"
     assert [line.state for line in report.partitions] == ["paused", "halted"]
@@ -152,7 +152,7 @@ def test_report_shows_a_wanted_phase_that_is_held_back() -> None:
 
 def test_a_slot_holds_its_partitions_back() -> None:
     report = reported(
-        topic(), progress(slot=3), SlotStatus(slot=3, phase="started"), Wanted(scope="slot:3", phase="stopped")
+        topic(), progress(slot=3), SlotStatus(slot=3, phase="started"), DesiredState(scope="slot:3", phase="stopped")
     )
     assert report.partitions[0].state == "stopped"
     assert report.slots[0].wanted == "stopped"

@@ -12,13 +12,13 @@ from lockstep_ops.status.report_builder import build_report
 from lockstep_state.commands.command_vocabulary import SERVICES
 from lockstep_state.rows.state_rows import (
     AclStatus,
+    DesiredState,
     FlowPulse,
     GroupStatus,
     Restarts,
     Row,
     SlotStatus,
     SourceGroupsStatus,
-    Wanted,
 )
 from tests.support import reasons
 from tests.support.reports import FLOW, GROUPS_READ, LIMITS, NOW, at_work, progress, reported, shown, topic
@@ -49,7 +49,7 @@ def test_flow_at_its_end_is_ready_to_switch() -> None:
 
 
 def test_first_reason_is_shown_and_the_others_are_counted() -> None:
-    report = of_copied(replace(GROUP, synced=False), Wanted(scope="topic:t", phase="paused"))
+    report = of_copied(replace(GROUP, synced=False), DesiredState(scope="topic:t", phase="paused"))
     assert report.switch_ready is False
     assert "\nready to switch: no: topic:t is paused (and 1 more)\n" in shown(report)
     assert "ready to switch: no" in shown(report, "topics", only_trouble=True)
@@ -74,7 +74,7 @@ def test_first_reason_is_shown_and_the_others_are_counted() -> None:
 
 
 def test_note_is_shown_behind_yes() -> None:
-    report = of_copied(Wanted(scope="connector:MirrorHeartbeatConnector", phase="stopped"))
+    report = of_copied(DesiredState(scope="connector:MirrorHeartbeatConnector", phase="stopped"))
     assert report.switch_ready is True
     assert "\nready to switch: yes; note: connector:MirrorHeartbeatConnector is stopped\n" in shown(report)
 
@@ -100,7 +100,7 @@ def test_note_is_shown_behind_yes() -> None:
         ),
         pytest.param(of_copied(topic("u")), ("partition-not-copying", "u-0"), id="not begun"),
         pytest.param(
-            of_copied(Wanted(scope="connector:MirrorSourceConnector", phase="stopped")),
+            of_copied(DesiredState(scope="connector:MirrorSourceConnector", phase="stopped")),
             ("stopped", "connector:MirrorSourceConnector"),
             id="stopped",
         ),
@@ -126,7 +126,7 @@ def test_flow_whose_groups_are_unknown_is_not_ready_nor_fine(read: tuple[Row, ..
     assert f"no: the consumer groups of the source are not known: {cause}\n" in shown(report)
     assert not report.fine
     assert [(trouble.what, trouble.why) for trouble in report.troubles] == [("groups", cause)]
-    paused = of_copied(Wanted(scope="connector:MirrorCheckpointConnector", phase="paused"), groups_read=read)
+    paused = of_copied(DesiredState(scope="connector:MirrorCheckpointConnector", phase="paused"), groups_read=read)
     assert not paused.switch_ready
     assert not paused.troubles, "an operator wants that"
     absent = of_copied(groups_read=read, replicas={"checkpoint": 0})

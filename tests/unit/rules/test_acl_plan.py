@@ -103,7 +103,7 @@ class TestPlan:
 
     def test_every_copy_knows_its_source(self) -> None:
         plan = planned([acl("READ"), acl("ALL", name="payments")], [])
-        assert plan.wanted == {acl("READ", name="A.orders"): "orders", acl("READ", name="A.payments"): "payments"}
+        assert plan.expected == {acl("READ", name="A.orders"): "orders", acl("READ", name="A.payments"): "payments"}
 
     def test_acl_plan_under_identity_keeps_existing_acls(self) -> None:
         rule = AclRule(replicates=lambda topic: True, remote_topic=lambda topic: topic)

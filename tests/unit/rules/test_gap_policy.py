@@ -21,11 +21,11 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "no-silent-loss.md"
 
 
 def found(case: GapCase, wanted: int = 100, start: int = 0, end: int = 200, agreed: int = -1) -> GapFound:
-    return GapFound(case=case, text="", wanted=wanted, start=start, end=end, agreed=agreed)
+    return GapFound(case=case, text="", next_upstream=wanted, start=start, end=end, agreed=agreed)
 
 
 def on_target(case: GapCase, held: int, target_end: int) -> GapFound:
-    return replace(found(case), held=held, target_end=target_end)
+    return replace(found(case), acked_downstream=held, target_end=target_end)
 
 
 @pytest.mark.parametrize("case", GapCase)
@@ -54,7 +54,7 @@ def test_gap_without_a_policy_has_no_decision(case: GapCase) -> None:
 def test_gap_decision_by_case_and_policy(
     here: GapFound, word: str, begin: int, lost: tuple[int, int] | None, again: tuple[int, int] | None
 ) -> None:
-    assert decide_gap(here, word) == GapDecision(begin=begin, word=word, lost=lost, again=again)
+    assert decide_gap(here, word) == GapDecision(begin=begin, policy=word, skipped=lost, repeated=again)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_gap_decision_names_records_lost_on_the_target(
     skipping, restarting = (decide_gap(here, word) for word in ("skip", "restart"))
     assert skipping is not None
     assert restarting is not None
-    assert (here.gone, skipping.gone, lost_on_target(here, skipping)) == (gone, gone, counted)
+    assert (here.lost_downstream, skipping.lost_downstream, lost_on_target(here, skipping)) == (gone, gone, counted)
     assert skipping.facts()["gone"] == gone
     assert ("stays gone" in skipping.text("lockstep.on.gap")) == (gone is not None)
-    assert (restarting.gone, lost_on_target(here, restarting)) == (None, 0), "it is copied again"
+    assert (restarting.lost_downstream, lost_on_target(here, restarting)) == (None, 0), "it is copied again"
 
 
 def test_gap_facts_have_the_ranges_of_both_sides() -> None:
@@ -89,7 +89,7 @@ def test_gap_facts_have_the_ranges_of_both_sides() -> None:
 
 
 def test_gap_decision_text_has_the_begin_and_the_cost() -> None:
-    decision = GapDecision(begin=150, word="restart", lost=(100, 149), again=(150, 160))
+    decision = GapDecision(begin=150, policy="restart", skipped=(100, 149), repeated=(150, 160))
     assert decision.text("lockstep.on.gap") == (
         "going on at offset 150 (lockstep.on.gap=restart); offsets 100 to 149 are not copied; "
         "offsets 150 to 160 may be on the target twice"
@@ -99,7 +99,7 @@ def test_gap_decision_text_has_the_begin_and_the_cost() -> None:
 
 @pytest.mark.parametrize(("committed", "back"), [(None, False), (99, False), (149, False), (150, True), (200, True)])
 def test_gap_decision_returns_committed_progress_beyond_it(committed: int | None, back: bool) -> None:
-    assert goes_back(committed, GapDecision(begin=150, word="skip")) is back
+    assert goes_back(committed, GapDecision(begin=150, policy="skip")) is back
 
 
 @given(
@@ -116,12 +116,12 @@ def test_gap_decision_is_within_the_log_and_has_its_cost(
     here = found(case, wanted, start, start + length, agreed)
     decision = decide_gap(here, word)
     assert decision is not None
-    for span in (decision.lost, decision.again):
+    for span in (decision.skipped, decision.repeated):
         assert span is None or span[0] <= span[1]
     if case in (GapCase.SOURCE_TRUNCATED, GapCase.SOURCE_RECREATED, GapCase.RECORDS_GONE) or word == "restart":
         assert here.start <= decision.begin <= here.end
     if case is GapCase.RECORDS_GONE and start > wanted:
-        assert decision.lost == (wanted, start - 1), "every offset that nobody can copy any more is named"
+        assert decision.skipped == (wanted, start - 1), "every offset that nobody can copy any more is named"
 
 
 def test_the_page_names_every_case_and_every_value() -> None:

@@ -69,4 +69,4 @@ def test_observed_ends_are_bounded_and_make_nothing_younger(steps: list[tuple[in
             assert found <= truth
             error = max(RESOLUTION_MS, 4 * (now_ms - found) // MOST + RESOLUTION_MS)
             assert truth - found <= max(error, max(step[1] for step in steps)), "little is given away"
-    assert len(ends._seen) <= MOST
+    assert len(ends._ends) <= MOST

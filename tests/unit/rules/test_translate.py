@@ -135,8 +135,8 @@ def test_untranslatable_pattern_is_refused_with_its_place(pattern: str, why: str
     with pytest.raises(UntranslatablePattern) as caught:
         to_python(pattern)
     assert caught.value.pattern == pattern
-    assert caught.value.why.startswith(why)
-    assert str(caught.value) == f"regular expression {pattern!r}: {caught.value.why}"
+    assert caught.value.reason.startswith(why)
+    assert str(caught.value) == f"regular expression {pattern!r}: {caught.value.reason}"
 
 
 @given(st.text())

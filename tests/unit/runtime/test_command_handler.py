@@ -18,7 +18,7 @@ from lockstep_state.commands.command_vocabulary import Scope
 from lockstep_state.events import Event
 from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
-from lockstep_state.rows.state_rows import Wanted
+from lockstep_state.rows.state_rows import DesiredState
 from tests.support.flow_context import flow_context, read_row
 
 SOURCE = "connector:MirrorSourceConnector"
@@ -114,21 +114,21 @@ async def test_command_that_cannot_be_done_is_refused_with_code_and_reason(
 async def test_offsets_are_changed_only_while_the_connector_is_stopped(tmp_path: Path, verb: str) -> None:
     scene = Scene(tmp_path, "data-plane")
     for phase in ("running", "paused"):
-        read_row(scene.ctx, Wanted(scope=SOURCE, phase=phase))
+        read_row(scene.ctx, DesiredState(scope=SOURCE, phase=phase))
         kind, reason, _ = await scene.judged(verb, SOURCE)
         assert (kind, "stop it first" in reason) == ("CommandRefused", True)
     assert (await scene.judged("offsets-list", SOURCE))[0] == "OffsetsListed"
-    read_row(scene.ctx, Wanted(scope=SOURCE, phase="stopped"))
+    read_row(scene.ctx, DesiredState(scope=SOURCE, phase="stopped"))
     await scene.judged(verb, SOURCE)
     assert scene.carried_out == [("offsets-list", SOURCE), (verb, SOURCE)]
 
 
 async def test_refresh_of_a_paused_connector_is_refused(tmp_path: Path) -> None:
     scene = Scene(tmp_path, "acl-sync")
-    read_row(scene.ctx, Wanted(scope=SOURCE, phase="paused"))
+    read_row(scene.ctx, DesiredState(scope=SOURCE, phase="paused"))
     kind, reason, _ = await scene.judged("refresh", "")
     assert (kind, reason) == ("CommandRefused", "the MirrorSourceConnector is paused: resume it")
-    read_row(scene.ctx, Wanted(scope=SOURCE, phase="running"))
+    read_row(scene.ctx, DesiredState(scope=SOURCE, phase="running"))
     assert (await scene.judged("refresh", ""))[0] == "Refreshed"
 
 
@@ -149,7 +149,7 @@ async def test_resume_of_a_phase_set_in_the_file_is_refused(tmp_path: Path, serv
 async def test_state_running_in_the_file_lets_commands_decide(tmp_path: Path) -> None:
     scene = Scene(tmp_path, "topic-sync", lines="A->B.lockstep.state = running\n")
     assert scene.ctx.should_run
-    read_row(scene.ctx, Wanted(scope=SOURCE, phase="paused"))
+    read_row(scene.ctx, DesiredState(scope=SOURCE, phase="paused"))
     assert not scene.ctx.should_run
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from lockstep_kafka.common.errors import LeadershipLost
 from lockstep_runtime.state.leadership import HEARTBEAT_VALID_S, SESSION_TIMEOUT
-from lockstep_state.rows.state_rows import FlowPulse, GroupStatus, Leader, Restarts, Row, Wanted
+from lockstep_state.rows.state_rows import DesiredState, FlowPulse, GroupStatus, Leader, Restarts, Row
 from tests.support.flow_context import flow_context, leading
 
 ORDERS = GroupStatus(group="orders", phase="waiting")  # falls to partition 0
-CHECKPOINT = Wanted(scope="connector:MirrorCheckpointConnector", phase="paused")
+CHECKPOINT = DesiredState(scope="connector:MirrorCheckpointConnector", phase="paused")
 
 
 def test_group_heartbeat_limit_is_half_of_the_session_timeout() -> None:

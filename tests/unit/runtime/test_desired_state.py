@@ -9,14 +9,16 @@ from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView,
 from lockstep_state.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope
 from lockstep_state.reasons.reason_catalogue import format_sentence
 from lockstep_state.rows.data_plane_rows import Assignment
-from lockstep_state.rows.state_rows import MirroredTopic, Row, Wanted
+from lockstep_state.rows.state_rows import DesiredState, MirroredTopic, Row
 
 SOURCE = "connector:MirrorSourceConnector"
 
 
 def now(**phases: str) -> DesiredStateView:
     """By scope, with underscores for what no Python name can hold."""
-    rows = [Wanted(scope=scope.replace("__", ":").replace("_", "-"), phase=word) for scope, word in phases.items()]
+    rows = [
+        DesiredState(scope=scope.replace("__", ":").replace("_", "-"), phase=word) for scope, word in phases.items()
+    ]
     return DesiredStateView({row.key(): row for row in rows})
 
 
@@ -52,12 +54,12 @@ def test_desired_phase_of_a_later_release_runs_nothing() -> None:
 
 @pytest.mark.parametrize(("verb", "phase"), [(PAUSE, "paused"), (RESUME, "running"), (STOP, "stopped")])
 def test_commands_change_the_phase_and_nothing_else(verb: str, phase: str) -> None:
-    row = Wanted(scope=SOURCE, phase="paused", restart="r1")
-    assert apply_verb(row, verb, "c1") == Wanted(scope=SOURCE, phase=phase, restart="r1")
+    row = DesiredState(scope=SOURCE, phase="paused", restart="r1")
+    assert apply_verb(row, verb, "c1") == DesiredState(scope=SOURCE, phase=phase, restart="r1")
 
 
 def test_restart_keeps_the_phase_and_has_its_id() -> None:
-    row = Wanted(scope=SOURCE, phase="paused")
+    row = DesiredState(scope=SOURCE, phase="paused")
     restarted = apply_verb(row, RESTART, "c1")
     assert (restarted.phase, restarted.restart) == ("paused", "c1")
     before = DesiredStateView({}).restarts(Scope.parse(SOURCE))
@@ -66,7 +68,7 @@ def test_restart_keeps_the_phase_and_has_its_id() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from((PAUSE, RESUME, STOP, RESTART)), st.integers(0, 9)), max_size=6))
 def test_the_last_command_carried_out_twice_changes_nothing(commands: list[tuple[str, int]]) -> None:
-    row = Wanted(scope=SOURCE)
+    row = DesiredState(scope=SOURCE)
     for verb, number in commands:
         row = apply_verb(row, verb, str(number))
         assert apply_verb(row, verb, str(number)) == row
@@ -120,16 +122,16 @@ def test_state_of_the_file_and_rows_combine_to_the_most_restrictive() -> None:
     assert by_file.describe(Connector.CHECKPOINT) == "running"
 
     for phase, word in (("running", by_file.describe(Connector.SOURCE)), ("stopped", "stopped")):
-        row = Wanted(scope=SOURCE, phase=phase)
+        row = DesiredState(scope=SOURCE, phase=phase)
         assert DesiredStateView({row.key(): row}, states).describe(Connector.SOURCE) == word
 
 
 def test_resting_scopes_are_connectors_first_and_then_rows_by_name() -> None:
     rows = [
-        Wanted(scope="topic:orders", phase="paused"),
-        Wanted(scope="slot:2", phase="stopped"),
-        Wanted(scope="topic:mail", phase="running"),
-        Wanted(scope="connector:MirrorCheckpointConnector", phase="paused"),
+        DesiredState(scope="topic:orders", phase="paused"),
+        DesiredState(scope="slot:2", phase="stopped"),
+        DesiredState(scope="topic:mail", phase="running"),
+        DesiredState(scope="connector:MirrorCheckpointConnector", phase="paused"),
     ]
     stated = StatedPhases(source=StatedPhase(phase="stopped", key="lockstep.state"))
     assert list(DesiredStateView({row.key(): row for row in rows}, stated).held_back()) == [

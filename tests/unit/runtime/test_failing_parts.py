@@ -10,12 +10,12 @@ from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import (
     AclStatus,
+    DesiredState,
     FlowPulse,
     MirroredTopic,
     Restarts,
     Row,
     SourceGroupsStatus,
-    Wanted,
 )
 from tests.support.reasons import reported
 from tests.support.source_groups import groups_read_at
@@ -88,7 +88,7 @@ def test_row_about_work_is_no_failing_part(row: Row) -> None:
 
 
 def test_service_that_was_asked_to_start_again_does_not_fail() -> None:
-    assert failing(SPENT, Wanted(scope="connector:MirrorCheckpointConnector", restart="r1")) == []
+    assert failing(SPENT, DesiredState(scope="connector:MirrorCheckpointConnector", restart="r1")) == []
 
 
 def test_services_without_work_in_the_flow_do_not_fail() -> None:

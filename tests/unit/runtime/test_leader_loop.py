@@ -16,7 +16,7 @@ from lockstep_runtime.membership.leader_loop import LeaderLoop
 from lockstep_state.commands.command import Command
 from lockstep_state.commands.command_vocabulary import Scope
 from lockstep_state.reasons.reason_catalogue import format_sentence
-from lockstep_state.rows.state_rows import Row, Wanted
+from lockstep_state.rows.state_rows import DesiredState, Row
 from tests.support.eventually import eventually
 from tests.support.flow_context import leading, read_row
 
@@ -89,19 +89,19 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (Wanted(scope=SOURCE, phase="stopped"), "the MirrorSourceConnector is stopped: resume it"),
-        (Wanted(scope=SOURCE, phase="paused"), "the MirrorSourceConnector is paused: resume it"),
+        (DesiredState(scope=SOURCE, phase="stopped"), "the MirrorSourceConnector is stopped: resume it"),
+        (DesiredState(scope=SOURCE, phase="paused"), "the MirrorSourceConnector is paused: resume it"),
         (
-            Wanted(scope=SOURCE, restart="c9"),
+            DesiredState(scope=SOURCE, restart="c9"),
             "the work of the MirrorSourceConnector ended before the refresh was done: refresh again",
         ),
     ],
 )
-async def test_refresh_that_a_command_interrupts_is_refused(scene: Scene, row: Wanted, reason: str) -> None:
+async def test_refresh_that_a_command_interrupts_is_refused(scene: Scene, row: DesiredState, reason: str) -> None:
     acting = asyncio.create_task(scene.loop._run_while_leading())
     await scene.refresh_meets(row)
     assert scene.answers == [("CommandRefused", reason)]
-    read_row(scene.ctx, Wanted(scope=SOURCE, phase="running", restart=row.restart))
+    read_row(scene.ctx, DesiredState(scope=SOURCE, phase="running", restart=row.restart))
     await eventually(lambda: scene.service.began == 3)
     scene.send(1)
     await eventually(lambda: len(scene.answers) == 2)

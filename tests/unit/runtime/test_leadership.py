@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_runtime.state.leadership import Leadership, LeadPhase, leader_label
+from lockstep_runtime.state.leadership import Leadership, LeadershipState, leader_label
 
 
 @dataclass
@@ -36,7 +36,7 @@ def lead(me: Leadership, term: int = 7) -> None:
 def test_holding_the_partition_alone_is_not_leading(me: Leadership) -> None:
     me.assigned({0, 1, 2})
     assert me.unclaimed_partitions() == (0,)
-    assert me.lead_phase() is LeadPhase.CLAIMING
+    assert me.leadership_state() is LeadershipState.CLAIMING
     assert (me.leads(), me.term()) == (False, 0)
 
 
@@ -67,7 +67,7 @@ def test_leadership_does_not_follow_from_an_old_row_of_the_same_name(me: Leaders
 def test_leadership_without_partition_0_is_standby(me: Leadership) -> None:
     me.assigned({1, 2, 3})
     assert me.unclaimed_partitions() == ()
-    assert me.lead_phase() is LeadPhase.IDLE
+    assert me.leadership_state() is LeadershipState.IDLE
 
 
 def test_leadership_lost_to_a_later_row_is_claimed_again(me: Leadership) -> None:

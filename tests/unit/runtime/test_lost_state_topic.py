@@ -7,11 +7,11 @@ import pytest
 
 from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_state.rows.state_rows import FlowPulse, MirroredTopic, Row, Wanted
+from lockstep_state.rows.state_rows import DesiredState, FlowPulse, MirroredTopic, Row
 from tests.support.flow_context import leading, read_row
 
 PULSE = FlowPulse(source="A", target="B", phase="beating")
-PAUSED = Wanted(scope="connector:MirrorHeartbeatConnector", phase="paused")
+PAUSED = DesiredState(scope="connector:MirrorHeartbeatConnector", phase="paused")
 
 
 class Named:

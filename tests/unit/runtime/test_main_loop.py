@@ -10,7 +10,7 @@ import pytest
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.errors import ClusterUnreachable
 from lockstep_runtime.flow.main_loop import MainLoop
-from lockstep_state.rows.state_rows import Restarts, Row, Wanted
+from lockstep_state.rows.state_rows import DesiredState, Restarts, Row
 from tests.support.flow_context import flow_context, read_row
 
 CONNECTOR = "connector:MirrorHeartbeatConnector"
@@ -35,7 +35,7 @@ class Scene:
             self.said.append("ends")
 
     def want(self, phase: str, restart: str = "") -> None:
-        self.write(Wanted(scope=CONNECTOR, phase=phase, restart=restart))
+        self.write(DesiredState(scope=CONNECTOR, phase=phase, restart=restart))
 
     def write(self, row: Row) -> None:
         read_row(self.ctx, row)
@@ -105,8 +105,8 @@ async def test_a_restart_is_one_new_begin_and_other_rows_are_none(scene: Scene) 
     async with scene.going():
         await scene.until(["begins"])
         scene.want("running", restart="c1")
-        scene.write(Wanted(scope=CONNECTOR, restart="c1", at_ms=5))
-        scene.write(Wanted(scope="connector:MirrorSourceConnector", phase="stopped", restart="c2"))
+        scene.write(DesiredState(scope=CONNECTOR, restart="c1", at_ms=5))
+        scene.write(DesiredState(scope="connector:MirrorSourceConnector", phase="stopped", restart="c2"))
         await scene.until(["begins", "ends", "begins"])
 
 
@@ -171,7 +171,7 @@ async def test_main_loop_that_is_stopped_runs_its_rest_work(tmp_path: Path) -> N
     scene.want("stopped")
     async with scene.going():
         await scene.until(["rests"])
-        scene.write(Wanted(scope="connector:MirrorSourceConnector", phase="stopped"))
+        scene.write(DesiredState(scope="connector:MirrorSourceConnector", phase="stopped"))
         await scene.until(["rests"])
         scene.want("running")
         await scene.until(["rests", "is roused", "begins"])

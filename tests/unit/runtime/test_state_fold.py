@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lockstep_runtime.state.state_fold import BY_ROW, DIVIDED, StateFold, owner_label
 from lockstep_state.rows.state_rows import ROWS as KINDS
 from lockstep_state.rows.state_rows import (
+    DesiredState,
     GroupStatus,
     Leader,
     MirroredTopic,
@@ -18,7 +19,6 @@ from lockstep_state.rows.state_rows import (
     Restarts,
     Row,
     SourceGroupsStatus,
-    Wanted,
 )
 
 
@@ -99,11 +99,11 @@ def test_every_kind_of_row_has_its_writer() -> None:
 @pytest.mark.parametrize(
     ("row", "label"),
     [
-        (Wanted(scope="connector:MirrorSourceConnector"), "topic-sync"),
-        (Wanted(scope="partition:a-b-3"), "topic-sync"),
-        (Wanted(scope="slot:3"), "topic-sync"),
-        (Wanted(scope="connector:MirrorCheckpointConnector"), "checkpoint-0"),
-        (Wanted(scope="connector:MirrorHeartbeatConnector"), "heartbeat"),
+        (DesiredState(scope="connector:MirrorSourceConnector"), "topic-sync"),
+        (DesiredState(scope="partition:a-b-3"), "topic-sync"),
+        (DesiredState(scope="slot:3"), "topic-sync"),
+        (DesiredState(scope="connector:MirrorCheckpointConnector"), "checkpoint-0"),
+        (DesiredState(scope="connector:MirrorHeartbeatConnector"), "heartbeat"),
         (Restarts(owner="checkpoint-4"), "checkpoint-4"),
         (SourceGroupsStatus(share=3, phase="read"), "checkpoint-3"),
         (Restarts(owner="data-plane", subject="slot:1"), "data-plane"),
@@ -148,7 +148,7 @@ def test_state_fold_does_not_parse_unwanted_kinds() -> None:
     fold.fold(2, b"partition/a/1", b'{"version":1,nonsense')
     fold.fold(3, b"partition/a/0", None)
     fold.fold(4, *topic("a").encode())
-    fold.fold(5, *Wanted(scope="topic:a").encode())
+    fold.fold(5, *DesiredState(scope="topic:a").encode())
     fold.fold(6, b"colours/a", b'{"version":1}')
     assert sorted(fold.rows) == ["leader/topic-sync", "topic/a", "wanted/topic:a"]
     assert fold.position == 6

@@ -125,9 +125,9 @@ class AclSync:
         target = await read_acls(ctx.target, self._resources)
         planned = plan(source, target, await self._verdict(source))
         self._report_unknown(planned)
-        await self._own.claim(planned.wanted, frozenset(planned.missing))
+        await self._own.claim(planned.expected, frozenset(planned.missing))
         added = await self._add_missing(planned.missing)
-        reviewed = review(self._own.held(), source, target, planned.wanted, self._resources)
+        reviewed = review(self._own.bindings(), source, target, planned.expected, self._resources)
         decided = self._decide(reviewed)
         deleted = await self._delete_owned(reviewed, decided)
 
@@ -190,29 +190,29 @@ class AclSync:
         )
 
     async def _delete_owned(self, reviewed: Review, decided: Deletions) -> AclsChanged:
-        gone = {own.binding for own in reviewed.gone}
-        begun = {binding for binding in gone if self._own.being_deleted(binding)}
-        await self._own.release(sorted(gone - begun), ReasonCode.ACL_ABSENT.to_reason())
-        await self._gone(begun)  # by an earlier round, which did not come to say so
+        gone_bindings = {own.binding for own in reviewed.gone}
+        begun = {binding for binding in gone_bindings if self._own.being_deleted(binding)}
+        await self._own.release(sorted(gone_bindings - begun), ReasonCode.ACL_ABSENT.to_reason())
+        await self._report_deleted(begun)  # by an earlier round, which did not come to say so
         due = [own.binding for own in decided.due]
         if not due:
             return AclsChanged()
         deleted = await self._own.delete(due)
-        await self._gone(deleted.done)
+        await self._report_deleted(deleted.done)
         return deleted
 
-    async def _gone(self, bindings: Collection[AclBinding]) -> None:
+    async def _report_deleted(self, bindings: Collection[AclBinding]) -> None:
         """Report deleted bindings, then release them.
 
         A process that is killed in between reports them twice, rather than never.
         """
-        gone = sorted(bindings)
-        await asyncio.gather(*(self._ctx.event("AclDeleted", b.name, str(b), **_detail(b)) for b in gone))
-        await self._own.release(gone, ReasonCode.ACL_REVOKED.to_reason())
-        self._deleted.increase(len(gone))
+        ordered = sorted(bindings)
+        await asyncio.gather(*(self._ctx.event("AclDeleted", b.name, str(b), **_detail(b)) for b in ordered))
+        await self._own.release(ordered, ReasonCode.ACL_REVOKED.to_reason())
+        self._deleted.increase(len(ordered))
 
-    def _report_unknown(self, wanted: AclPlan) -> None:
-        unknown = frozenset(wanted.unknown)
+    def _report_unknown(self, planned: AclPlan) -> None:
+        unknown = frozenset(planned.unknown)
         for binding in sorted(unknown - self._reported):
             self._ctx.log.warn("ACL left out", f"{binding}: an operation this release cannot name", **_detail(binding))
         self._reported = unknown
@@ -220,7 +220,9 @@ class AclSync:
     async def _set_phase(self, phase: str, cause: Reason, *, notes: tuple[str, ...] = (), **counts: Any) -> None:
         """Write the row, and log once when the phase, its cause or a note changes."""
         before = self._ctx.state.get(AclStatus, "sync")
-        row = AclStatus(phase=phase, cause=cause, notes=(*self._tokens, *notes), owned=len(self._own.held()), **counts)
+        row = AclStatus(
+            phase=phase, cause=cause, notes=(*self._tokens, *notes), owned=len(self._own.bindings()), **counts
+        )
         self._status = row
         set_attributes(phase=phase, copied=row.copied)
         if not await self._ctx.state.write_if_changed(row):

@@ -19,18 +19,18 @@ class BindingLedger:
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
 
-    def held(self) -> list[OwnedBinding]:
+    def bindings(self) -> list[OwnedBinding]:
         """Return all bindings that are ours, including those being deleted."""
         return owned_bindings(self._rows())
 
-    async def claim(self, wanted: Mapping[AclBinding, str], missing: Collection[AclBinding]) -> None:
-        """Claim the `missing` bindings before they are created. `wanted` has all bindings that belong on the target.
+    async def claim(self, expected: Mapping[AclBinding, str], missing: Collection[AclBinding]) -> None:
+        """Claim the `missing` bindings before they are created. `expected` has all bindings that belong on the target.
 
         A binding that was being deleted and is wanted again stays ours. One that existed before stays another owner's.
         """
         rows = [row for row in self._rows() if self._ctx.state.differs(row)]  # somebody who does not lead wrote it
         now = self._ctx.clock.wall_ms()
-        for binding, source_name in wanted.items():
+        for binding, source_name in expected.items():
             row = self._ctx.state.get(CopiedAcl, *_row(binding).identity())
             if row is not None and row.phase == DELETING:
                 rows.append(replace(row, phase=OWNED, cause=NO_REASON))

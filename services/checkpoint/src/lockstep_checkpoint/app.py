@@ -246,8 +246,8 @@ class CheckpointFlow:
         self._ctx.must_act()
         began, group_offsets = await self._reader.read(owned)
         async with self._writing:
-            others = {group: committed for group, committed in self._committed.items() if not owned(group)}
-            self._committed = others | dict(group_offsets.committed)
+            unowned = {group: committed for group, committed in self._committed.items() if not owned(group)}
+            self._committed = unowned | dict(group_offsets.committed)
             states, refused = await self._write(group_offsets, owned)
             failed = {**{group: trouble.to_reason() for group, trouble in group_offsets.failed.items()}, **refused}
             set_attributes(groups=len(group_offsets.committed), groups_failing=len(failed))

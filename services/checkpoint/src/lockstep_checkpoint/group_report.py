@@ -207,7 +207,7 @@ class GroupReport:
             return
         marks = self.rewound(group)
         shown = {part.tp for part in ahead if part.state == REWOUND_ON_SOURCE}
-        left = marks if kind == REFUSED else {tp: downstream for tp, downstream in marks.items() if tp in shown}
+        remaining = marks if kind == REFUSED else {tp: downstream for tp, downstream in marks.items() if tp in shown}
         before = self._views.get(group)
         self._views[group] = replace(
             self._view(group),
@@ -216,7 +216,7 @@ class GroupReport:
             held_reason=sentence,
             held_cause=cause,
             ahead=ahead,
-            rewound=left,
+            rewound=remaining,
         )
         if self._views[group] != before:
             await self._write([group])
@@ -318,9 +318,9 @@ class GroupReport:
     async def _write(self, groups: Iterable[str]) -> None:
         async with self._writing:
             rows = [self._row(group) for group in groups if group in self._views]
-            await self._ctx.state.write_all([row for row in rows if self._is_news(row)])
+            await self._ctx.state.write_all([row for row in rows if self._has_changed(row)])
 
-    def _is_news(self, row: GroupStatus) -> bool:
+    def _has_changed(self, row: GroupStatus) -> bool:
         """Return whether the row says more than that the group was read again, as the row of its share does."""
         written = self._ctx.state.get(GroupStatus, row.group)
         return self._ctx.state.differs(row if written is None else replace(row, read_ms=written.read_ms))
@@ -328,13 +328,15 @@ class GroupReport:
     async def _expire_gone_groups(self, present: Iterable[str], asked: Callable[[str], bool]) -> None:
         living, state = set(present), self._ctx.state
         absent = [row for row in state.all(GroupStatus) if row.group not in living and asked(row.group)]
-        gone = [row for row in absent if not row.is_gone]
-        await asyncio.gather(*(self._ctx.event("GroupGone", row.group) for row in gone if row.group in self._views))
+        newly_gone = [row for row in absent if not row.is_gone]
+        await asyncio.gather(
+            *(self._ctx.event("GroupGone", row.group) for row in newly_gone if row.group in self._views)
+        )
         async with self._writing:
             reason = ReasonCode.GROUP_GONE.to_reason()
             text = format_sentence(reason)
-            await state.write_all([replace(row, phase="waiting", reason=text, cause=reason) for row in gone])
-            for row in gone:
+            await state.write_all([replace(row, phase="waiting", reason=text, cause=reason) for row in newly_gone])
+            for row in newly_gone:
                 self._views.pop(row.group, None)
             since = self._ctx.clock.wall_ms() - GONE_KEPT // timedelta(milliseconds=1)
             await self._ctx.remove_rows(row for row in absent if row.is_gone and row.at_ms <= since)

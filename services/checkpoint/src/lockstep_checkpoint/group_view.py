@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from lockstep_checkpoint.plan import is_misplaced
+from lockstep_checkpoint.plan import misplaces_checkpoint
 from lockstep_rules.groups.group_sync import Ahead, rewinds
 from lockstep_rules.offsets.run_translator import TranslatedOffset
 from lockstep_state.codecs.mm2_codec import Checkpoint
@@ -104,7 +104,7 @@ class GroupView:
         return replace(self, rewound=marks, positions={**self.positions, **positions})
 
     def misplaced(self, written: Set[TopicPartition]) -> Mapping[TopicPartition, tuple[Reason, int | None]]:
-        """Return the partitions whose last checkpoint is or may be wrong on the target (`is_misplaced`).
+        """Return the partitions whose last checkpoint is or may be wrong on the target (`misplaces_checkpoint`).
 
         Each has the reason and its exact offset; None: unknown. `written` has the partitions with a checkpoint.
         """
@@ -113,7 +113,7 @@ class GroupView:
         return {
             tp: (translated.reason, translated.exact_offset)
             for tp, translated in self.translation.translated_offsets
-            if translated.offset is None and is_misplaced(translated.reason)
+            if translated.offset is None and misplaces_checkpoint(translated.reason)
         }
 
     def reads(self, tp: TopicPartition, mirrored: Collection[str] | None = None) -> bool:
@@ -227,15 +227,15 @@ def _behind(translation: TranslationState, ahead: Collection[TopicPartition]) ->
 def _waits(translation: TranslationState) -> tuple[tuple[str, int, Reason], ...]:
     """Return the partitions without a translated offset, misplaced ones first: a row may list only some."""
     waits = [(*tp, translated.reason) for tp, translated in translation.translated_offsets if translated.offset is None]
-    return tuple(sorted(waits, key=lambda wait: not is_misplaced(wait[2])))
+    return tuple(sorted(waits, key=lambda wait: not misplaces_checkpoint(wait[2])))
 
 
 def _misplaced_by_row(row: GroupStatus, written: Set[TopicPartition]) -> dict[TopicPartition, Reason]:
     """Return the checkpoints that may be wrong by the row of an earlier process."""
     if not row.is_placed:
-        return dict.fromkeys(written, row.why or ReasonCode.GROUP_NOT_PLACED.to_reason())
+        return dict.fromkeys(written, row.stated_cause or ReasonCode.GROUP_NOT_PLACED.to_reason())
     waits = {(topic, number): reason for topic, number, reason in row.waits}
-    misplaced = {tp: reason for tp, reason in waits.items() if is_misplaced(reason)}
+    misplaced = {tp: reason for tp, reason in waits.items() if misplaces_checkpoint(reason)}
     if not row.more_waiting:
         return misplaced
     listed = waits.keys() | {(topic, number) for topic, number, _ in row.behind}

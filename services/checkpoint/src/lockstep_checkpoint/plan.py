@@ -52,11 +52,11 @@ class CheckpointPlan:
 def plan_checkpoints(
     group: str,
     committed: Iterable[Committed],
-    last: Mapping[TopicPartition, Checkpoint],
+    previous: Mapping[TopicPartition, Checkpoint],
     rule: CheckpointRule,
     translate: Translate,
 ) -> CheckpointPlan:
-    """Return the checkpoints of `group` that are more recent than the `last` acknowledged ones.
+    """Return the checkpoints of `group` that are more recent than the `previous` acknowledged ones.
 
     Planning again after the due ones are written finds nothing due.
     """
@@ -71,7 +71,7 @@ def plan_checkpoints(
             translated_offsets[tp] = translated
             continue
         checkpoint = Checkpoint(group, *tp, position.offset, translated.offset, position.metadata)
-        before = last.get(tp)
+        before = previous.get(tp)
         if is_more_recent(checkpoint, before):
             due.append(checkpoint)
             translated_offsets[tp] = translated
@@ -123,7 +123,7 @@ def beyond_log_end(
     return TranslatedOffset(None, reason=reason)
 
 
-def is_misplaced(reason: Reason) -> bool:
+def misplaces_checkpoint(reason: Reason) -> bool:
     """Return whether a partition that waits for this reason may have its last checkpoint in another log.
 
     Such a checkpoint is not committed.
@@ -131,22 +131,22 @@ def is_misplaced(reason: Reason) -> bool:
     return reason.code not in KEEPS_CHECKPOINT
 
 
-def _not_beyond_exact(translated: TranslatedOffset, last: Checkpoint | None) -> TranslatedOffset:
+def _not_beyond_exact(translated: TranslatedOffset, previous: Checkpoint | None) -> TranslatedOffset:
     """Return the translated offset, or none if the last checkpoint is beyond the exact offset.
 
     That checkpoint was right before the target was truncated or re-created.
     """
     exact = translated.offset if translated.exact and translated.by_runs else None
-    if last is None or exact is None or last.downstream <= exact:
+    if previous is None or exact is None or previous.downstream <= exact:
         return translated
-    reason = ReasonCode.BEYOND_EXACT_OFFSET.to_reason(checkpoint=last.downstream, exact=exact)
+    reason = ReasonCode.BEYOND_EXACT_OFFSET.to_reason(checkpoint=previous.downstream, exact=exact)
     return TranslatedOffset(None, reason=reason, exact_offset=exact)
 
 
-def is_more_recent(checkpoint: Checkpoint, last: Checkpoint | None) -> bool:
-    """Return whether a checkpoint is due after the `last` one of its partition.
+def is_more_recent(checkpoint: Checkpoint, previous: Checkpoint | None) -> bool:
+    """Return whether a checkpoint is due after the `previous` one of its partition.
 
     It is due if it is the first, further downstream, or further *back* upstream. In the last case the group was rewound
     on the source and may go back downstream. In all other cases the store only lost precision, and it is suppressed.
     """
-    return last is None or checkpoint.upstream < last.upstream or checkpoint.downstream > last.downstream
+    return previous is None or checkpoint.upstream < previous.upstream or checkpoint.downstream > previous.downstream

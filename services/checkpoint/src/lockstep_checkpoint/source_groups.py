@@ -155,9 +155,9 @@ class SourceGroups:
             vanished |= topics_on_source(unseen, mirrored, self._rule)
         failed |= await self._hidden(vanished)
         topics = {group: frozenset(offset.topic for offset in offsets) for group, offsets in committed.items()}
-        others = {group: names for group, names in self._tracked.items() if group not in asked}
+        unasked = {group: names for group, names in self._tracked.items() if group not in asked}
         tracked = self._tracked | vanished
-        self._tracked = others | {group: tracked.get(group, frozenset()) for group in failed} | topics
+        self._tracked = unasked | {group: tracked.get(group, frozenset()) for group in failed} | topics
         return SourceGroupOffsets(committed, failed, asked, self._not_replicated)
 
     def forget_uninteresting(self) -> None:
@@ -199,8 +199,8 @@ class SourceGroups:
             protocols = await self._protocols()
         except ClusterError:
             return None  # which is shown; the groups that are replicated do not wait for it
-        others = (group for group, protocol in protocols.items() if protocol in OTHER_PROTOCOLS)
-        return frozenset(filter(self._is_selected, others))
+        other_groups = (group for group, protocol in protocols.items() if protocol in OTHER_PROTOCOLS)
+        return frozenset(filter(self._is_selected, other_groups))
 
     async def _committed(self, group: str) -> tuple[Committed, ...] | ClusterError:
         offsets = await read_group_offsets(self._admin, group)

@@ -125,7 +125,7 @@ class TargetGroupSync:
         partitions = await self._ctx.target.topic_names()
         self.siblings.observe(partitions)
         written = {group: dict(self._checkpoints.written.for_group(group)) for group in states}
-        behind: set[TopicPartition] = set()
+        lagging: set[TopicPartition] = set()
         missing_by_group: list[tuple[str, TopicPartition]] = []
         for group, state in states.items():
             if state.membership is GroupMembership.ACTIVE:
@@ -134,9 +134,9 @@ class TargetGroupSync:
                 if checkpoint.partition >= partitions.get(checkpoint.topic, 0):
                     missing_by_group.append((group, tp))
                 elif state.offsets.get(tp) != checkpoint.downstream:
-                    behind.add(tp)
+                    lagging.add(tp)
         missing = await find_missing(self._ctx.target, self._still_read(missing_by_group))
-        ends, troubles = await self._ctx.target.end_offsets_or_troubles(behind) if behind else ({}, {})
+        ends, troubles = await self._ctx.target.end_offsets_or_troubles(lagging) if lagging else ({}, {})
         return _RoundFacts(partitions, written, ends, troubles, missing)
 
     def _still_read(self, absent: Collection[tuple[str, TopicPartition]]) -> set[TopicPartition]:

@@ -69,11 +69,13 @@ async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tupl
 
 def _refusal(troubles: Sequence[ClusterError]) -> Reason:
     """Return one reason for all errors. If they need one text, `because` has the code of the first, `error` Kafka's."""
-    first = troubles[0].to_reason()
+    first_trouble = troubles[0].to_reason()
     if len(troubles) == 1 and _code(troubles[0]) != KafkaError.GROUP_ID_NOT_FOUND:
-        return first
+        return first_trouble
     text = "; ".join(dict.fromkeys(map(_sentence, troubles)))
-    return ReasonCode.REPORTED.to_reason(text=text, because=first.code, error=first.detail("error") or "")
+    return ReasonCode.REPORTED.to_reason(
+        text=text, because=first_trouble.code, error=first_trouble.detail("error") or ""
+    )
 
 
 def _code(trouble: ClusterError) -> int | None:

@@ -17,12 +17,12 @@ class MissingPartitions:
     denied: frozenset[TopicPartition] = frozenset()
 
 
-async def find_missing(admin: Admin, wanted: Iterable[TopicPartition]) -> MissingPartitions:
+async def find_missing(admin: Admin, requested: Iterable[TopicPartition]) -> MissingPartitions:
     """Return why each of these partitions is not in the listing of topics.
 
     Topics are asked for by name: a listing leaves out a topic that may not be described. Raises ClusterUnreachable.
     """
-    partitions = sorted(set(wanted))
+    partitions = sorted(set(requested))
     if not partitions:
         return MissingPartitions()
     outcome = await admin.topics({topic for topic, _ in partitions})

@@ -45,16 +45,16 @@ async def log_between(
         leader = cluster.require_leader(tp)
         connection = await cluster.connection(leader.broker, "tail")
         # Any leader will do: what is read is compared with what is known of this log and of its end.
-        wanted = [(tp, replace(leader, epoch=UNSAID), offset, UNSAID)]
+        positions = [(tp, replace(leader, epoch=UNSAID), offset, UNSAID)]
         wait_ms = AGAIN_MS if in_vain else None
         by_id = leader.topic_id is not None
         request = fetch_request(
-            connection.version("fetch"), wanted, AT_ONCE, isolation=isolation, wait_ms=wait_ms, by_id=by_id
+            connection.version("fetch"), positions, AT_ONCE, isolation=isolation, wait_ms=wait_ms, by_id=by_id
         )
         answer = await connection.call(request)
         if not connection.throttled_for:  # or it answers without records because we are over a quota
             in_vain += 1
-        for fetched in read_answer([tp], answer, topic_names(wanted)):
+        for fetched in read_answer([tp], answer, topic_names(positions)):
             if fetched.code != KafkaErrorCode.NONE:
                 about = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
                 raise cluster.refused(tp, fetched.code, about, "Read")
@@ -88,13 +88,12 @@ class LogCursor:
         self._topic_id = ""
         self._position = -1
 
-    async def unread(self, anew: Callable[[], None] = lambda: None) -> AsyncIterator[list[Batch]]:
+    async def unread(self, on_restart: Callable[[], None] = lambda: None) -> AsyncIterator[list[Batch]]:
         """Yield the batches up to the present end of the log. A batch counts as read when the next is asked for.
 
         Args:
-            anew: Called before batches that do not continue what was read. This is so at first, and if the log was
-                truncated,
-                the topic was re-created, or unread records are gone.
+            on_restart: Called before batches that do not continue what was read. This is so at first, and if the log
+                was truncated, the topic was re-created, or unread records are gone.
 
         Raises:
             KafkaProtocolError: As for `log_between`.
@@ -105,7 +104,7 @@ class LogCursor:
         end = await self._cluster.end_offset(self._tp)
         if topic_id != self._topic_id or not start <= self._position <= end:
             self._topic_id, self._position = topic_id, start
-            anew()
+            on_restart()
         async for batches, _ in log_between(self._cluster, self._tp, self._position, end):
             yield batches
             self._position = next_offset(batches[-1])

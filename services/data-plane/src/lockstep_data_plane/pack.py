@@ -40,20 +40,20 @@ def needed(root: str = ROOT) -> dict[str, metadata.Distribution]:
     Raises:
         PackageNotFoundError: `root` itself is not installed.
     """
-    found = {_normal(root): metadata.distribution(root)}
+    distributions = {_normal(root): metadata.distribution(root)}
     waiting = [root]
     while waiting:
-        for requirement in found[_normal(waiting.pop())].requires or ():
+        for requirement in distributions[_normal(waiting.pop())].requires or ():
             match = _NAME.match(requirement)
             name = _normal(match[0]) if match else ""
-            if not name or name in found or name in SPARKS_OWN or re.search(r";.*\bextra\b", requirement):
+            if not name or name in distributions or name in SPARKS_OWN or re.search(r";.*\bextra\b", requirement):
                 continue
             try:
-                found[name] = metadata.distribution(name)
+                distributions[name] = metadata.distribution(name)
             except metadata.PackageNotFoundError:
                 continue  # for another platform or another Python
             waiting.append(name)
-    return found
+    return distributions
 
 
 def pack(path: Path) -> int:

@@ -86,7 +86,7 @@ class Heartbeats:
             "age_seconds": round(self._heartbeat_age(upstream), 1),
         }
         if self._monitor is not None:
-            heartbeat = self._monitor.heard.get(upstream.topic)
+            heartbeat = self._monitor.heartbeats.get(upstream.topic)
             row_detail["latency_ms"] = None if heartbeat is None else heartbeat.latency_ms
             row_detail["trouble"] = self._monitor.troubles.get(upstream.topic, "")
         return row_detail
@@ -118,8 +118,8 @@ class Heartbeats:
         if self._topic_exists:
             return
         ctx = self._ctx
-        wanted = [topic for _, topic in service_topics(ctx.settings, ctx.service)]
-        for name in await create_control_topics(ctx, ctx.target, wanted):
+        topics = [topic for _, topic in service_topics(ctx.settings, ctx.service)]
+        for name in await create_control_topics(ctx, ctx.target, topics):
             await ctx.event("TopicCreated", name, f"{name} on {ctx.target.alias}", partitions=1)
         self._topic_exists = True
 
@@ -138,12 +138,12 @@ class Heartbeats:
             labels = (str(flow), upstream.alias)
             yield Sample(metrics.UPSTREAM_HOPS, labels, upstream.hops)
             yield Sample(metrics.UPSTREAM_AGE, labels, self._heartbeat_age(upstream))
-            heartbeat = None if self._monitor is None else self._monitor.heard.get(upstream.topic)
+            heartbeat = None if self._monitor is None else self._monitor.heartbeats.get(upstream.topic)
             if heartbeat is not None and heartbeat.latency_ms is not None:
                 yield Sample(metrics.UPSTREAM_LATENCY, labels, heartbeat.latency_ms / 1e3)
 
     def _heartbeat_age(self, upstream: Upstream) -> float:
-        heartbeat = None if self._monitor is None else self._monitor.heard.get(upstream.topic)
+        heartbeat = None if self._monitor is None else self._monitor.heartbeats.get(upstream.topic)
         return age_seconds(heartbeat, self._listening_ms, self._ctx.clock.wall_ms())
 
     def _age(self) -> float:

@@ -36,12 +36,12 @@ def upstreams(policy: ReplicationPolicy, topics: Iterable[str], source: str) -> 
     # Checked first for what is cheap: there may be 10,000 others.
     likely = (topic for topic in topics if topic.endswith(policy.heartbeats_topic()))
     for topic in heartbeats_among(policy, likely):
-        way = tuple(upstream_sources(policy, topic))
-        if way[:1] != (source,):
+        aliases = tuple(upstream_sources(policy, topic))
+        if aliases[:1] != (source,):
             continue
-        for hops, alias in enumerate(way, start=1):
+        for hops, alias in enumerate(aliases, start=1):
             nearest[alias] = min(hops, nearest.get(alias, hops))
-            better = (hops < len(way), hops, topic)
+            better = (hops < len(aliases), hops, topic)
             shown_by[alias] = min(better, shown_by.get(alias, better))
     return tuple(
         Upstream(alias, nearest[alias], shown_by[alias][2]) for alias in sorted(nearest, key=lambda a: (nearest[a], a))

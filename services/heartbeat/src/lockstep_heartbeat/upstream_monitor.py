@@ -74,19 +74,19 @@ class UpstreamMonitor:
         self._wall_ms = wall_ms
         self._stopping = threading.Event()
         self._reset = ClientReset()
-        self._wanted: frozenset[str] = frozenset()
+        self._topics: frozenset[str] = frozenset()
         self._ends: dict[str, int] = {}
         self._next: dict[str, int] = {}
         """By topic, the offset after the last record that was read."""
         self._thread: threading.Thread | None = None
-        self.heard: dict[str, UpstreamHeartbeat] = {}
+        self.heartbeats: dict[str, UpstreamHeartbeat] = {}
         self.troubles: dict[str, str] = {}
         """The reason why the newest record of a topic could not be read."""
 
     def listen_to(self, topics: Collection[str]) -> None:
         """Follow these topics from now on. Starts the thread if necessary."""
-        self._wanted = frozenset(topics)
-        if self._wanted and (self._thread is None or not self._thread.is_alive()):
+        self._topics = frozenset(topics)
+        if self._topics and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._run, name="upstream heartbeats", daemon=True)
             self._thread.start()
 
@@ -101,7 +101,7 @@ class UpstreamMonitor:
             try:
                 consumer = create_client(Consumer, self._conf, self._alias)
             except ClusterUnreachable as exc:
-                self.troubles = dict.fromkeys(self._wanted, str(exc))
+                self.troubles = dict.fromkeys(self._topics, str(exc))
                 return  # the next `listen_to` begins again
             try:
                 self._listen(consumer)
@@ -113,8 +113,8 @@ class UpstreamMonitor:
         listening: frozenset[str] = frozenset()
         heard_at = time.monotonic()
         while not self._stopping.is_set():
-            if listening != self._wanted:
-                listening = self._wanted
+            if listening != self._topics:
+                listening = self._topics
                 self._assign(consumer, listening)
             message = consumer.poll(IDLE)
             if message is not None:
@@ -144,7 +144,7 @@ class UpstreamMonitor:
         assigned: list[TopicPartition] = []
         for topic in sorted(topics):
             try:
-                first, end = bounds(consumer, topic, 0, ANSWERS)
+                begin, end = bounds(consumer, topic, 0, ANSWERS)
             except KafkaException as exc:
                 self.troubles[topic] = error_text(exc.args[0])
                 self._ends[topic] = 0
@@ -154,10 +154,10 @@ class UpstreamMonitor:
                 # What was read already does not arrive once more. A topic that was created again may have ended sooner.
                 next_offset = self._next.get(topic, 0)
                 assigned.append(
-                    TopicPartition(topic, 0, max(first, end - BEFORE, next_offset if next_offset <= end else 0))
+                    TopicPartition(topic, 0, max(begin, end - BEFORE, next_offset if next_offset <= end else 0))
                 )
         consumer.assign(assigned)
-        self.heard = {topic: next_offset for topic, next_offset in self.heard.items() if topic in topics}
+        self.heartbeats = {topic: next_offset for topic, next_offset in self.heartbeats.items() if topic in topics}
         self.troubles = {topic: reason for topic, reason in self.troubles.items() if topic in topics}
         self._next = {topic: offset for topic, offset in self._next.items() if topic in topics}
 
@@ -180,4 +180,4 @@ class UpstreamMonitor:
             return
         self.troubles.pop(topic, None)
         new = offset >= self._ends.get(topic, 0)
-        self.heard[topic] = with_heartbeat(self.heard.get(topic), beat.timestamp_ms, read_ms, new=new)
+        self.heartbeats[topic] = with_heartbeat(self.heartbeats.get(topic), beat.timestamp_ms, read_ms, new=new)

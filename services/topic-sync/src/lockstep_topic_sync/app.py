@@ -83,16 +83,16 @@ class TopicSync:
         self._configs = ConfigSync(self._ctx, self._rules_now, self._write_again)
         # Rounds for topics and for configs meet here: what one is about to say, the other need not.
         self._writing = asyncio.Lock()
-        self._names: tuple[dict[str, int], dict[str, int]] | None = None
-        self._listed: tuple[dict[str, int], dict[str, int], Mapping[str, LeftOutTopic]] | None = None
+        self._last_listing: tuple[dict[str, int], dict[str, int]] | None = None
+        self._last_written: tuple[dict[str, int], dict[str, int], Mapping[str, LeftOutTopic]] | None = None
         self._checked_closely = float("-inf")
         self._ids_rest_s = IDS_EVERY
-        self._missed: frozenset[str] = frozenset()
+        self._missed_once: frozenset[str] = frozenset()
         self._no_copies: frozenset[str] = frozenset()
         self._hidden: dict[str, Reason] = {}
         self._asked_hidden = float("-inf")
         self._settled = False
-        self._first: frozenset[str] | None = None
+        self._first_selection: frozenset[str] | None = None
         self._log_dedup = LogDedup()
         self._selection_report = SelectionReport(self._ctx)
         self._creator = TopicCreator(self._ctx, self._configs, self._failed)
@@ -145,15 +145,15 @@ class TopicSync:
         missed = frozenset(row.source_topic for row in ctx.state.all(MirroredTopic)) - topics.keys()
         missed -= selection.left_out.keys()
         # A topic counts as gone when two rounds of one term miss it: a listing can be short while brokers change.
-        gone = missed & self._missed
-        self._missed = missed
+        missed_twice = missed & self._missed_once
+        self._missed_once = missed
         listed = (
             {name: source[name] for name in topics},
             {remote: target[remote] for remote in topics.values() if remote in target},
             selection.left_out,
         )
         now, at_rest = ctx.clock.monotonic(), True
-        if listed != self._listed or not self._lately or self._retries.ready(now):
+        if listed != self._last_written or not self._is_checked_recently or self._retries.ready(now):
             began = time.process_time()
             await self._write_left_out(selection)
             keeps_counts = self._settings.keeps_counts
@@ -163,12 +163,12 @@ class TopicSync:
             await self._creator.grow(plan.grow)
             created = {c.target for c in plan.create} - self._failed_remotes(topics)
             await self._write(topics, created | listed[1].keys(), created)
-            self._listed, self._checked_closely = listed, now
+            self._last_written, self._checked_closely = listed, now
             at_rest = not (plan.create or plan.grow)
             cost = time.process_time() - began if at_rest else 0.0
             self._ids_rest_s = share_kept_s(cost, IDS_SHARE, soonest=IDS_EVERY, latest=IDS_AT_LEAST_EVERY)
-        hidden = await self._hide(rules, gone - source.keys())
-        await self._write_gone(gone - hidden.keys(), topics, source)
+        hidden = await self._report_hidden(rules, missed_twice - source.keys())
+        await self._write_gone(missed_twice - hidden.keys(), topics, source)
         # What has just grown may not show yet, and a round that finds nothing to do is to see it.
         self._settled = at_rest and not self._retries.reasons and listed[1].keys() == set(topics.values())
         self._refreshed.set()
@@ -180,9 +180,9 @@ class TopicSync:
         """
         if self._settings.refresh_enabled:
             return topics
-        if self._first is None or self._ctx.periodic.was_triggered(REFRESH):
-            self._first = frozenset(topics)
-        return {name: remote for name, remote in topics.items() if name in self._first}
+        if self._first_selection is None or self._ctx.periodic.was_triggered(REFRESH):
+            self._first_selection = frozenset(topics)
+        return {name: remote for name, remote in topics.items() if name in self._first_selection}
 
     async def _selected(self, rules: Rules, source: Mapping[str, int], target: Mapping[str, int]) -> Selection:
         """Return the selection. With `cycles_exact`, a topic counts as no copy under two conditions.
@@ -200,7 +200,7 @@ class TopicSync:
         earlier, no_copies = self._no_copies, selection.no_copies
         self._no_copies = frozenset(no_copies)
         if no_copies.keys() - earlier:
-            self._names = None  # so that the next listing is another one
+            self._last_listing = None  # so that the next listing is another one
         asked = {name: no_copies[name] for name in (no_copies.keys() & earlier) - own}
         if not asked:
             return selection
@@ -225,33 +225,33 @@ class TopicSync:
         A listing of thousands costs, so the target's earlier one is used while no change is to be expected.
         """
         ctx = self._ctx
-        listed, source = self._names, await ctx.source.topic_names()
+        listed, source = self._last_listing, await ctx.source.topic_names()
         if (
             listed is None
             or listed[0] != source
-            or not (self._settled and self._lately)
+            or not (self._settled and self._is_checked_recently)
             or ctx.periodic.was_triggered(REFRESH)
         ):
             listed = source, await ctx.target.topic_names()
-        self._names = listed
+        self._last_listing = listed
         return listed
 
     @property
-    def _lately(self) -> bool:
+    def _is_checked_recently(self) -> bool:
         """The last complete reading is recent."""
         return self._ctx.clock.monotonic() - self._checked_closely < self._ids_rest_s
 
     async def _rules_now(self) -> Rules:
         if self._rules is None:
             ctx, settings = self._ctx, self._ctx.settings
-            same = await ctx.source.cluster_id() == await ctx.target.cluster_id()
-            if same:
+            is_same_cluster = await ctx.source.cluster_id() == await ctx.target.cluster_id()
+            if is_same_cluster:
                 ctx.log.warn(
                     "one cluster under two aliases",
                     f"{ctx.source.alias} and {ctx.target.alias}: topics that keep their name are left out, and so are "
                     "those whose names begin with either alias",
                 )
-            self._rules = topic_rules(settings, one_cluster=same)
+            self._rules = topic_rules(settings, one_cluster=is_same_cluster)
         return self._rules
 
     def _failed(self, failures: Mapping[str, Reason]) -> None:
@@ -300,7 +300,7 @@ class TopicSync:
                         rows.append(row)
             await self._write_changes(rows)
 
-    async def _hide(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, Reason]:
+    async def _report_hidden(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, Reason]:
         """Return the unlisted topics that may not be described (any more), with the reason. Their rows get it too.
 
         They are not gone.
@@ -330,8 +330,10 @@ class TopicSync:
                 return targets
             await asyncio.sleep(0.1)
 
-    async def _write_gone(self, gone: frozenset[str], topics: Mapping[str, str], source: Mapping[str, int]) -> None:
-        rows = [row for row in self._ctx.state.all(MirroredTopic) if row.source_topic in gone]
+    async def _write_gone(
+        self, gone_topics: frozenset[str], topics: Mapping[str, str], source: Mapping[str, int]
+    ) -> None:
+        rows = [row for row in self._ctx.state.all(MirroredTopic) if row.source_topic in gone_topics]
         await self._write_changes(gone_rows(rows, topics, source))
         self._retries.only(topics)
 

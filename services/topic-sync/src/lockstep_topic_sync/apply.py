@@ -29,11 +29,11 @@ class Applied:
 
 
 async def create(
-    target: Admin, wanted: Sequence[Create], configs: Mapping[str, Mapping[str, str]], replication_factor: int
+    target: Admin, missing: Sequence[Create], configs: Mapping[str, Mapping[str, str]], replication_factor: int
 ) -> Applied:
     """Create remote topics, each with the configs under its source name, as far as the target accepts them."""
-    by_target = {c.target: c.source for c in wanted}
-    new = [NewTopic(c.target, c.partitions, replication_factor, dict(configs[c.source])) for c in wanted]
+    by_target = {c.target: c.source for c in missing}
+    new = [NewTopic(c.target, c.partitions, replication_factor, dict(configs[c.source])) for c in missing]
     creation = await create_fitting_topics(target, new)
     return Applied(
         tuple(by_target[name] for name in creation.created),
@@ -43,24 +43,24 @@ async def create(
     )
 
 
-async def grow(target: Admin, wanted: Sequence[Grow]) -> Applied:
+async def grow(target: Admin, growths: Sequence[Grow]) -> Applied:
     """Add partitions to remote topics."""
-    outcome = await target.create_partitions({g.target: g.total for g in wanted})
+    outcome = await target.create_partitions({g.target: g.total for g in growths})
     failed = outcome.troubles()
     return Applied(
-        tuple(g.source for g in wanted if g.target in outcome.done),
-        {g.source: failed[g.target].to_reason() for g in wanted if g.target in failed},
+        tuple(g.source for g in growths if g.target in outcome.done),
+        {g.source: failed[g.target].to_reason() for g in growths if g.target in failed},
     )
 
 
-async def alter(target: Admin, wanted: Sequence[Alter]) -> Applied:
+async def alter(target: Admin, alterations: Sequence[Alter]) -> Applied:
     """Set and delete configs of remote topics. `done` has the topics of which at least one key was changed."""
-    by_target = {a.target: a for a in wanted}
-    outcome = await target.alter_configs({a.target: a.changes for a in wanted})
+    by_target = {a.target: a for a in alterations}
+    outcome = await target.alter_configs({a.target: a.changes for a in alterations})
     unfit = {t: by_target[t].changes for t, trouble in outcome.failed.items() if Admin.refused_configs(trouble)}
 
-    async def alter_one(turn: Mapping[str, OneConfig]) -> Outcome[None]:
-        return await target.alter_configs({name: {key: value} for name, (key, value) in turn.items()})
+    async def alter_one(changes: Mapping[str, OneConfig]) -> Outcome[None]:
+        return await target.alter_configs({name: {key: value} for name, (key, value) in changes.items()})
 
     refused, undecided = await find_refused_configs(unfit, alter_one)
     unsupported = {t: trouble for t, trouble in outcome.failed.items() if isinstance(trouble, RequestUnsupported)}
@@ -69,8 +69,8 @@ async def alter(target: Admin, wanted: Sequence[Alter]) -> Applied:
     tried = refused.keys() - undecided.keys()
     done = outcome.done.keys() | {t for t in tried if refused[t].keys() != unfit[t].keys()}
     return Applied(
-        tuple(a.source for a in wanted if a.target in done),
-        {a.source: failed[a.target].to_reason() for a in wanted if a.target in failed},
+        tuple(a.source for a in alterations if a.target in done),
+        {a.source: failed[a.target].to_reason() for a in alterations if a.target in failed},
         {by_target[t].source: keys for t, keys in refused.items() if keys},
         {by_target[t].source: trouble for t, trouble in unsupported.items()},
     )

@@ -47,11 +47,11 @@ class _TopicScan:
 class ConfigScanSchedule:
     """The scans and comparisons of each topic in one term."""
 
-    def __init__(self, whole: float) -> None:
-        """Begin a schedule in which every topic is compared with its target within `whole` seconds."""
-        self.every = min(CHECK_INTERVAL, whole)
+    def __init__(self, full_scan_s: float) -> None:
+        """Begin a schedule in which every topic is compared with its target within `full_scan_s` seconds."""
+        self.every = min(CHECK_INTERVAL, full_scan_s)
         """Seconds between rounds."""
-        self._whole = whole
+        self._full_scan_s = full_scan_s
         self._scans: dict[str, _TopicScan] = {}
         self._began = NEVER
         self._period = 0.0
@@ -74,14 +74,14 @@ class ConfigScanSchedule:
         self._scans = {name: self._scans.get(name) or _TopicScan() for name in names}
         lasted = self.every if self._began == NEVER else max(self.every, now - self._began)
         self._began = now
-        slice_ = max(AT_ONCE, math.ceil(len(names) / max(1, int(self._whole // lasted))))
+        slice_ = max(AT_ONCE, math.ceil(len(names) / max(1, int(self._full_scan_s // lasted))))
         self._period = math.ceil(len(names) / slice_) * lasted
-        ready = [name for name in names if name not in not_now and not self._held(name, now)]
-        lately = [name for name in ready if now - self._scans[name].changed < self._whole]
-        lately.sort(key=lambda name: self._scans[name].changed, reverse=True)
-        longest = sorted(ready, key=lambda name: self._scans[name].scanned)
-        wanted = [name for name in first if name in names and name not in not_now]
-        return list(dict.fromkeys([*wanted, *lately[:LATELY], *longest[:slice_]]))
+        eligible = [name for name in names if name not in not_now and not self._is_held_back(name, now)]
+        recently_changed = [name for name in eligible if now - self._scans[name].changed < self._full_scan_s]
+        recently_changed.sort(key=lambda name: self._scans[name].changed, reverse=True)
+        least_recently_scanned = sorted(eligible, key=lambda name: self._scans[name].scanned)
+        described_first = [name for name in first if name in names and name not in not_now]
+        return list(dict.fromkeys([*described_first, *recently_changed[:LATELY], *least_recently_scanned[:slice_]]))
 
     def record_scan(self, topic: str, mark: int, now: float) -> bool:
         """Record that the source's configs were read at `now`; `mark` is equal for equal configs.
@@ -96,7 +96,7 @@ class ConfigScanSchedule:
         if scan.mark != mark:
             scan.changed = now
             return True
-        return now + self._period >= scan.compared + self._whole
+        return now + self._period >= scan.compared + self._full_scan_s
 
     def compared(self, topic: str, mark: int, now: float) -> None:
         """Record that the target's configs were compared with `mark`, and what differed is set.
@@ -120,8 +120,8 @@ class ConfigScanSchedule:
         if scan.alterations <= FREE:
             return 0.0
         wait: float = FIRST_HOLD * 2.0 ** min(scan.alterations - FREE - 1, 30)
-        return min(self._whole, wait)
+        return min(self._full_scan_s, wait)
 
-    def _held(self, topic: str, now: float) -> bool:
+    def _is_held_back(self, topic: str, now: float) -> bool:
         scan = self._scans[topic]
         return now < scan.altered + self._hold(scan)

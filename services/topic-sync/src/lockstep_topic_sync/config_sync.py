@@ -88,9 +88,9 @@ class ConfigSync:
             if not row.is_selected:
                 self.refused.pop(row.source_topic, None)
         now, all_of_them = ctx.clock.monotonic(), ctx.periodic.was_triggered(CONFIGS)
-        first = topics if all_of_them else self._retries.ready(now)
+        described_first = topics if all_of_them else self._retries.ready(now)
         not_now: frozenset[str] = frozenset() if all_of_them else self._retries.waiting(now)
-        asked = self._schedule.start_round(topics, now, first=first, not_now=not_now)
+        asked = self._schedule.start_round(topics, now, first=described_first, not_now=not_now)
         if self._enabled:
             async for read in ctx.source.config_pieces(asked):
                 await self._follow(rules, topics, read, all_of_them=all_of_them)
@@ -127,7 +127,7 @@ class ConfigSync:
         troubles = {name: target.troubles()[topics[name]] for name in due if topics[name] in target.troubles()}
         unknown = self.unsupported(troubles)
         failures = {name: trouble.to_reason() for name, trouble in troubles.items() if name not in unknown}
-        wanted: list[Alter] = []
+        differing: list[Alter] = []
         compared: list[str] = []
         for name, configs in due.items():
             present = target.done.get(topics[name])
@@ -137,8 +137,8 @@ class ConfigSync:
             self._keep(name, topics[name], present)
             changes = alterations(rules, configs, present)
             if changes:
-                wanted.append(Alter(name, topics[name], changes))
-        applied = await self._alter(wanted)
+                differing.append(Alter(name, topics[name], changes))
+        applied = await self._alter(differing)
         failures.update(applied.failed)
         self.unsupported(applied.unsupported)
         self._failed(failures)
@@ -162,13 +162,13 @@ class ConfigSync:
                 self._schedule.compared(due[remote], 0, now)
                 self._succeeded(due[remote])
 
-    async def _alter(self, wanted: Sequence[Alter]) -> apply.Applied:
-        if not wanted:
+    async def _alter(self, alterations: Sequence[Alter]) -> apply.Applied:
+        if not alterations:
             return apply.Applied()
         ctx = self._ctx
         ctx.must_act()
-        applied = await apply.alter(ctx.target, wanted)
-        altered = [a for a in wanted if a.source in applied.done]
+        applied = await apply.alter(ctx.target, alterations)
+        altered = [a for a in alterations if a.source in applied.done]
         for a in altered:
             self._target_configs.pop(a.target, None)
             self._stale.add(a.source)
@@ -184,8 +184,8 @@ class ConfigSync:
         await self._ctx.event("ConfigAltered", a.source, text, target=a.target, changes=changes)
 
     def _log_contested(self, altered: Alter) -> None:
-        held = self._schedule.altered(altered.source, self._ctx.clock.monotonic())
-        if not held:
+        held_s = self._schedule.altered(altered.source, self._ctx.clock.monotonic())
+        if not held_s:
             self._contested.discard(altered.source)
         elif altered.source not in self._contested:
             self._contested.add(altered.source)

@@ -116,10 +116,10 @@ def unseen_row(topic: str, remote: str, cause: Reason, before: MirroredTopic | N
 
 def gone_rows(rows: Iterable[MirroredTopic], selected: Iterable[str], on_source: Iterable[str]) -> list[MirroredTopic]:
     """Return the changed rows of topics that are no longer `selected`: `deleted` (not on the source) or `excluded`."""
-    wanted, present = set(selected), set(on_source)
+    selected_names, present = set(selected), set(on_source)
     changed = []
     for row in rows:
-        if row.source_topic in wanted:
+        if row.source_topic in selected_names:
             continue
         phase = "excluded" if row.source_topic in present else "deleted"
         if row.phase != phase:
@@ -147,13 +147,16 @@ def topic_events(before: MirroredTopic | None, after: MirroredTopic) -> list[Top
         text = f"{name} is selected again; {after.target_topic} goes on where it was left"
         events.append(TopicEvent("TopicIncluded", name, text, {}))
     if before is not None:
-        for side, old, new in (
+        for side, recorded_id, present_id in (
             ("source", before.source_topic_id, after.source_topic_id),
             ("target", before.target_topic_id, after.target_topic_id),
         ):
-            if old and new and old != new:
-                text = f"{name if side == 'source' else after.target_topic} on the {side}: id {old} is now {new}"
-                events.append(TopicEvent("TopicRecreated", name, text, {"side": side, "before": old, "after": new}))
+            if recorded_id and present_id and recorded_id != present_id:
+                topic = name if side == "source" else after.target_topic
+                text = f"{topic} on the {side}: id {recorded_id} is now {present_id}"
+                events.append(
+                    TopicEvent("TopicRecreated", name, text, {"side": side, "before": recorded_id, "after": present_id})
+                )
     return events
 
 

@@ -26,18 +26,18 @@ class TopicCreator:
         self._demanded: frozenset[int] = frozenset()
         """Replication factors that the target demanded instead of the wanted one, and that were reported."""
 
-    async def create(self, rules: Rules, wanted: Sequence[Create]) -> None:
+    async def create(self, rules: Rules, creations: Sequence[Create]) -> None:
         """Create remote topics with the configs of their source topics, with an event for each."""
-        if not wanted:
+        if not creations:
             return
         ctx = self._ctx
         configs: dict[str, dict[str, str]] = {}
-        async for read in ctx.source.config_pieces(c.source for c in wanted):
+        async for read in ctx.source.config_pieces(c.source for c in creations):
             unknown = self._configs.unsupported(read.troubles())
             configs |= {name: {} for name in unknown}
             self._failed({n: trouble.to_reason() for n, trouble in read.troubles().items() if n not in unknown})
             configs |= {name: creation_configs(rules, source_configs) for name, source_configs in read.done.items()}
-        ready = [c for c in wanted if c.source in configs]
+        ready = [c for c in creations if c.source in configs]
         factor = await self._replication_factor(rules)
         ctx.must_act()
         applied = await apply.create(ctx.target, ready, configs, factor)
@@ -49,14 +49,14 @@ class TopicCreator:
         await asyncio.gather(*(self._report_created(c, factor, configs[c.source], applied) for c in created))
         await self._configs.log_refused(applied.refused)
 
-    async def grow(self, wanted: Sequence[Grow]) -> None:
+    async def grow(self, growths: Sequence[Grow]) -> None:
         """Add partitions to remote topics, with an event for each."""
-        if not wanted:
+        if not growths:
             return
         self._ctx.must_act()
-        applied = await apply.grow(self._ctx.target, wanted)
+        applied = await apply.grow(self._ctx.target, growths)
         self._failed(applied.failed)
-        await asyncio.gather(*(self._report_grown(g) for g in wanted if g.source in applied.done))
+        await asyncio.gather(*(self._report_grown(g) for g in growths if g.source in applied.done))
 
     async def _report_created(self, c: Create, factor: int, configs: Mapping[str, str], applied: apply.Applied) -> None:
         left_out = applied.refused.get(c.source, {})
@@ -76,17 +76,17 @@ class TopicCreator:
         await self._ctx.event("PartitionsAdded", g.source, text, target=g.target, before=g.before, total=g.total)
 
     async def _replication_factor(self, rules: Rules) -> int:
-        wanted, brokers = rules.replication_factor, await self._ctx.target.broker_count()
-        factor = possible_factor(wanted, brokers)
-        if factor < wanted and not self._lowered:
+        requested, brokers = rules.replication_factor, await self._ctx.target.broker_count()
+        factor = possible_factor(requested, brokers)
+        if factor < requested and not self._lowered:
             self._lowered, alias = True, self._ctx.target.alias
-            warn_of_lowered(alias, wanted, brokers)
+            warn_of_lowered(alias, requested, brokers)
             # Its line is that warning, which the control topics may have had already.
             text = f"new topics on {alias}"
-            await self._ctx.event("ReplicationFactorLowered", text=text, level=DEBUG, wanted=wanted, brokers=brokers)
+            await self._ctx.event("ReplicationFactorLowered", text=text, level=DEBUG, wanted=requested, brokers=brokers)
         return factor
 
-    async def _report_demanded(self, wanted: int, factors: Mapping[str, int]) -> None:
+    async def _report_demanded(self, requested: int, factors: Mapping[str, int]) -> None:
         """Append one event for each other replication factor that the target demanded."""
         new = frozenset(factors.values()) - self._demanded
         self._demanded |= new
@@ -95,8 +95,8 @@ class TopicCreator:
             *(
                 self._ctx.event(
                     "ReplicationFactorRefused",
-                    text=f"new topics on {alias}: {wanted} wanted, and {alias} takes {factor_words(factor)}",
-                    wanted=wanted,
+                    text=f"new topics on {alias}: {requested} wanted, and {alias} takes {factor_words(factor)}",
+                    wanted=requested,
                     accepted=factor,
                 )
                 for factor in sorted(new)

@@ -40,7 +40,7 @@ class CheckpointFold:
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
-        self._last: dict[tuple[str, str, int], Checkpoint] = {}
+        self._latest: dict[tuple[str, str, int], Checkpoint] = {}
         self._malformed = 0
 
     def apply_record(self, key: bytes | None, value: bytes | None) -> None:
@@ -50,16 +50,16 @@ class CheckpointFold:
         except MalformedRecord:
             self._malformed += 1
             return
-        if self._wanted(checkpoint.group):
+        if self._is_asked_for(checkpoint.group):
             identity = checkpoint.group, checkpoint.topic, checkpoint.partition
-            self._last.pop(identity, None)  # a dict keeps the place of the first, the order wanted is that of the last
-            self._last[identity] = checkpoint
+            self._latest.pop(identity, None)  # so that it is last in the dict
+            self._latest[identity] = checkpoint
 
     def result(self) -> RemoteOffsets:
         """Return the offsets by the records so far."""
-        return RemoteOffsets(tuple(self._last.values()), self._malformed)
+        return RemoteOffsets(tuple(self._latest.values()), self._malformed)
 
-    def _wanted(self, group: str) -> bool:
+    def _is_asked_for(self, group: str) -> bool:
         if isinstance(self._groups, str):
             return group == self._groups
         return self._groups.fullmatch(group) is not None

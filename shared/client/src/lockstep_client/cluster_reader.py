@@ -62,15 +62,15 @@ class Reading:
 
     def topics(self) -> frozenset[str]:
         """Return the names of all visible topics. Raises ClusterUnreachable, NotPermitted, RequestRefused."""
-        with self._named("list topics"):
-            return frozenset(self._consumer.list_topics(timeout=self._left()).topics)
+        with self._translating_errors("list topics"):
+            return frozenset(self._consumer.list_topics(timeout=self._remaining_s()).topics)
 
     def bounds(self, topic: str) -> tuple[int, int]:
         """Return the first offset and the present end of partition 0. Raises as `topics`."""
-        with self._named(f"read {topic}"):
-            watermarks = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=self._left())
+        with self._translating_errors(f"read {topic}"):
+            watermarks = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=self._remaining_s())
         if watermarks is None:
-            raise ClusterUnreachable(self.bootstrap, self._why(f"no answer within {self._timeout:g} s"))
+            raise ClusterUnreachable(self.bootstrap, self._reason(f"no answer within {self._timeout:g} s"))
         return watermarks
 
     def records(self, topic: str, begin: int, end: int, on_record: Callable[[Message], None]) -> int:
@@ -80,12 +80,12 @@ class Reading:
         """
         position = begin
         self._consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-        while position < end and self._left() > 0:
+        while position < end and self._remaining_s() > 0:
             # poll returns with the first record at once; consume(n, timeout) would wait for n of them.
-            first = self._consumer.poll(min(self._left(), LONGEST_WAIT))
-            if first is None:
+            first_message = self._consumer.poll(min(self._remaining_s(), LONGEST_WAIT))
+            if first_message is None:
                 continue
-            for message in [first, *self._consumer.consume(AT_ONCE, 0)]:
+            for message in [first_message, *self._consumer.consume(AT_ONCE, 0)]:
                 error = message.error()
                 if error is None:
                     on_record(message)
@@ -96,26 +96,26 @@ class Reading:
                     raise self._error(f"read {topic}", error)
         return position
 
-    def _left(self) -> float:
+    def _remaining_s(self) -> float:
         return max(0.0, self._deadline - time.monotonic())
 
     @contextmanager
-    def _named(self, what: str) -> Iterator[None]:
+    def _translating_errors(self, request: str) -> Iterator[None]:
         try:
             yield
         except KafkaException as exc:
             self._consumer.poll(0)  # lets error_cb say what is wrong on the wire
-            raise self._error(what, exc.args[0]) from exc
+            raise self._error(request, exc.args[0]) from exc
 
-    def _error(self, what: str, error: KafkaError) -> ClusterUnreachable | NotPermitted | RequestRefused:
+    def _error(self, request: str, error: KafkaError) -> ClusterUnreachable | NotPermitted | RequestRefused:
         if error.code() in DENIED:
-            return NotPermitted(what, error_text(error))
+            return NotPermitted(request, error_text(error))
         if error.code() in UNREACHABLE:
-            return ClusterUnreachable(self.bootstrap, self._why(error_text(error)))
-        return RequestRefused(what, error.code(), error_text(error))
+            return ClusterUnreachable(self.bootstrap, self._reason(error_text(error)))
+        return RequestRefused(request, error.code(), error_text(error))
 
-    def _why(self, otherwise: str) -> str:
-        return self._complaints[-1] if self._complaints else otherwise
+    def _reason(self, default: str) -> str:
+        return self._complaints[-1] if self._complaints else default
 
 
 @contextmanager

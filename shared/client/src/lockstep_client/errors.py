@@ -20,15 +20,15 @@ class ClusterUnreachable(MirrorClientError):
 class NotPermitted(MirrorClientError):
     """The cluster refused for lack of a permission."""
 
-    def __init__(self, what: str, reason: str) -> None:
-        super().__init__(f"not permitted to {what}: {reason}")
+    def __init__(self, request: str, reason: str) -> None:
+        super().__init__(f"not permitted to {request}: {reason}")
 
 
 class RequestRefused(MirrorClientError):
     """The cluster answered with another error. `code` is Kafka's or librdkafka's."""
 
-    def __init__(self, what: str, code: int, reason: str) -> None:
-        super().__init__(f"could not {what}: {reason}")
+    def __init__(self, request: str, code: int, reason: str) -> None:
+        super().__init__(f"could not {request}: {reason}")
         self.code = code
 
 
@@ -38,11 +38,13 @@ class CheckpointsTopicMissing(MirrorClientError):
     `there` has the checkpoints topics that exist.
     """
 
-    def __init__(self, topic: str, bootstrap: str, there: Sequence[str]) -> None:
-        existing = f"there are {', '.join(there)}" if there else "there is no checkpoints topic at all"
+    def __init__(self, topic: str, bootstrap: str, existing_topics: Sequence[str]) -> None:
+        existing = (
+            f"there are {', '.join(existing_topics)}" if existing_topics else "there is no checkpoints topic at all"
+        )
         super().__init__(f"the cluster at {bootstrap} has no topic {topic}; {existing}")
         self.topic = topic
-        self.there = tuple(there)
+        self.existing_topics = tuple(existing_topics)
 
 
 class CheckpointsNotRead(MirrorClientError, TimeoutError):

@@ -129,6 +129,6 @@ class MirrorClient:
             return cluster.topics()
 
 
-def _check(name: str, given: object, wanted: type | tuple[type, ...]) -> None:
-    if not isinstance(given, wanted) or given == "":
-        raise ValueError(f"{name} is {given!r}: something to look for is needed")
+def _check(name: str, value: object, types: type | tuple[type, ...]) -> None:
+    if not isinstance(value, types) or value == "":
+        raise ValueError(f"{name} is {value!r}: something to look for is needed")

@@ -125,23 +125,35 @@ def should_replicate_topic(
     """Return whether `topic` of the flow's source is mirrored, by its name.
 
     `topic_plan.selected` decides by the topics of both clusters too. With `lockstep.cycles=exact` it selects more.
-
-    For `also_source` and `one_cluster` see `visited_clusters`. On one cluster a topic that keeps its name would be
-    mirrored into itself, and is not.
+    For `also_source` and `one_cluster` see `visited_clusters`.
     """
-    if one_cluster and policy.format_remote_topic(flow.source, topic) == topic:
-        return False
     return passes_selection(
-        topic, topics=topics, policy=policy, heartbeats_replicated=heartbeats_replicated
+        topic,
+        topics=topics,
+        policy=policy,
+        flow=flow,
+        heartbeats_replicated=heartbeats_replicated,
+        one_cluster=one_cluster,
     ) and not is_cycle(policy, topic, flow, also_source=also_source, one_cluster=one_cluster)
 
 
-def passes_selection(topic: str, *, topics: Names, policy: ReplicationPolicy, heartbeats_replicated: bool) -> bool:
-    """Return whether `topic` is mirrored unless it is a copy from the target. Lockstep's own topics never are.
+def passes_selection(
+    topic: str,
+    *,
+    topics: Names,
+    policy: ReplicationPolicy,
+    flow: Flow,
+    heartbeats_replicated: bool,
+    one_cluster: bool,
+) -> bool:
+    """Return whether `topic` is mirrored unless it is a copy from the target.
 
-    `should_replicate_topic` and `topic_plan.selected` both ask this function.
+    Lockstep's own topics never are. On one cluster under two aliases a topic that keeps its name would be mirrored into
+    itself, and is not. `should_replicate_topic` and `topic_plan.selected` both ask this function.
     """
     if topic.startswith(LOCKSTEP_PREFIX) or policy.is_internal_topic(topic):
+        return False
+    if one_cluster and policy.format_remote_topic(flow.source, topic) == topic:
         return False
     return topics.matches(topic) or (heartbeats_replicated and policy.is_heartbeats_topic(topic))
 
@@ -174,7 +186,7 @@ def _named_comma(error: UntranslatablePattern, patterns: tuple[str, ...], number
     except UntranslatablePattern:
         return error
     cut = f"a comma ends an element of a list, so {pattern + ',' + rest[0]!r} is cut into {pattern!r} and {rest[0]!r}"
-    return UntranslatablePattern(pattern, f"{error.why}; {cut}: write it without a comma, such as (x{{2}}|x{{3}})")
+    return UntranslatablePattern(pattern, f"{error.reason}; {cut}: write it without a comma, such as (x{{2}}|x{{3}})")
 
 
 @lru_cache(maxsize=64)

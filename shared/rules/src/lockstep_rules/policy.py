@@ -38,9 +38,9 @@ class ReplicationPolicy(Protocol):
 
     def original_topic(self, topic: str) -> str:
         """Return the name of `topic` on the cluster where it was first written."""
-        seen = {topic}
-        while (upstream := self.upstream_topic(topic)) is not None and upstream not in seen:
-            seen.add(upstream)
+        visited = {topic}
+        while (upstream := self.upstream_topic(topic)) is not None and upstream not in visited:
+            visited.add(upstream)
             topic = upstream
         return topic
 
@@ -109,19 +109,19 @@ class DefaultReplicationPolicy(ReplicationPolicy):
         """Return whether `topic` is `heartbeats` behind these aliases only, each with a separator."""
         if not topic.endswith(HEARTBEATS):
             return False
-        left = topic.removesuffix(HEARTBEATS)
+        unmatched = topic.removesuffix(HEARTBEATS)
         starts = sorted((f"{alias}{self.separator}" for alias in aliases), key=len, reverse=True)
-        while left:
-            start = next((prefix for prefix in starts if prefix and left.startswith(prefix)), None)
+        while unmatched:
+            start = next((prefix for prefix in starts if prefix and unmatched.startswith(prefix)), None)
             if start is None:
                 return False
-            left = left.removeprefix(start)
+            unmatched = unmatched.removeprefix(start)
         return True
 
     def topic_source(self, topic: str) -> str | None:
-        source, *rest = topic.split(self.separator) if self.separator else (topic[:1], topic[1:])
+        source, *name_parts = topic.split(self.separator) if self.separator else (topic[:1], topic[1:])
         # Java's String.split drops empty parts at the end: "A." and "A.." have one part and no source.
-        return source if any(rest) else None
+        return source if any(name_parts) else None
 
     def upstream_topic(self, topic: str) -> str | None:
         source = DefaultReplicationPolicy.topic_source(self, topic)
@@ -259,10 +259,10 @@ def visited_clusters(
                 yield alias, topic[index + len(alias) + len(separator) :]
                 index = searched.find(f"{separator}{alias}{separator}", index + 1)
     name: str | None = topic
-    seen: set[str] = set()
+    visited: set[str] = set()
     # A policy of somebody's own may lead round in a circle.
-    while name is not None and name not in seen:
-        seen.add(name)
+    while name is not None and name not in visited:
+        visited.add(name)
         source = policy.topic_source(name)
         upstream = None if source is None else policy.upstream_topic(name)
         # A name that is kept does not show that a flow made it.

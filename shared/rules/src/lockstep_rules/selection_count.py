@@ -32,12 +32,12 @@ class SelectionCount:
         """Names exist, and none of them is selected."""
         return self.total > 0 and not self.selected
 
-    def sentence(self, things: str, cluster: str, keys: tuple[str, str]) -> str:
+    def sentence(self, noun: str, cluster: str, keys: tuple[str, str]) -> str:
         """Return the selection, such as `0 of 8 topics of A match`, with the key that decides.
 
         `keys` are those of the patterns that include, and of those that exclude.
         """
-        counts = f"{self.selected:,} of {self.total:,} {things}"
+        counts = f"{self.selected:,} of {self.total:,} {noun}"
         if self.is_nothing and self.included:
             return f"{counts} of {cluster} match: {keys[1]} takes all {self.included:,} that {keys[0]} includes"
         return f"{counts} of {cluster} match {keys[0]}"

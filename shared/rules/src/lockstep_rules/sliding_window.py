@@ -37,16 +37,16 @@ class _Samples:
     """The samples that still count, oldest first."""
 
     def __init__(self) -> None:
-        self.kept: list[_Sample] = []
+        self.recent: list[_Sample] = []
 
     def current(self, now_ms: int) -> _Sample:
-        if not self.kept or now_ms - self.kept[-1].since >= SAMPLE_MS:
+        if not self.recent or now_ms - self.recent[-1].since >= SAMPLE_MS:
             self.forget(now_ms)
-            self.kept = [*self.kept[1 - SAMPLES :], _Sample(now_ms)]
-        return self.kept[-1]
+            self.recent = [*self.recent[1 - SAMPLES :], _Sample(now_ms)]
+        return self.recent[-1]
 
     def forget(self, now_ms: int) -> None:
-        self.kept = [sample for sample in self.kept if now_ms - sample.since < WINDOW_MS]
+        self.recent = [sample for sample in self.recent if now_ms - sample.since < WINDOW_MS]
 
 
 class Window:
@@ -83,7 +83,7 @@ class Window:
         It does not change while nothing is added. A reader who reads it `WINDOW_MS` after its `at_ms` or later knows
         that the window is empty.
         """
-        samples = self._samples.kept
+        samples = self._samples.recent
         count = sum(sample.count for sample in samples)
         if not count:
             return ()
@@ -107,7 +107,7 @@ class Rate:
 
     def per_second(self, now_ms: int) -> float:
         self._samples.forget(now_ms)
-        samples = self._samples.kept
+        samples = self._samples.recent
         if not samples:
             return 0.0
         elapsed = now_ms - samples[0].since
@@ -123,7 +123,7 @@ def stats(summary: tuple[int, ...], now_ms: int) -> tuple[float, float, float, f
     """
     if len(summary) != len(Summary._fields):
         return (NAN,) * 4
-    seen = Summary(*summary)
-    if now_ms - seen.at_ms >= WINDOW_MS:
-        return seen.last, NAN, NAN, NAN
-    return seen.last, seen.least, seen.most, seen.mean
+    window = Summary(*summary)
+    if now_ms - window.at_ms >= WINDOW_MS:
+        return window.last, NAN, NAN, NAN
+    return window.last, window.least, window.most, window.mean

@@ -110,9 +110,6 @@ def selected(
 ) -> Selection:
     """Return the selection among the source's topics.
 
-    On one cluster under two aliases a topic that keeps its name would be mirrored into itself, and each copy again.
-    None of those is selected.
-
     Args:
         rules: The settings.
         names: The topics of the source.
@@ -124,11 +121,13 @@ def selected(
     source, copies, exact = frozenset(names), copies or {}, rules.cycles_exact and not rules.same_cluster
     for name in sorted(source):
         if not passes_selection(
-            name, topics=rules.topics, policy=rules.policy, heartbeats_replicated=rules.heartbeats_replicated
+            name,
+            topics=rules.topics,
+            policy=rules.policy,
+            flow=rules.flow,
+            heartbeats_replicated=rules.heartbeats_replicated,
+            one_cluster=rules.same_cluster,
         ):
-            continue
-        remote = rules.policy.format_remote_topic(rules.flow.source, name)
-        if rules.same_cluster and remote == name:
             continue
         visited = list(
             visited_clusters(
@@ -136,8 +135,10 @@ def selected(
             )
         )
         listings = {rules.flow.source: source, rules.flow.target: source if rules.same_cluster else target}
-        seen = [upstream for alias, upstream in visited if upstream is not None and upstream in (listings[alias] or ())]
-        original = copies.get(name, "") or next(iter(seen), "")
+        originals = [
+            upstream for alias, upstream in visited if upstream is not None and upstream in (listings[alias] or ())
+        ]
+        original = copies.get(name, "") or next(iter(originals), "")
         unknown = any(upstream is None or listings[alias] is None for alias, upstream in visited)
         if visited and not original and not unknown:
             no_copies[name] = frozenset(
@@ -145,7 +146,7 @@ def selected(
             )
         is_own = own is not None and name in own and name not in copies
         if not visited or (exact and (is_own or (own is None and name in no_copies))):
-            topics[name] = remote
+            topics[name] = rules.policy.format_remote_topic(rules.flow.source, name)
         elif not rules.policy.is_heartbeats_topic(name):
             left_out[name] = LeftOutTopic(_cycle_note(rules, *visited[0], is_copy=name not in no_copies), original)
     return Selection(topics, left_out, no_copies)
@@ -191,20 +192,20 @@ def partition_plan(
     """
     create, grow = [], []
     for name, remote in topics.items():
-        wanted = source.get(name, 0)
-        if name in not_now or wanted < 1:
+        source_count = source.get(name, 0)
+        if name in not_now or source_count < 1:
             continue
         present = target.get(remote)
         if present is None:
-            create.append(Create(name, remote, wanted))
-        elif present < wanted and not keeps_counts:
-            grow.append(Grow(name, remote, present, wanted))
+            create.append(Create(name, remote, source_count))
+        elif present < source_count and not keeps_counts:
+            grow.append(Grow(name, remote, present, source_count))
     return TopicSyncPlan(tuple(create), tuple(grow))
 
 
-def possible_factor(wanted: int, brokers: int) -> int:
+def possible_factor(requested: int, brokers: int) -> int:
     """Return the replication factor of a new topic: at most the number of brokers. -1, the brokers' default, stays."""
-    return min(wanted, brokers)
+    return min(requested, brokers)
 
 
 def factor_words(factor: int) -> str:

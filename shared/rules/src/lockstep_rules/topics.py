@@ -14,11 +14,11 @@ def upstream_sources(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
 
     It ends where an alias repeats: a policy that keeps names would return the same one for ever.
     """
-    seen: set[str] = set()
+    aliases: set[str] = set()
     name: str | None = topic
-    while name is not None and (source := policy.topic_source(name)) is not None and source not in seen:
+    while name is not None and (source := policy.topic_source(name)) is not None and source not in aliases:
         yield source
-        seen.add(source)
+        aliases.add(source)
         name = policy.upstream_topic(name)
 
 

@@ -32,7 +32,7 @@ class TroubleReport:
     def detail(self) -> dict[str, Any]:
         """Return the detail of the event."""
         return {
-            "troubles": [{"what": what, **reason.to_json()} for what, reason in self.troubles],
+            "troubles": [{"what": part, **reason.to_json()} for part, reason in self.troubles],
             "unreadable": dict(self.unreadable),
             "valid_ms": self.valid_ms,
         }
@@ -65,11 +65,11 @@ def present_reports(reports: Iterable[tuple[int, TroubleReport]], now_ms: int) -
         reports: Timestamps of records in Unix milliseconds, and the reports in them, in the order of the log.
         now_ms: The present time in Unix milliseconds.
     """
-    last = {(report.service, report.instance): (said_ms, report) for said_ms, report in reports}
-    return [report for _, (said_ms, report) in sorted(last.items()) if now_ms - said_ms <= report.valid_ms]
+    latest = {(report.service, report.instance): (said_ms, report) for said_ms, report in reports}
+    return [report for _, (said_ms, report) in sorted(latest.items()) if now_ms - said_ms <= report.valid_ms]
 
 
 def _read_trouble(trouble: object) -> tuple[str, Reason]:
-    if not isinstance(trouble, Mapping) or not isinstance(what := trouble.get("what"), str):
+    if not isinstance(trouble, Mapping) or not isinstance(part := trouble.get("what"), str):
         raise ValueError(f"not a trouble: an object with what and code is expected, there is {trouble!r}")
-    return what, Reason.from_json(trouble)
+    return part, Reason.from_json(trouble)

@@ -5,7 +5,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_kafka.messages.fetch_session import FetchSession, Wanted
+from lockstep_kafka.messages.fetch_session import FetchPosition, FetchSession
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 
 
@@ -13,7 +13,7 @@ def leader(topic: int = 1) -> PartitionLeader:
     return PartitionLeader(1, 0, UUID(int=topic))
 
 
-def wanted(**offsets: int) -> list[Wanted]:
+def wanted(**offsets: int) -> list[FetchPosition]:
     return [((name, 0), leader(), offset, -1) for name, offset in offsets.items()]
 
 
@@ -81,7 +81,7 @@ class Broker:
         self.partitions: dict[tuple[str, int], int] = {}
         self.epoch = 0
 
-    def fetch(self, session: FetchSession, asked: list[Wanted]) -> dict[tuple[str, int], int]:
+    def fetch(self, session: FetchSession, asked: list[FetchPosition]) -> dict[tuple[str, int], int]:
         plan = session.plan(asked)
         if plan.session_id == 0:
             self.partitions, self.epoch = {}, 0

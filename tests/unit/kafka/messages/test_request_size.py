@@ -11,7 +11,7 @@ def test_request_size_after_two_closed_requests_is_small_and_news_once() -> None
     assert not size.is_small
     size.closed(LARGE, size.closings)
     assert size.is_small
-    assert (size.news(), size.news()) == (True, False)
+    assert (size.take_notice(), size.take_notice()) == (True, False)
 
 
 def test_request_size_with_answered_small_requests_between_is_small() -> None:
@@ -39,7 +39,7 @@ def test_request_size_of_a_cluster_that_answers_large_ones_stays() -> None:
     for _ in range(10):
         size.closed(LARGE, size.closings)
     assert not size.is_small
-    assert not size.news()
+    assert not size.take_notice()
 
 
 def test_request_size_after_closed_small_requests_stays() -> None:

@@ -9,5 +9,5 @@ def test_unsupported_requests_are_news_once() -> None:
     unsupported.add_case("fetch", UnsupportedCase.ABSENT)
     unsupported.add_case("fetch", UnsupportedCase.REFUSED)
     assert "fetch" in unsupported
-    assert unsupported.news() == [("fetch", UnsupportedCase.ABSENT)]
-    assert unsupported.news() == []
+    assert unsupported.take_cases() == [("fetch", UnsupportedCase.ABSENT)]
+    assert unsupported.take_cases() == []

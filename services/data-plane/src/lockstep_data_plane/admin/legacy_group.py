@@ -96,12 +96,12 @@ def due_commits(
         if row.begins:
             continue  # its position has not been determined yet
         tp = (row.topic, row.partition)
-        position, wanted = committed.get(tp), GroupOffset(row.upstream + 1, mark)
-        if position == wanted:
+        position, desired = committed.get(tp), GroupOffset(row.upstream + 1, mark)
+        if position == desired:
             continue
-        writes[tp] = wanted
-        if position is not None and position.metadata != mark and position.offset != wanted.offset:
-            foreign[tp] = (position.offset, wanted.offset)
+        writes[tp] = desired
+        if position is not None and position.metadata != mark and position.offset != desired.offset:
+            foreign[tp] = (position.offset, desired.offset)
     return writes, foreign
 
 
@@ -239,12 +239,11 @@ class LegacyGroupFollower:
             raise ClusterError(ctx.flow.target, str(exc)) from exc
         ctx.must_act()
         await ctx.state.write_all(start.rows)
-        for tp, (ours, theirs) in sorted(start.moved.items())[:NAMED_AT_MOST]:
+        for tp, (own_offset, group_offset) in sorted(start.moved.items())[:NAMED_AT_MOST]:
             name = f"{tp[0]}-{tp[1]}"
-            text = (
-                f"{name}: begins at {theirs}, where {self._group_label} was put meanwhile; our copy had got to {ours}"
-            )
-            await ctx.event("GroupPositionObeyed", name, text, begins=theirs, copied=ours)
+            text = f"{name}: begins at {group_offset}, where {self._group_label} was put meanwhile"
+            text = f"{text}; our copy had got to {own_offset}"
+            await ctx.event("GroupPositionObeyed", name, text, begins=group_offset, copied=own_offset)
         if len(start.moved) > NAMED_AT_MOST:
             text = f"so do {len(start.moved) - NAMED_AT_MOST} partitions more"
             await ctx.event("GroupPositionObeyed", f"group {self._legacy.group}", text)
@@ -312,13 +311,14 @@ class LegacyGroupFollower:
         committed = await ctx.source.group_offsets(self._legacy.group)
         rows = [row for tp, row in self._progress().items() if tp in self._started and tp in self._followed]
         writes, foreign = due_commits(rows, committed, self._mark)
-        for tp, (theirs, ours) in sorted(foreign.items())[:NAMED_AT_MOST]:
+        for tp, (group_offset, own_offset) in sorted(foreign.items())[:NAMED_AT_MOST]:
             name = f"{tp[0]}-{tp[1]}"
             text = (
-                f"{name}: another client committed offset {theirs} for {self._group_label} during the copy; Lockstep "
-                f"commits {ours} again. To begin elsewhere stop Lockstep, reset the group, and start Lockstep again"
+                f"{name}: another client committed offset {group_offset} for {self._group_label} during the copy; "
+                f"Lockstep commits {own_offset} again. To begin elsewhere stop Lockstep, reset the group, and start "
+                "Lockstep again"
             )
-            await ctx.event("GroupPositionOverwritten", name, text, theirs=theirs, ours=ours)
+            await ctx.event("GroupPositionOverwritten", name, text, theirs=group_offset, ours=own_offset)
         if await self._commit(writes):
             at_ms = ctx.clock.wall_ms() if writes else self._row.committed_ms
             await self._write_row(replace(self._row, partitions=len(rows), committed_ms=at_ms))

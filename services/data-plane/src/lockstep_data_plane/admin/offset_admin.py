@@ -43,11 +43,11 @@ def altered_rows(
     Raises:
         RefusedOffsets: The producer id of a partition has no epoch left.
     """
-    wanted = {tp: change.offset for change in changes if (tp := _changed_partition(change, source)) is not None}
+    offsets = {tp: change.offset for change in changes if (tp := _changed_partition(change, source)) is not None}
     altered = []
     for row in rows:
         tp = (row.topic, row.partition)
-        if tp in wanted and (new := with_position(row, wanted[tp])) != row:
+        if tp in offsets and (new := with_position(row, offsets[tp])) != row:
             altered.append(new)
     return altered
 
@@ -62,8 +62,8 @@ def partitions_to_check(
 ) -> set[TopicPartition]:
     """Return the existing source partitions that are given an offset, for `refuse_beyond`."""
     counts = {row.source_topic: row.partitions for row in topics if row.phase != "deleted"}
-    given = (_changed_partition(change, source) for change in changes if change.offset is not None)
-    return {tp for tp in given if tp is not None and tp[1] < counts.get(tp[0], 0)}
+    altered = (_changed_partition(change, source) for change in changes if change.offset is not None)
+    return {tp for tp in altered if tp is not None and tp[1] < counts.get(tp[0], 0)}
 
 
 def refuse_beyond(changes: Iterable[OffsetChange], source: str, ends: Mapping[TopicPartition, int]) -> None:
@@ -78,8 +78,12 @@ def refuse_beyond(changes: Iterable[OffsetChange], source: str, ends: Mapping[To
         tp = _changed_partition(change, source)
         if tp is None or change.offset is None or tp not in ends or change.offset < ends[tp]:
             continue
-        last = ends[tp] - 1
-        at_most = f"its last offset is {last:,}: name that one at most" if last >= 0 else "it is empty: reset it"
+        last_offset = ends[tp] - 1
+        at_most = (
+            f"its last offset is {last_offset:,}: name that one at most"
+            if last_offset >= 0
+            else "it is empty: reset it"
+        )
         raise RefusedOffsets(
             f"{tp[0]}-{tp[1]} has no offset {change.offset:,} on {source}, and would halt as truncated; {at_most}"
         )
@@ -255,13 +259,11 @@ class OffsetAdmin:
             unknown = not_located(ctx.state.all(PartitionProgress), ctx.state.all(MirroredTopic))
             if not unknown:
                 return
-            first = unknown[0]
+            first_row = unknown[0]
             if waited_s >= ENDED_WITHIN_S or all(row.phase == "halted" for row in unknown):
-                reason = first.reason or f"{ctx.flow.target} was not asked within {ENDED_WITHIN_S:.0f} s: ask again"
-                raise ValueError(
-                    f"where the copy ends of {first.topic}-{first.partition} is not known, and of {len(unknown) - 1} "
-                    f"others: {reason}"
-                )
+                reason = first_row.reason or f"{ctx.flow.target} was not asked within {ENDED_WITHIN_S:.0f} s: ask again"
+                name, others = f"{first_row.topic}-{first_row.partition}", len(unknown) - 1
+                raise ValueError(f"where the copy ends of {name} is not known, and of {others} others: {reason}")
             waited_s += CHECK_INTERVAL_S
             await asyncio.sleep(CHECK_INTERVAL_S)
 

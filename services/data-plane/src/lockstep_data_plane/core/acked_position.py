@@ -12,6 +12,7 @@ from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.core.offset_run_log import RunLog
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch, stretches_within
 from lockstep_rules.offsets.observed_ends import ObservedEnds
+from lockstep_rules.offsets.offset_runs import Run
 from lockstep_rules.sliding_window import Window
 from lockstep_state.metric import row_metrics
 from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
@@ -67,21 +68,19 @@ class AckedPosition:
         """Return whether a written row is known. Before that, `row` would say that nothing was ever copied."""
         return self.written.producer_id != -1
 
-    def resumed(
-        self, row: PartitionProgress, runs: Iterable[OffsetRuns], places: Iterable[tuple[int, int, int]] = ()
-    ) -> None:
+    def resumed(self, row: PartitionProgress, runs: Iterable[OffsetRuns], compared_runs: Iterable[Run] = ()) -> None:
         """Continue the copy from `row`.
 
         Args:
             row: The progress from which the copy continues.
             runs: The rows with the partition's offset runs. They are used where this slot does not know the runs
                 itself.
-            places: As `LastAppend.places`, at or before the row.
+            compared_runs: As `LastAppend.compared_runs`, at or before the row.
         """
         self.load(row)
         self.runs = self.runs.continued(row, runs)
-        for place in places:
-            self.runs.add_run(*place)
+        for run in compared_runs:
+            self.runs.add_run(*run)
 
     # -- what happened -------------------------------------------------------------------------------------------------
 
@@ -91,7 +90,7 @@ class AckedPosition:
         self._ends.observe(source_end, at_ms, self.upstream)
 
     def numbered(
-        self, upstream: int, leader_epoch: int, append_sequence: AppendSequence, places: Iterable[tuple[int, int, int]]
+        self, upstream: int, leader_epoch: int, append_sequence: AppendSequence, skipped_runs: Iterable[Run]
     ) -> None:
         """Note the upstream offset that belongs to our chain's end, once the source has been judged up to there.
 
@@ -99,12 +98,12 @@ class AckedPosition:
             upstream: The upstream offset up to which everything is on the target or needs no copy.
             leader_epoch: The leader epoch of the batch at that offset.
             append_sequence: The chain whose end the target's log has shown.
-            places: As `ResumeDeduplicator.places`.
+            skipped_runs: As `ResumeDeduplicator.take_runs`.
         """
         self.upstream, self.upstream_epoch = upstream, leader_epoch
         self._ends_as(append_sequence)
-        for place in places:
-            self.runs.add_run(*place)
+        for run in skipped_runs:
+            self.runs.add_run(*run)
 
     def reached(self, upstream: int, leader_epoch: int) -> None:
         """Note that no record up to this upstream offset has to be copied any more."""
@@ -204,10 +203,10 @@ class CopyStats:
         for outgoing, _, size, _, at_ms in acks:
             counts["records"] += outgoing.count
             counts["bytes"] += size
-            first, last = outgoing.base_timestamp, outgoing.max_timestamp
-            if at_ms and first >= 0 and last >= 0:  # its age at that time counts
-                first, last = first + now_ms - at_ms, last + now_ms - at_ms
-            spans.append((first, last, outgoing.count))
+            oldest_ms, newest_ms = outgoing.base_timestamp, outgoing.max_timestamp
+            if at_ms and oldest_ms >= 0 and newest_ms >= 0:  # its age at that time counts
+                oldest_ms, newest_ms = oldest_ms + now_ms - at_ms, newest_ms + now_ms - at_ms
+            spans.append((oldest_ms, newest_ms, outgoing.count))
         latency_ms = (acks[-1].at_ms or now_ms) - acks[-1].outgoing.max_timestamp
         self._latency_ms = latency_ms if latency_ms > 0 else 0
         self._latency.measure(now_ms, spans)

@@ -145,7 +145,7 @@ class AppendSequence:
         self._acked = 0
         """The number of batches at the front of `_in_flight` that are acknowledged and not counted yet."""
         self.broken = False
-        self._held = 0
+        self._bytes_held = 0
 
     @property
     def sequence(self) -> int:
@@ -163,12 +163,12 @@ class AppendSequence:
         """Queue an outgoing batch behind all others, under this producer id of ours; -1: the partition's own."""
         outgoing.producer_id = self.producer_id if producer_id < 0 else producer_id
         self._waiting.append(outgoing)
-        self._held += len(outgoing.data)
+        self._bytes_held += len(outgoing.data)
 
     @property
     def bytes_held(self) -> int:
         """Return the bytes of the batches that wait or are in flight."""
-        return self._held
+        return self._bytes_held
 
     @property
     def records_held(self) -> int:
@@ -219,7 +219,7 @@ class AppendSequence:
             outgoing = self._waiting.popleft()
         else:
             outgoing, size = next_outgoing(self._waiting, limits)
-            self._held += len(outgoing.data) - size
+            self._bytes_held += len(outgoing.data) - size
         stamped = (-1, -1, -1) if self._read_back else (self._current, self.epoch, self._next)
         data = stamp(outgoing.data, *stamped, transactional=self._transactional)
         sent = InFlightBatch(outgoing, self._next, data)
@@ -281,7 +281,7 @@ class AppendSequence:
         self._sequences[self._current] = add_sequence(done.sequence, outgoing.count - 1)
         if last > self.downstream:
             self.downstream = last
-        self._held -= size
+        self._bytes_held -= size
         return Ack(outgoing, begin, size, foreign if foreign > 0 else 0, done.acked_ms)
 
     def on_failure(self, sent: InFlightBatch) -> None:
@@ -295,13 +295,13 @@ class AppendSequence:
     def break_off(self) -> None:
         """Send nothing more, and forget the answers that waited for others."""
         self.broken = True
-        for answered in [other for other in self._in_flight if other.base_offset >= 0]:
+        for answered in [sent for sent in self._in_flight if sent.base_offset >= 0]:
             self._remove(answered)
 
     def _remove(self, sent: InFlightBatch) -> None:
         if sent in self._in_flight:
             self._in_flight.remove(sent)
-            self._held -= sent.outgoing.size
+            self._bytes_held -= sent.outgoing.size
 
     def marked(self) -> None:
         """Note that the marker that ends a transaction is behind our last record: it takes one offset."""
@@ -309,7 +309,7 @@ class AppendSequence:
 
     def reset(self) -> None:
         """Drop the batches that have not been sent; the next run fetches them again."""
-        self._held -= sum(outgoing.size for outgoing in self._waiting)
+        self._bytes_held -= sum(outgoing.size for outgoing in self._waiting)
         self._waiting.clear()
 
     def extend_last(self, covers: int, leader_epoch: int) -> bool:

@@ -86,7 +86,7 @@ class AppendTrial(NamedTuple):
 
         IDS_ABSENT and IDS_REFUSED are never among them: with either, the trial ends early (`target_trial.py`).
         """
-        found = {
+        faults = {
             AppendFault.IDS_LOST: not self._is_kept(self.first, self.epoch, 0),
             AppendFault.GAPS_TAKEN: self.gap.is_taken,
             AppendFault.REPEATS_TAKEN: self.again.is_taken and self.again.base_offset > self.first.base_offset,
@@ -95,16 +95,16 @@ class AppendTrial(NamedTuple):
             AppendFault.EPOCHS_IGNORED: self.earlier_epoch.is_taken and self.next_epoch.is_taken,
         }
         if self.elsewhere.is_taken and not self._is_kept(self.elsewhere, self.epoch, 1):
-            found[AppendFault.IDS_LOST] = True
+            faults[AppendFault.IDS_LOST] = True
         if self.next_epoch.is_taken and not self._is_kept(self.next_epoch, self.epoch + 1, 0):
-            found[AppendFault.IDS_LOST] = True
-        return tuple(fault for fault, holds in found.items() if holds)
+            faults[AppendFault.IDS_LOST] = True
+        return tuple(fault for fault, holds in faults.items() if holds)
 
     def _is_kept(self, answer: TrialAnswer, epoch: int, sequence: int) -> bool:
         """Return whether the log has the batch at the answer's offset, with its producer id, epoch and sequence."""
-        wanted = self.producer_id, epoch, sequence
+        stamped = self.producer_id, epoch, sequence
         return any(
-            (batch.producer_id, batch.producer_epoch, batch.base_sequence) == wanted
+            (batch.producer_id, batch.producer_epoch, batch.base_sequence) == stamped
             for batch in self.log
             if batch.base_offset == answer.base_offset
         )

@@ -67,7 +67,7 @@ class BatchAdmission:
     @property
     def records_to_skip(self) -> int:
         """Return how many of the source's next records the target's log has already: they are counted and not sent."""
-        return self._already_appended.left
+        return self._already_appended.remaining
 
     def admit(
         self,
@@ -95,7 +95,7 @@ class BatchAdmission:
         """
         self._source_end = source_end
         try:
-            self._admit_each(batches, aborted, limits, sends=sends, behind=None)
+            self._admit_each(batches, aborted, limits, sends=sends, following_offset=None)
         finally:
             self._routing.close_group(limits)
 
@@ -106,11 +106,11 @@ class BatchAdmission:
         limits: TargetLimits,
         *,
         sends: bool,
-        behind: int | None,
+        following_offset: int | None,
     ) -> None:
         """Judge batches one by one.
 
-        `behind` is the first offset of what was fetched behind these batches; None: nothing was.
+        `following_offset` is the first offset of what was fetched behind these batches; None: nothing was.
         """
         skips, already_appended, routing, copy_producer_id = (
             self._skips,
@@ -119,25 +119,25 @@ class BatchAdmission:
             self._provenance.copy_producer_id,
         )
         for count, batch in enumerate(batches, 1):
-            if not (sends or already_appended.left):
+            if not (sends or already_appended.remaining):
                 return
             producer = copy_producer_id(batch)
             of_aborted = aborted.any and aborted.holds(batch)
-            action, why = classify(batch, self.position, limits, aborted=of_aborted, elsewhere=producer is None)
+            action, reason = classify(batch, self.position, limits, aborted=of_aborted, elsewhere=producer is None)
             own = -1 if producer is None else producer
             if (
                 action is PASS
-                and not (already_appended.left or (skips and self._touches(batch)))
+                and not (already_appended.remaining or (skips and self._touches(batch)))
                 and routing.pass_on(batch, own)
             ):
                 self.position = batch.base_offset + batch.record_count
             elif action is BatchAction.SKIP or (skips and wholly_skipped(batch, self.position, skips)):
                 self._pass_over(batch.last_offset, batch.leader_epoch)
             elif batch.batches > 1:
-                each, next_offset = list(scan(batch.data)), _next_offset(batches, count, behind)
-                self._admit_each(each, aborted, limits, sends=sends, behind=next_offset)
+                each, next_offset = list(scan(batch.data)), _next_offset(batches, count, following_offset)
+                self._admit_each(each, aborted, limits, sends=sends, following_offset=next_offset)
             elif action is BatchAction.REFUSE:
-                raise self._rejected(batch, why, _next_offset(batches, count, behind))
+                raise self._rejected(batch, reason, _next_offset(batches, count, following_offset))
             else:
                 self._admit_records(batch, limits, own, sends=sends)
 
@@ -150,7 +150,7 @@ class BatchAdmission:
         try:
             if self.records_to_skip and (self._skip_appended(batch) or not (sends or self.records_to_skip)):
                 return
-            behind = self._routing.queue_records(batch, self.position, limits, self._skips, producer)
+            next_position = self._routing.queue_records(batch, self.position, limits, self._skips, producer)
         except RecordTooLarge as exc:
             raise BatchRejected(str(exc), refused_record(exc.record, str(exc))) from exc
         except (BatchRejected, RecordMismatch):
@@ -159,10 +159,10 @@ class BatchAdmission:
             raise self._rejected(batch, str(exc)) from exc
         except Exception as exc:  # a batch that we cannot handle is one partition's trouble, and not the slot's end
             raise self._rejected(batch, repr(exc)) from exc
-        if behind is None:
+        if next_position is None:
             self._pass_over(batch.last_offset, batch.leader_epoch)
         else:
-            self.position = behind
+            self.position = next_position
 
     def _skip_appended(self, batch: Batch) -> bool:
         """Skip the records of a batch that the target has; return True if nothing of the batch is left to send.
@@ -173,14 +173,14 @@ class BatchAdmission:
         records = unread(batch, self.position, self._skips)
         past = self._already_appended.count_past(records)
         upstream = records[past - 1].offset if past else -1
-        whole = past == len(records)
-        if whole:
+        is_whole = past == len(records)
+        if is_whole:
             upstream = max(batch.last_offset, upstream)
-        self.position = upstream + 1 if whole else records[past].offset
+        self.position = upstream + 1 if is_whole else records[past].offset
         if not self.records_to_skip:
             appends = self._routing.appends_to(self._routing.numbers[0])
-            self._acked.numbered(upstream, batch.leader_epoch, appends, self._already_appended.places())
-        return whole
+            self._acked.numbered(upstream, batch.leader_epoch, appends, self._already_appended.take_runs())
+        return is_whole
 
     def _pass_over(self, offset: int, leader_epoch: int) -> None:
         self.position = max(self.position, offset + 1)
@@ -190,9 +190,9 @@ class BatchAdmission:
             return
         self._acked.reached(offset, leader_epoch)
 
-    def _rejected(self, batch: Batch, reason: str, behind: int | None = None) -> BatchRejected:
+    def _rejected(self, batch: Batch, reason: str, following_offset: int | None = None) -> BatchRejected:
         """Return the rejection of a whole batch, with its offsets as far as they are certain."""
-        refusal = refused_batch(batch, reason, behind, self._source_end)
+        refusal = refused_batch(batch, reason, following_offset, self._source_end)
         offsets = f"offsets from {batch.base_offset}"
         if refusal is not None:
             ((first, last),) = refusal.ranges
@@ -200,6 +200,6 @@ class BatchAdmission:
         return BatchRejected(f"{offsets}: {reason}", refusal)
 
 
-def _next_offset(batches: Sequence[Batch], count: int, behind: int | None) -> int | None:
+def _next_offset(batches: Sequence[Batch], count: int, following_offset: int | None) -> int | None:
     """Return the first offset behind the first `count` batches; None: nothing was fetched behind them."""
-    return batches[count].base_offset if count < len(batches) else behind
+    return batches[count].base_offset if count < len(batches) else following_offset

@@ -59,7 +59,7 @@ class Persist:
 class CopyTrouble:
     """The report that the copy of the partition has failed for now."""
 
-    why: str | Exception
+    error: str | Exception
 
 
 @dataclass(frozen=True, slots=True)

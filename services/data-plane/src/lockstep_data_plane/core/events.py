@@ -40,9 +40,9 @@ class Fetched(NamedTuple):
 
 
 class ConnectionReady(NamedTuple):
-    """The connection to partition `to` of the target can take a batch, with at most `window` in flight."""
+    """The connection to a partition of the target can take a batch, with at most `window` in flight."""
 
-    to: int
+    target_partition: int
     window: int
 
 
@@ -74,7 +74,7 @@ class Failed(NamedTuple):
     `why` is reported once; "": the resume will say what the failure is.
     """
 
-    why: str | Exception = ""
+    error: str | Exception = ""
     sent: InFlightBatch | None = None
     """The batch that was not appended, or whose outcome is unknown."""
     split_above: int | None = None

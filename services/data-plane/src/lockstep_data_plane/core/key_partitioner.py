@@ -30,12 +30,12 @@ class StickyPartition:
 
         Each partition of the source begins with another number, so together they use all partitions of the target.
         """
-        self._at = begin
+        self._current = begin
         self._bytes = 0
 
-    def at(self, partitions: int) -> int:
+    def current(self, partitions: int) -> int:
         """Return the current partition, if the topic has this number of partitions."""
-        return self._at % partitions
+        return self._current % partitions
 
     def on_batch(self, size: int) -> None:
         """Note that `size` bytes of one batch went into the current partition.
@@ -44,13 +44,13 @@ class StickyPartition:
         """
         self._bytes += size
         if self._bytes >= STICKS_BYTES:
-            self._at, self._bytes = self._at + 1, 0
+            self._current, self._bytes = self._current + 1, 0
 
 
 class PartitionedRecord(NamedTuple):
     """A record, the partition of the target that it goes to, and the codec that its batch is to be compressed with."""
 
-    to: int
+    target_partition: int
     codec: int
     record: PlainRecord
 
@@ -90,15 +90,15 @@ class KeyPartitioner:
         A record with a key goes where Java's producer puts it among `partitions` partitions. Records without one go
         together (`StickyPartition`).
         """
-        without, unkeyed = sticky.at(partitions), 0
+        without, unkeyed = sticky.current(partitions), 0
         for record in records:
             size = len(record.key or b"") + len(record.value or b"")
             if record.key is None:
-                to, unkeyed = without, unkeyed + size
+                target_partition, unkeyed = without, unkeyed + size
             else:
-                to = partition_for(record.key, partitions)
+                target_partition = partition_for(record.key, partitions)
             self.size += size
-            self.spread.append(PartitionedRecord(to, codec, record))
+            self.spread.append(PartitionedRecord(target_partition, codec, record))
         sticky.on_batch(unkeyed)
 
     def cover(self, offset: int, leader_epoch: int) -> None:
@@ -107,7 +107,7 @@ class KeyPartitioner:
 
     def cut(self, offset: int) -> None:
         """Leave out the records from this upstream offset on."""
-        self.spread = [one for one in self.spread if one.record.offset < offset]
+        self.spread = [partitioned for partitioned in self.spread if partitioned.record.offset < offset]
         self.covers = min(self.covers, offset - 1)
 
     def group(self, limits: TargetLimits) -> BatchGroup:
@@ -123,13 +123,13 @@ class KeyPartitioner:
 
 def _outgoing_batches(spread: Iterable[PartitionedRecord], limits: TargetLimits) -> Iterable[OutgoingBatch]:
     by_target: dict[int, list[tuple[int, list[PlainRecord]]]] = {}
-    for to, codec, record in spread:
-        of_partition = by_target.setdefault(to, [])
+    for target_partition, codec, record in spread:
+        of_partition = by_target.setdefault(target_partition, [])
         if not of_partition or of_partition[-1][0] != codec:
             of_partition.append((codec, []))
         of_partition[-1][1].append(record)
-    for to, found in by_target.items():
-        for codec, records in found:
+    for target_partition, of_partition in by_target.items():
+        for codec, records in of_partition:
             for outgoing in build(records, codec, limits.max_bytes, -1, limits.levels, limits.split_above):
-                outgoing.to = to
+                outgoing.target_partition = target_partition
                 yield outgoing

@@ -91,7 +91,7 @@ class KeyedRouting:
         if refused is not None and refused_index is not None:
             gathering.cover(records[refused_index].offset - 1, batch.leader_epoch)
             self._refused_at = None
-            raise BatchRejected(refused.why, refused)
+            raise BatchRejected(refused.reason, refused)
         gathering.cover(max(batch.last_offset, records[-1].offset), batch.leader_epoch)
         covers = gathering.covers
         if gathering.size >= GROUP_BYTES:
@@ -128,13 +128,13 @@ class KeyedRouting:
     # -- answers and failures ------------------------------------------------------------------------------------------
 
     def on_ack(self, sent: InFlightBatch, base_offset: int) -> list[Ack]:
-        return self._sequences[sent.outgoing.to].on_ack(sent, base_offset)
+        return self._sequences[sent.outgoing.target_partition].on_ack(sent, base_offset)
 
     def count_acked(self) -> list[Ack]:
         return [ack for sequence in self._sequences for ack in sequence.count_acked()]
 
     def on_failure(self, sent: InFlightBatch) -> None:
-        self._sequences[sent.outgoing.to].on_failure(sent)
+        self._sequences[sent.outgoing.target_partition].on_failure(sent)
         self.on_failed()
 
     def on_failed(self) -> None:
@@ -165,7 +165,7 @@ class KeyedRouting:
         ):
             group = self._queued_groups.popleft()
             for outgoing in group.outgoing_batches:
-                self._sequences[outgoing.to].enqueue(outgoing)
+                self._sequences[outgoing.target_partition].enqueue(outgoing)
             self._transaction_group = BatchGroup((), group.covers, group.leader_epoch)
         return frozenset(number for number, sequence in enumerate(self._sequences) if not sequence.idle)
 

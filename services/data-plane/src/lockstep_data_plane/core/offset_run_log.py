@@ -64,16 +64,16 @@ def _without(runs: Sequence[Run], following: Run, end: int, lag_max: int, fracti
     """Return the runs, less those whose hole is at most `lag_max` offsets, or 1/`fraction` of the distance to `end`."""
     kept = [runs[0]]
     for index in range(1, len(runs)):
-        beyond = runs[index + 1] if index + 1 < len(runs) else following
-        hole = beyond.downstream - kept[-1].downstream_end
-        if hole > lag_max and (not fraction or hole * fraction > end - beyond.downstream):
+        next_run = runs[index + 1] if index + 1 < len(runs) else following
+        hole = next_run.downstream - kept[-1].downstream_end
+        if hole > lag_max and (not fraction or hole * fraction > end - next_run.downstream):
             kept.append(runs[index])
     return kept
 
 
 @dataclass(slots=True)
 class _Chunk:
-    place: int
+    number: int
     edition: int
     runs: list[Run] = field(default_factory=list)
 
@@ -117,9 +117,9 @@ class RunLog:
         log._progress = progress
         log._editions = {row.chunk: row.edition for row in present}
         open_run = [Run(*progress.open_run)] if len(progress.open_run) == 3 else []
-        ours = [row for row in present if row.generation == progress.producer_epoch]
-        if ours or progress.begun:
-            log._adopt(ours)
+        present_rows = [row for row in present if row.generation == progress.producer_epoch]
+        if present_rows or progress.begun:
+            log._adopt(present_rows)
             for run in open_run if progress.begun else ():
                 log.add_run(*run)
             return log
@@ -148,7 +148,7 @@ class RunLog:
             self._group(union(*(chunk.runs for chunk in chunks)))
             return
         self._chunks = chunks
-        self._written = {chunk.place: (chunk.edition, len(chunk.runs)) for chunk in chunks}
+        self._written = {chunk.number: (chunk.edition, len(chunk.runs)) for chunk in chunks}
         if chunks:
             self._ends_after(chunks[-1].runs[-1])
 
@@ -161,12 +161,12 @@ class RunLog:
             runs = [*thinned(runs[:older], runs[older], self._downstream_end, self._lag_max), *runs[older:]]
         self._chunks = self._into_chunks(runs, range(RING))
 
-    def _into_chunks(self, runs: Sequence[Run], places: Sequence[int]) -> list[_Chunk]:
-        return [self._chunk(places[i // CHUNK], runs[i : i + CHUNK]) for i in range(0, len(runs), CHUNK)]
+    def _into_chunks(self, runs: Sequence[Run], numbers: Sequence[int]) -> list[_Chunk]:
+        return [self._chunk(numbers[i // CHUNK], runs[i : i + CHUNK]) for i in range(0, len(runs), CHUNK)]
 
-    def _chunk(self, place: int, runs: Iterable[Run]) -> _Chunk:
-        edition = self._editions[place] = self._editions.get(place, -1) + 1
-        return _Chunk(place, edition, list(runs))
+    def _chunk(self, number: int, runs: Iterable[Run]) -> _Chunk:
+        edition = self._editions[number] = self._editions.get(number, -1) + 1
+        return _Chunk(number, edition, list(runs))
 
     # -- records -------------------------------------------------------------------------------------------------------
 
@@ -176,14 +176,14 @@ class RunLog:
         Stretches come in order. Nothing is added for records that are known already, or that come before the known end
         on the target. To leave out records is safe.
         """
-        if (known := self._upstream_end - upstream) > 0:
-            upstream, downstream, count = upstream + known, downstream + known, count - known
+        if (overlap := self._upstream_end - upstream) > 0:
+            upstream, downstream, count = upstream + overlap, downstream + overlap, count - overlap
         if count <= 0 or downstream < self._downstream_end:
             return
         if self._open is None or upstream != self._upstream_end or downstream != self._downstream_end:
-            last, self._open = self._open_run, Run(upstream, downstream, count)
-            if last is not None:
-                self._end(last)
+            ended, self._open = self._open_run, Run(upstream, downstream, count)
+            if ended is not None:
+                self._end(ended)
         self._upstream_end, self._downstream_end = upstream + count, downstream + count
 
     @property
@@ -196,8 +196,8 @@ class RunLog:
         if not self._chunks or len(self._chunks[-1].runs) >= CHUNK:
             if len(self._chunks) == RING:
                 self._thin()
-            used = {chunk.place for chunk in self._chunks}
-            self._chunks.append(self._chunk(next(place for place in range(RING) if place not in used), [run]))
+            used = {chunk.number for chunk in self._chunks}
+            self._chunks.append(self._chunk(next(number for number in range(RING) if number not in used), [run]))
         else:
             self._chunks[-1].runs.append(run)
 
@@ -206,7 +206,7 @@ class RunLog:
         runs = [run for chunk in older for run in chunk.runs]
         kept = thinned(runs, self._chunks[0].runs[0], self._downstream_end, self._lag_max)
         # In the order of the places: a rewritten chunk never takes the place of runs that a later row has yet to name.
-        self._chunks = self._into_chunks(kept, [chunk.place for chunk in older]) + self._chunks
+        self._chunks = self._into_chunks(kept, [chunk.number for chunk in older]) + self._chunks
 
     def _ends_after(self, run: Run) -> None:
         self._upstream_end, self._downstream_end = run.upstream_end, run.downstream_end
@@ -228,7 +228,7 @@ class RunLog:
             OffsetRuns(
                 topic=p.topic,
                 partition=p.partition,
-                chunk=chunk.place,
+                chunk=chunk.number,
                 edition=chunk.edition,
                 generation=p.producer_epoch,
                 producer_id=p.producer_id,
@@ -239,7 +239,7 @@ class RunLog:
                 runs=encode_runs(chunk.runs),
             )
             for chunk in self._chunks
-            if self._written.get(chunk.place) != (chunk.edition, len(chunk.runs))
+            if self._written.get(chunk.number) != (chunk.edition, len(chunk.runs))
         ]
 
     def written(self, rows: Iterable[OffsetRuns]) -> None:

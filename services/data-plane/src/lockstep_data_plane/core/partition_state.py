@@ -333,8 +333,8 @@ class PartitionState:
         return (*effects, *reports) if reports else effects
 
     def _on_connection_ready(self, event: events.ConnectionReady) -> Effects:
-        appends = self.routing.appends_to(event.to)
-        accepted = self._transactions is None or self._accepts(event.to)
+        appends = self.routing.appends_to(event.target_partition)
+        accepted = self._transactions is None or self._accepts(event.target_partition)
         if self.sends and accepted and appends.may_launch(event.window):
             return (Append(appends.launch(self.limits), appends.may_launch(event.window)),)
         return ()
@@ -342,9 +342,9 @@ class PartitionState:
     def _on_acked(self, event: events.Acked) -> Effects:
         sent, base_offset, now_ms, times_replaced = event
         in_turn = self.reads and self.sends and self._transactions is None and not times_replaced  # copying
-        if in_turn and self.routing.appends_to(sent.outgoing.to).gather(sent, base_offset, now_ms):
+        if in_turn and self.routing.appends_to(sent.outgoing.target_partition).gather(sent, base_offset, now_ms):
             return PERSISTS  # counted with those that follow, or when progress is about to be written
-        if self.routing.appends_to(sent.outgoing.to).is_misplaced(base_offset):
+        if self.routing.appends_to(sent.outgoing.target_partition).is_misplaced(base_offset):
             return self._on_failed(events.Failed(sent=sent))  # the target's log shows what is before it
         return self._acknowledged(self.routing.on_ack(sent, base_offset), now_ms, times_replaced)
 
@@ -385,20 +385,20 @@ class PartitionState:
         if event.refused_codecs:
             refused = self.limits.refused_codecs | event.refused_codecs
             self.limits = replace(self.limits, refused_codecs=refused)
-        return (PERSIST, *self._fail(event.why, source_failed=event.source_failed))
+        return (PERSIST, *self._fail(event.error, source_failed=event.source_failed))
 
     def _on_refused(self, event: events.Refused) -> Effects:
         if event.sent is not None:
             self.routing.on_failure(event.sent)
         return (PERSIST, *self._refuse(event.cause, event.refusal, event.case))
 
-    def _miscount(self, why: str) -> tuple[Report, ...]:
+    def _miscount(self, sentence: str) -> tuple[Report, ...]:
         """Fail because counting does not say where the copy is; the records themselves are to say it."""
         self.misnumbered = True
-        return self._fail(why)
+        return self._fail(sentence)
 
     def _fail(
-        self, why: str | Exception, *, source_failed: bool = False, event: PhaseEvent = PhaseEvent.FAILED
+        self, error: str | Exception, *, source_failed: bool = False, event: PhaseEvent = PhaseEvent.FAILED
     ) -> tuple[Report, ...]:
         if not self.can(event):
             return ()
@@ -408,7 +408,7 @@ class PartitionState:
         self._move(event)
         if self._transactions is not None and (self.routing.broken or not self._ends_first):
             self._transactions.held.clear()  # the resume ends that transaction, and finds out whether it was committed
-        return (CopyTrouble(why),) if first and why else ()
+        return (CopyTrouble(error),) if first and error else ()
 
     def _refuse(self, cause: Reason, refusal: RefusedRecords | None, case: str = "") -> tuple[Report, ...]:
         if self.can(PhaseEvent.ROUND_REFUSED) and self.routing.breaks_round(refusal):
@@ -443,7 +443,7 @@ class PartitionState:
         A partition that is paused or stopped is judged only up to the end of its appends.
         """
         row, end, self._transactions = event.row, event.end, event.transactions
-        self.acked.resumed(row, event.runs, end.places)
+        self.acked.resumed(row, event.runs, end.compared_runs)
         self.routing = self.routing.begun(row, end, transactional=self._transactions is not None)
         self._admission = BatchAdmission(self.acked, self.provenance, self.routing, row, end, self._transactions)
         self.fetch_from, self.fetched_epoch = self.position, -1
@@ -455,9 +455,9 @@ class PartitionState:
             return (PERSIST, Recovered(self.records_to_skip, row.upstream))
         if self.phase is Phase.LOCATING:
             self._move(PhaseEvent.LOCATED)
-        if end.places:
-            count = sum(place[2] for place in end.places)
-            return (PERSIST, Recovered(count, end.places[0][0] - 1))
+        if end.compared_runs:
+            count = sum(run.length for run in end.compared_runs)
+            return (PERSIST, Recovered(count, end.compared_runs[0].upstream - 1))
         return PERSISTS
 
     def _on_nothing_copied(self, event: events.NothingCopied) -> Effects:

@@ -83,7 +83,7 @@ class Provenance(Protocol):
             RetriableError: As in `learn`.
         """
 
-    async def ours(self) -> frozenset[int]:
+    async def own_producer_ids(self) -> frozenset[int]:
         """Return every producer id that may be ours in the target's log now, except the flow's own.
 
         Raises:
@@ -103,7 +103,7 @@ class _NoProvenance:
     async def own(self, producer_id: int) -> None:
         return
 
-    async def ours(self) -> frozenset[int]:
+    async def own_producer_ids(self) -> frozenset[int]:
         return frozenset()
 
 
@@ -125,10 +125,10 @@ def appended_since(row: PartitionProgress, sequence: int, others: Iterable[tuple
     return (sequence - row.sequence) % SEQUENCES + sum((s - before.get(p, -1)) % SEQUENCES for p, s in others)
 
 
-def producers_of_copy(row: PartitionProgress, known: Iterable[int]) -> frozenset[int]:
+def producers_of_copy(row: PartitionProgress, flow_producer_ids: Iterable[int]) -> frozenset[int]:
     """Return the producer ids under which the copy of a partition was appended.
 
-    -1 is among them where its records carry none. `known` are the producer ids of the flow.
+    -1 is among them where its records carry none. `flow_producer_ids` are the producer ids of the flow.
     """
-    named = {row.producer_id, *(producer_id for producer_id, _ in row.others), *known} - {-1}
+    named = {row.producer_id, *(producer_id for producer_id, _ in row.others), *flow_producer_ids} - {-1}
     return frozenset(named | {-1} if row.read_back else named)

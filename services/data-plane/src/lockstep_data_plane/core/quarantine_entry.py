@@ -31,27 +31,27 @@ class QuarantineEntry:
     batch: bool = False
 
     def record(
-        self, topic: str, partition: int, why: str
+        self, topic: str, partition: int, reason: str
     ) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]:
         """Return key, value and headers as they are appended: our headers first, then the record's own."""
-        ours = {
+        lockstep_headers = {
             "lockstep.topic": topic,
             "lockstep.partition": str(partition),
             "lockstep.offset": str(self.first),
             "lockstep.last.offset": str(self.last),
             "lockstep.timestamp": str(self.timestamp),
             "lockstep.content": "batch" if self.batch else "record",
-            "lockstep.reason": why,
+            "lockstep.reason": reason,
         }
         own = [(name, b"" if value is None else value) for name, value in self.headers]
-        return self.key, self.value, [(name, text.encode()) for name, text in ours.items()] + own
+        return self.key, self.value, [(name, text.encode()) for name, text in lockstep_headers.items()] + own
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRecords:
     """Upstream offsets that cannot be copied, with the reason and the entries that are kept of them."""
 
-    why: str
+    reason: str
     entries: tuple[QuarantineEntry, ...]
 
     @property
@@ -60,10 +60,10 @@ class RefusedRecords:
         return tuple(sorted((entry.first, entry.last) for entry in self.entries))
 
 
-def refuse_records(why: str, refusal: RefusedRecords | None) -> Reason:
+def refuse_records(reason: str, refusal: RefusedRecords | None) -> Reason:
     """Return the reason of a partition that halts at refused records, with their offsets where these are known."""
     offsets = {"first": refusal.ranges[0][0], "last": refusal.ranges[-1][1]} if refusal is not None else {}
-    return ReasonCode.RECORDS_REFUSED.to_reason(text=why, case="refused", **offsets)
+    return ReasonCode.RECORDS_REFUSED.to_reason(text=reason, case="refused", **offsets)
 
 
 class BatchRejected(NeedsDecision):
@@ -77,13 +77,13 @@ class BatchRejected(NeedsDecision):
         self.refusal = refusal
 
 
-def refused_record(record: PlainRecord, why: str) -> RefusedRecords:
+def refused_record(record: PlainRecord, reason: str) -> RefusedRecords:
     """Return the refusal of one record."""
     entry = QuarantineEntry(record.offset, record.offset, record.key, record.value, record.headers, record.timestamp)
-    return RefusedRecords(why, (entry,))
+    return RefusedRecords(reason, (entry,))
 
 
-def refused_batch(batch: Batch, why: str, behind: int | None, source_end: int) -> RefusedRecords | None:
+def refused_batch(batch: Batch, reason: str, following_offset: int | None, source_end: int) -> RefusedRecords | None:
     """Return the refusal of a batch that cannot be read, which keeps its bytes.
 
     In the old formats only the records say which offsets a batch has. If the CRC is wrong, so may be the last offset in
@@ -91,8 +91,8 @@ def refused_batch(batch: Batch, why: str, behind: int | None, source_end: int) -
 
     Args:
         batch: The batch as it was fetched.
-        why: The reason, for people.
-        behind: The first offset of the batch that was fetched behind it; None: there is none.
+        reason: The reason, for people.
+        following_offset: The first offset of the batch that was fetched behind it; None: there is none.
         source_end: The next offset of the source's log.
 
     Returns:
@@ -104,17 +104,17 @@ def refused_batch(batch: Batch, why: str, behind: int | None, source_end: int) -
     if expected_crc(batch.data) != batch.crc:
         if batch.magic > 2:  # the header may have other fields than ours
             return None
-        end = source_end if behind is None and last_offset + 1 == source_end else behind
+        end = source_end if following_offset is None and last_offset + 1 == source_end else following_offset
         if end is None or not batch.base_offset < end <= source_end:
             return None
         last_offset = end - 1
     entry = QuarantineEntry(
         batch.base_offset, last_offset, None, bytes(batch.data), (), batch.max_timestamp, batch=True
     )
-    return RefusedRecords(why, (entry,))
+    return RefusedRecords(reason, (entry,))
 
 
-def refused_outgoing(outgoing: OutgoingBatch, indexes: Iterable[int], why: str) -> RefusedRecords | None:
+def refused_outgoing(outgoing: OutgoingBatch, indexes: Iterable[int], reason: str) -> RefusedRecords | None:
     """Return the records of an outgoing batch that the target names by index; None: it names none of them."""
     try:
         (batch,) = scan(outgoing.data)
@@ -125,7 +125,7 @@ def refused_outgoing(outgoing: OutgoingBatch, indexes: Iterable[int], why: str) 
         QuarantineEntry(outgoing.offsets[i], outgoing.offsets[i], r.key, r.value, r.headers, r.timestamp)
         for i, r in ((i, records[i]) for i in sorted(set(indexes)) if 0 <= i < len(records))
     ]
-    return RefusedRecords(why, tuple(entries)) if entries else None
+    return RefusedRecords(reason, tuple(entries)) if entries else None
 
 
 def unread(

@@ -14,6 +14,7 @@ from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME, stretches_within
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_rules.offsets.offset_runs import Run
 from lockstep_state.errors import RetriableError
 
 
@@ -25,11 +26,11 @@ class RecordMismatch(RetriableError):
 
 
 class ResumeDeduplicator:
-    """The counter of one resume that skips the records that the target has; `left` of them are still to come."""
+    """The counter of one resume that skips the records that the target has; `remaining` of them are still to come."""
 
     def __init__(
         self,
-        left: int = 0,
+        remaining: int = 0,
         end: LastAppend | None = None,
         *,
         stretches: Sequence[tuple[int, int]] = (),
@@ -39,21 +40,21 @@ class ResumeDeduplicator:
         """Begin with no record skipped.
 
         Args:
-            left: The number of records that the target has.
+            remaining: The number of records that the target has.
             end: The end of our appends in the target's log, at the last of these records.
             stretches: (first offset, records) of these records on the target, in order, from the first one on, as far
-                as their places are known.
+                as they are known.
             position: The source's next offset behind the written progress.
             skips: The offsets (first, last) of the source that are passed over.
         """
-        self.left = left
+        self.remaining = remaining
         self._stretches = deque(stretches)
         self._skips = skips
-        last = None if end is None or not left else _last_record(end)
-        self._last = last if last is not None and last.behind < left else None
+        last = None if end is None or not remaining else _last_record(end)
+        self._last = last if last is not None and last.behind < remaining else None
         self._next = None if self._last is not None else position
         """The source's next offset, where nothing else shows that no record is missing."""
-        self._places: list[tuple[int, int, int]] = []
+        self._runs: list[Run] = []
 
     def count_past(self, records: Sequence[PlainRecord]) -> int:
         """Return how many of the source's next records the target has.
@@ -61,37 +62,37 @@ class ResumeDeduplicator:
         Raises:
             RecordMismatch: They are not the records that the target has, or had.
         """
-        past = min(self.left, len(records))
+        past = min(self.remaining, len(records))
         counted = records[:past]
         if self._last is None:
             self._follow_each_other(counted)
-        elif (number := self.left - self._last.behind) <= past:
+        elif (number := self.remaining - self._last.behind) <= past:
             arrived, self._last = self._last, None
             _compare(counted[number - 1], arrived)
             self._next = counted[number - 1].offset + 1
             self._follow_each_other(counted[number:])
         for first, _, count in stretches_within([record.offset for record in counted]):
-            self._place(first, count)
-        self.left -= past
+            self._add_runs(first, count)
+        self.remaining -= past
         return past
 
-    def _place(self, upstream: int, count: int) -> None:
+    def _add_runs(self, upstream: int, count: int) -> None:
         """Note where on the target the next records are. They follow each other on the source."""
         while count and self._stretches:
             downstream, length = self._stretches.popleft()
-            placed = min(count, length)
-            self._places.append((upstream, downstream, placed))
-            if placed < length:
-                self._stretches.appendleft((downstream + placed, length - placed))
-            upstream, count = upstream + placed, count - placed
+            taken = min(count, length)
+            self._runs.append(Run(upstream, downstream, taken))
+            if taken < length:
+                self._stretches.appendleft((downstream + taken, length - taken))
+            upstream, count = upstream + taken, count - taken
 
-    def places(self) -> list[tuple[int, int, int]]:
-        """Return the certain places of the skipped records: (first upstream offset, its downstream offset, records).
+    def take_runs(self) -> list[Run]:
+        """Return the offset runs of the skipped records, as far as they are certain.
 
-        Call it once no record is left to skip. Each place is returned once.
+        Call it once no record is left to skip. Each run is returned once.
         """
-        places, self._places = self._places, []
-        return places
+        runs, self._runs = self._runs, []
+        return runs
 
     def _follow_each_other(self, records: Sequence[PlainRecord]) -> None:
         for record in records:
@@ -110,7 +111,7 @@ class _LastRecord(NamedTuple):
 
     record: PlainRecord
     has_append_time: bool
-    """The target has replaced the record's timestamp by its own time."""
+    """The target has retaken the record's timestamp by its own time."""
     behind: int
 
 
@@ -123,9 +124,9 @@ def _last_record(end: LastAppend) -> _LastRecord | None:
 
 
 def _compare(record: PlainRecord, last: _LastRecord) -> None:
-    ours = last.record._replace(timestamp=record.timestamp) if last.has_append_time else last.record
-    if ours[1:] != record[1:]:
+    copy = last.record._replace(timestamp=record.timestamp) if last.has_append_time else last.record
+    if copy[1:] != record[1:]:
         raise RecordMismatch(
-            f"the target's last record of ours, at its offset {ours.offset}, is not the source's at "
+            f"the target's last record of ours, at its offset {copy.offset}, is not the source's at "
             f"{record.offset}. Records that were appended already are gone from the source or have changed"
         )

@@ -36,6 +36,7 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import (
     AclStatus,
     Assignment,
+    DesiredState,
     FlowPulse,
     GroupStatus,
     LegacyGroup,
@@ -48,7 +49,6 @@ from lockstep_state.rows.state_rows import (
     SourceGroupsStatus,
     Verification,
     VerifiedPartition,
-    Wanted,
 )
 
 DRAINS_WITHIN_S = 4.0
@@ -126,10 +126,10 @@ class Driver:
         """Query the source about partitions whose end of the copy only the source knows. Never returns."""
         while True:
             await asyncio.sleep(SOURCE_CHECK_EVERY_S)
-            if wanted := self._pending_ends.partitions_to_query(self.ctx.state.rows, self.ctx.clock.monotonic()):
+            if unlocated := self._pending_ends.partitions_to_query(self.ctx.state.rows, self.ctx.clock.monotonic()):
                 with suppress(ClusterError):
                     await self.ctx.source.probe()
-                    self._pending_ends.note_source_answers(await self.ctx.source.end_offsets(wanted))
+                    self._pending_ends.note_source_answers(await self.ctx.source.end_offsets(unlocated))
                     self._changed.set()
 
     async def _search_pending_ends(self) -> None:
@@ -245,7 +245,7 @@ class Driver:
         if isinstance(row, PartitionProgress) and row.phase == "halted" and row.case == "refused":
             self._refused_row = row
             self._changed.set()
-        elif isinstance(row, MirroredTopic | Wanted):
+        elif isinstance(row, MirroredTopic | DesiredState):
             self._changed.set()
 
     def _runs_of_slots(self) -> dict[int, SlotRun]:
@@ -264,14 +264,14 @@ class Driver:
             begins: Whether partitions of a legacy flow may begin at the group's offsets.
         """
         ctx = self.ctx
-        wanted = mirrored_partitions(ctx.state.all(MirroredTopic), by_key=ctx.settings.data_plane.by_key)
-        if begins and self._legacy_group is not None and not await self._legacy_group.start_partitions(wanted):
+        mirrored = mirrored_partitions(ctx.state.all(MirroredTopic), by_key=ctx.settings.data_plane.by_key)
+        if begins and self._legacy_group is not None and not await self._legacy_group.start_partitions(mirrored):
             return
         rows = ctx.state.all(Assignment)
-        self._collector.follow(wanted)
-        held = {row.slot: row.partitions for row in rows} if present is None else present
+        self._collector.follow(mirrored)
+        assigned = {row.slot: row.partitions for row in rows} if present is None else present
         closed, moves = closed_slots(ctx.state.rows, self._max_slots), not self._origin.reads_back
-        plan = assign(wanted, self._max_slots, held, self._collector.byte_rates(), closed, moves=moves)
+        plan = assign(mirrored, self._max_slots, assigned, self._collector.byte_rates(), closed, moves=moves)
         changed = [
             Assignment(slot=r.slot, generation=r.generation + 1, ending=True)
             for r in rows
@@ -310,9 +310,9 @@ class Driver:
             return
         self._rebalanced_at = now
         closed = closed_slots(ctx.state.rows, self._max_slots)
-        held = {slot: self._assignment(slot).partitions for slot in range(self._max_slots) if slot not in closed}
-        if better := self._balancer.plan(held, self._collector.byte_rates(), now):
-            moved = sorted(tp for slot, partitions in better.items() for tp in partitions if tp not in held[slot])
+        assigned = {slot: self._assignment(slot).partitions for slot in range(self._max_slots) if slot not in closed}
+        if better := self._balancer.plan(assigned, self._collector.byte_rates(), now):
+            moved = sorted(tp for slot, partitions in better.items() for tp in partitions if tp not in assigned[slot])
             ctx.log.info("slots evened out", f"{', '.join(f'{topic}-{number}' for topic, number in moved)} change over")
             await self._plan({slot: self._assignment(slot).partitions for slot in closed} | dict(better))
 

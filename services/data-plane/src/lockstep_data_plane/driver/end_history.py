@@ -34,10 +34,12 @@ class EndHistory:
         self._ends: dict[TopicPartition, tuple[str, ObservedEnds]] = {}
         """By partition that is behind, the id of its topic and the ends that were seen of its log."""
 
-    def observe(self, seen: Mapping[TopicPartition, ObservedPartition], now: float) -> None:
-        """Add the result of a check. Partitions that are not among `seen` are forgotten."""
+    def observe(self, observed_partitions: Mapping[TopicPartition, ObservedPartition], now: float) -> None:
+        """Add the result of a check. Partitions that are not among `observed_partitions` are forgotten."""
         self._ends = {
-            tp: ends for tp, observed in seen.items() if (ends := self._observe(tp, observed, now)) is not None
+            tp: ends
+            for tp, observed in observed_partitions.items()
+            if (ends := self._observe(tp, observed, now)) is not None
         }
 
     def _observe(self, tp: TopicPartition, observed: ObservedPartition, now: float) -> tuple[str, ObservedEnds] | None:

@@ -97,10 +97,10 @@ class FlowOrigin:
         """Raise ClusterError if the source is another cluster than the one copied, or refuses what the flow needs."""
         if self._confirming is None or not self._confirming.done():
             return
-        present, former = self._confirming.result(), self._origin
-        if former is not None and present.producer_id != former.producer_id:
+        present, previous = self._confirming.result(), self._origin
+        if previous is not None and present.producer_id != previous.producer_id:
             alias = self._ctx.flow.source
-            text = f"its id is {present.origin_cluster_id}, and {former.origin_cluster_id} was copied"
+            text = f"its id is {present.origin_cluster_id}, and {previous.origin_cluster_id} was copied"
             raise ClusterError(alias, f"cluster {alias} is another one: {text}")
         self._origin = present
 

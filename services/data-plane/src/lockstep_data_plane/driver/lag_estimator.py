@@ -49,8 +49,8 @@ class LagEstimator:
         A row that only repeats them, as when a window of figures ends, says nothing new of a source that may be away.
         """
         tp = (row.topic, row.partition)
-        last = self._row_changes.get(tp)
-        if last is None or _moved(row, last[1]) or row.source_end != last[1].source_end:
+        previous = self._row_changes.get(tp)
+        if previous is None or _moved(row, previous[1]) or row.source_end != previous[1].source_end:
             self._row_changes[tp] = (now, row)
 
     def begin_check(self, now: float) -> None:
@@ -60,12 +60,12 @@ class LagEstimator:
         """
         self._check_began_at = now
 
-    def observe(self, seen: Mapping[TopicPartition, ObservedPartition], now: float) -> None:
-        """Take over the result of a check of both clusters. Partitions that are not among `seen` are forgotten."""
-        self._history.observe(seen, now)
-        self._observed, self._checked_at = seen, now
+    def observe(self, observed: Mapping[TopicPartition, ObservedPartition], now: float) -> None:
+        """Take over the result of a check of both clusters. Partitions that are not among `observed` are forgotten."""
+        self._history.observe(observed, now)
+        self._observed, self._checked_at = observed, now
         self._check_began_at = float("inf")
-        self._row_changes = {tp: heard for tp, heard in self._row_changes.items() if tp in seen}
+        self._row_changes = {tp: heard for tp, heard in self._row_changes.items() if tp in observed}
 
     def recall(self, ends: SourceEnds, *, now: float, wall_ms: int) -> None:
         """Take over what an earlier driver saw of the source, before the first check of this one."""
@@ -109,17 +109,17 @@ class LagEstimator:
         self, tp: TopicPartition, row: PartitionProgress | None, topic: MirroredTopic | None, now: float
     ) -> int | None:
         counts = now - self._checked_at <= CHECK_VALID_S and now - self._check_began_at <= FRESH_S
-        seen = self._observed.get(tp) if counts else None
+        observed = self._observed.get(tp) if counts else None
         if row is None or is_of_another_log(row, topic):
-            return None if seen is None else behind(row, topic, seen.source)
+            return None if observed is None else behind(row, topic, observed.source)
         reported = LogRange(0, row.source_end) if row.source_end >= 0 and row.source_end > row.upstream else None
-        if seen is None or seen.source is None:
+        if observed is None or observed.source is None:
             return behind(row, topic, reported) if self._age(tp, now) <= FRESH_S else None
-        if _moved(row, seen.row):  # the look is older than the row
-            source = LogRange(seen.source.start, max(seen.source.end, row.source_end, row.upstream + 1))
+        if _moved(row, observed.row):  # the look is older than the row
+            source = LogRange(observed.source.start, max(observed.source.end, row.source_end, row.upstream + 1))
             return behind(row, topic, source)
         silent = self._age(tp, now) > WRITES_WITHIN_S
-        records = behind(row, topic, seen.source, seen.target_end, silent=silent)
+        records = behind(row, topic, observed.source, observed.target_end, silent=silent)
         return None if records is None else max(records, row.lag_records)
 
     def _age(self, tp: TopicPartition, now: float) -> float:
@@ -127,5 +127,5 @@ class LagEstimator:
         return now - self._row_changes[tp][0] if tp in self._row_changes else float("inf")
 
 
-def _moved(row: PartitionProgress, then: PartitionProgress | None) -> bool:
-    return then is None or (row.upstream, row.downstream) != (then.upstream, then.downstream)
+def _moved(row: PartitionProgress, previous: PartitionProgress | None) -> bool:
+    return previous is None or (row.upstream, row.downstream) != (previous.upstream, previous.downstream)

@@ -56,19 +56,19 @@ def assign(
     if slots < 1:
         raise ValueError(f"at least one slot is needed, not {slots}")
     weights = _weights(moved or {})
-    wanted = set(partitions)
+    to_assign = set(partitions)
     result: dict[int, set[TopicPartition]] = {slot: set() for slot in range(slots)}
     kept: set[TopicPartition] = set()
-    for slot, held in sorted(present.items()):
+    for slot, assigned in sorted(present.items()):
         if slot < slots:
-            stay = (set(held) & wanted) - kept
+            stay = (set(assigned) & to_assign) - kept
             result[slot] |= stay
             kept |= stay
     open_slots = [slot for slot in result if slot not in closed] or list(result)
-    _add_to_lightest(sorted(wanted - kept, key=lambda tp: (-weights.get(tp, BASE), tp)), open_slots, result, weights)
+    _add_to_lightest(sorted(to_assign - kept, key=lambda tp: (-weights.get(tp, BASE), tp)), open_slots, result, weights)
     if moves:
         _level_counts(open_slots, result, weights, kept)
-    return {slot: tuple(sorted(held)) for slot, held in result.items()}
+    return {slot: tuple(sorted(assigned)) for slot, assigned in result.items()}
 
 
 def _weights(moved: Mapping[TopicPartition, float]) -> dict[TopicPartition, float]:
@@ -110,15 +110,15 @@ def _level_counts(
     heapify(least)
     leaving: dict[int, list[TopicPartition]] = {}
     while -most[0][0] - least[0][0] >= 2:
-        (left, giver), (had, taker) = most[0], least[0]
+        (giver_count, giver), (taker_count, taker) = most[0], least[0]
         giver = -giver
         if giver not in leaving:
             leaving[giver] = sorted(result[giver], key=lambda tp: (tp in kept, weights.get(tp, BASE), tp), reverse=True)
         tp = leaving[giver].pop()
         result[giver].remove(tp)
         result[taker].add(tp)
-        heapreplace(most, (left + 1, -giver))
-        heapreplace(least, (had + 1, taker))
+        heapreplace(most, (giver_count + 1, -giver))
+        heapreplace(least, (taker_count + 1, taker))
 
 
 UNEVEN = 1.5
@@ -235,6 +235,6 @@ def _changes(
             yield max(most - out, least + out), (tp,), ()
         above = bisect_left(offered, out - (most - least) / 2, key=itemgetter(0))
         below = bisect_left(offered, offered[above - 1][0], key=itemgetter(0)) if above else above
-        for rate, other in {*offered[below : below + 1], *offered[above : above + 1]}:
+        for rate, exchanged in {*offered[below : below + 1], *offered[above : above + 1]}:
             gain = out - rate
-            yield max(most - gain, least + gain), (tp,), (other,)
+            yield max(most - gain, least + gain), (tp,), (exchanged,)

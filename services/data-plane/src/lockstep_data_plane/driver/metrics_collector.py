@@ -112,18 +112,18 @@ class MetricsCollector:
     def on_observed(
         self,
         stuck: Collection[TopicPartition],
-        seen: Mapping[TopicPartition, ObservedPartition],
+        observed: Mapping[TopicPartition, ObservedPartition],
         resting: Collection[TopicPartition] = (),
     ) -> None:
         """Take over the result of a check.
 
         Args:
             stuck: Partitions that do not move although they have something to copy.
-            seen: Both logs of each partition.
+            observed: Both logs of each partition.
             resting: Partitions that an operator has paused or stopped.
         """
         self._stuck, self._resting = stuck, resting
-        self.estimator.observe(seen, self._ctx.clock.monotonic())
+        self.estimator.observe(observed, self._ctx.clock.monotonic())
 
     def selected(self) -> dict[TopicPartition, MirroredTopic]:
         """Return every partition that the target is to have, also if its topic is missing or could not be created."""
@@ -247,14 +247,14 @@ class MetricsCollector:
             slot for slot, heard_at in self._slot_reports_at.items() if now - heard_at <= self._silent_after_s(slot)
         }
         assignments = [row for row in self._ctx.state.all(Assignment) if row.slot in heard and not row.ending]
-        held = {tp for row in assignments for tp in row.partitions}
-        return {tp: self._partition_state(tp, topic, held) for tp, topic in self.selected().items()}
+        assigned = {tp for row in assignments for tp in row.partitions}
+        return {tp: self._partition_state(tp, topic, assigned) for tp, topic in self.selected().items()}
 
     def _silent_after_s(self, slot: int) -> float:
         status = self._ctx.state.get(SlotStatus, str(slot))
         return silent_after_s(0 if status is None else status.pause_ms)
 
-    def _partition_state(self, tp: TopicPartition, topic: MirroredTopic, held: Collection[TopicPartition]) -> str:
+    def _partition_state(self, tp: TopicPartition, topic: MirroredTopic, assigned: Collection[TopicPartition]) -> str:
         row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
         if row is not None and row.phase == "halted":
             return "halted"
@@ -264,7 +264,7 @@ class MetricsCollector:
             return "not-begun"
         if tp in self._stuck:
             return "stuck"
-        return "copying" if tp in held else "silent"
+        return "copying" if tp in assigned else "silent"
 
     def _flow(self, rows: Collection[PartitionProgress], lags: Mapping[TopicPartition, Lag | None]) -> Iterator[Sample]:
         flow = str(self._ctx.flow)
@@ -292,11 +292,11 @@ class MetricsCollector:
 
     def _task_state(self, slot: int, slot_run: SlotRun | None) -> str:
         """Return the state of a slot as Connect names the states of a task."""
-        wanted = self._ctx.desired_state.slot(slot)
-        if wanted is DesiredPhase.STOPPED:
+        desired = self._ctx.desired_state.slot(slot)
+        if desired is DesiredPhase.STOPPED:
             return "stopped"
         if self._current_status(slot, slot_run) is not None:
-            return "paused" if wanted is DesiredPhase.PAUSED else "running"
+            return "paused" if desired is DesiredPhase.PAUSED else "running"
         failed = has_failed(self._ctx.state.rows, slot) or (slot_run is not None and slot_run.restarts)
         return "failed" if failed else "unassigned"
 

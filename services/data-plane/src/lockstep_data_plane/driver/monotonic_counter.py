@@ -22,21 +22,21 @@ class MonotonicCounter:
 
     def __init__(self) -> None:
         self.total = 0
-        self._seen: dict[Hashable, int] = {}
+        self._values: dict[Hashable, int] = {}
 
     def start_from(self, start: Hashable, value: int) -> None:
         """Leave out what was counted so far: an earlier leader has shown it."""
-        self._seen[start] = max(value, self._seen.get(start, 0))
+        self._values[start] = max(value, self._values.get(start, 0))
 
     def update(self, start: Hashable, value: int) -> int:
         """Take over a count, and return by how much the total grew."""
-        before = self._seen.get(start, 0)
+        before = self._values.get(start, 0)
         if value <= before:
             return 0
-        self._seen.pop(start, None)
-        self._seen[start] = value  # the newest at the end
-        while len(self._seen) > STARTS_KEPT:
-            del self._seen[next(iter(self._seen))]
+        self._values.pop(start, None)
+        self._values[start] = value  # the newest at the end
+        while len(self._values) > STARTS_KEPT:
+            del self._values[next(iter(self._values))]
         self.total += value - before
         return value - before
 

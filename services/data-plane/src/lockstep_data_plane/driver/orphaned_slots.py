@@ -80,8 +80,8 @@ class OrphanedSlots:
         ctx, led_since = self._ctx, float("inf")
         while slots := self._running():
             led_since = min(led_since, ctx.clock.monotonic()) if ctx.is_acting else float("inf")
-            others = any(r.spec is not None and self._succeeded(r.spec.term) for r in slots.values())
-            if others or ctx.clock.monotonic() - led_since > LED_AT_ONCE_S:
+            is_succeeded = any(r.spec is not None and self._succeeded(r.spec.term) for r in slots.values())
+            if is_succeeded or ctx.clock.monotonic() - led_since > LED_AT_ONCE_S:
                 self._ending = True
                 try:
                     for running in slots.values():

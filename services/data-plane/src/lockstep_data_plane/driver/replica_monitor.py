@@ -16,10 +16,10 @@ class ReplicaMonitor:
         self._checked_at = float("-inf")
         self.absent: frozenset[str] = frozenset()
         """Services whose group had no member at the last check."""
-        self.unknown = self._others()
+        self.unknown = self._other_services()
         """Services whose group was not described: before the first check, or because the target did not answer."""
 
-    def _others(self) -> frozenset[str]:
+    def _other_services(self) -> frozenset[str]:
         return frozenset(name for name in SERVICES if name != self._ctx.service and self._ctx.settings.needs(name))
 
     async def observe_if_due(self) -> None:
@@ -32,7 +32,7 @@ class ReplicaMonitor:
         if now - self._checked_at < CHECK_INTERVAL_S:
             return
         self._checked_at = now
-        services = self._others()
+        services = self._other_services()
         try:
             replicas = await describe_replicas(ctx.target, ctx.settings, services)
         except ClusterError:  # a slot that needs the target to act reports it

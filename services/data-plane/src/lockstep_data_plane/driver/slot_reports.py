@@ -26,10 +26,10 @@ class SlotReports:
         """Take over the status row of a slot's present run."""
         for topic, partition, count in row.unreadable:
             # Each reader begins at the beginning of the log: of several, the one that is farthest has counted all.
-            more = count - self._passed_over[topic, partition]
-            if more > 0 and topic != self._own_topic:  # that one the driver reads itself
+            added = count - self._passed_over[topic, partition]
+            if added > 0 and topic != self._own_topic:  # that one the driver reads itself
                 self._passed_over[topic, partition] = count
-                self._ctx.unreadable.count(topic, partition, more)
+                self._ctx.unreadable.count(topic, partition, added)
         ended = row.phase == "released"
         causes = [] if ended else [cause for _, cause in row.causes if cause.code in UNFIT]
         before, self._unfit[row.slot] = self._clusters(), {str(cause.detail("cluster")): cause for cause in causes}

@@ -17,7 +17,7 @@ from lockstep_kafka.common.asyncio_util import set_within
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import LeadershipLost
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.auto_restart import auto_restart_for, count_failure, is_spent, is_unlimited, reset_count
+from lockstep_runtime.util.auto_restart import auto_restart_for, record_failure, reset_count
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 from lockstep_state.commands.command_vocabulary import RESTART, Connector
 from lockstep_state.reasons.reason import Reason
@@ -251,12 +251,12 @@ class SlotSupervisor:
             backoff.worked(self._uptime_s())
             wait = backoff.next()
             is_final = await self._record_failure(cause)
-            then = f"waits for the command {RESTART} {slot_scope(self.slot)}"
+            consequence = f"waits for the command {RESTART} {slot_scope(self.slot)}"
             when = f"starting again in {wait:.1f} s" if wait else "starting again at once"
             await ctx.event(
                 "SlotFailed",
                 f"slot {self.slot}",
-                f"slot {self.slot}: {reason}; {then if is_final else when}",
+                f"slot {self.slot}: {reason}; {consequence if is_final else when}",
                 slot=self.slot,
                 run=self.spec.run,
                 cause=cause,
@@ -284,12 +284,12 @@ class SlotSupervisor:
 
     async def _record_failure(self, cause: Reason) -> bool:
         """Count the failure if restarts are limited, and return whether it was the last one that is allowed."""
-        if is_unlimited(self._allowed):
-            return False
-        restarts = slot_restarts(self._ctx.state.rows, self.slot)
-        row = count_failure(restarts, self._allowed, self._uptime_s(), cause, self.starts_asked)
-        await self._ctx.state.write_if_changed(row)
-        return is_spent(row, self.starts_asked)
+        state = self._ctx.state
+        restarts = slot_restarts(state.rows, self.slot)
+        row = await record_failure(
+            state.write_if_changed, restarts, self._allowed, self._uptime_s(), cause, self.starts_asked
+        )
+        return row is not None
 
     def _uptime_s(self) -> float:
         """Return the seconds since the first report of the last run; 0.0 if it never reported."""

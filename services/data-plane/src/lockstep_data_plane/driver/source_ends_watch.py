@@ -59,7 +59,7 @@ class Subject:
 class SourceReading:
     """The answers of the source to one check, or the error in their place."""
 
-    seen: Mapping[TopicPartition, ObservedPartition]
+    observed: Mapping[TopicPartition, ObservedPartition]
     trouble: ClusterError | None = None
 
 
@@ -91,7 +91,7 @@ class SourceEndsWatch:
         self._ctx = ctx
         self._connect = connect
         self._history = EndHistory()
-        self._within: timedelta | None = ANSWERS_WITHIN
+        self._answer_limit: timedelta | None = ANSWERS_WITHIN
         self._answered_ms: dict[TopicPartition, int] = {}
         """By partition, the Unix milliseconds at which the last check began that the source answered for it."""
         self._last_row = SourceEnds()
@@ -164,22 +164,22 @@ class SourceEndsWatch:
         asked_ms, self.asking_since = ctx.clock.wall_ms(), ctx.clock.monotonic()
         try:
             await source.probe()  # a request may wait for a minute, and the slots leave it to us to say so
-            seen = await self._ask(source, partitions)
+            observed = await self._ask(source, partitions)
         except ClusterError as trouble:
-            self._within = None  # it may be slow: the next look waits as long as any request
+            self._answer_limit = None  # it may be slow: the next look waits as long as any request
             self.reading, self.asking_since = SourceReading({}, trouble), float("inf")
             return
-        self._within = ANSWERS_WITHIN
+        self._answer_limit = ANSWERS_WITHIN
         now, wall_ms = ctx.clock.monotonic(), ctx.clock.wall_ms()
-        self._history.observe(seen, now)
-        self.reading, self.asking_since = SourceReading(seen), float("inf")
+        self._history.observe(observed, now)
+        self.reading, self.asking_since = SourceReading(observed), float("inf")
 
         def since_ms(tp: TopicPartition) -> int:
-            row = seen[tp].row
+            row = observed[tp].row
             since = self._history.since(tp, -1 if row is None else row.upstream)
             return wall_ms - (0 if since is None else round(now * 1000) - since)
 
-        row = self._row(seen, asked_ms, since_ms)
+        row = self._row(observed, asked_ms, since_ms)
         self._last_row = row = replace(row, at_ms=wall_ms, term=self._term)
         try:
             await log.append(*row.encode(), partition=0)
@@ -190,20 +190,21 @@ class SourceEndsWatch:
 
     def _row(
         self,
-        seen: Mapping[TopicPartition, ObservedPartition],
+        observed_partitions: Mapping[TopicPartition, ObservedPartition],
         asked_ms: int,
         since_ms: Callable[[TopicPartition], int],
     ) -> SourceEnds:
         """Return the row of this check. Partitions without an answer have the ends of the row before."""
-        silent = [tp for tp, observed in seen.items() if observed.source is None]
-        answered = [tp for tp, observed in seen.items() if observed.source is not None]
+        silent = [tp for tp, observed in observed_partitions.items() if observed.source is None]
+        answered = [tp for tp, observed in observed_partitions.items() if observed.source is not None]
         known_ms = dict.fromkeys(silent, 0) if self._answered_ms else self._last_row.known_ms(silent)
         answered_ms = known_ms | self._answered_ms
         self._answered_ms = {**{tp: answered_ms[tp] for tp in silent}, **dict.fromkeys(answered, asked_ms)}
-        former = {
-            tp: replace(seen[tp], source=LogRange(0, end)) for tp, end in self._last_row.named_ends(silent).items()
+        unanswered = {
+            tp: replace(observed_partitions[tp], source=LogRange(0, end))
+            for tp, end in self._last_row.named_ends(silent).items()
         }
-        row = source_ends_row({**seen, **former}, asked_ms, since_ms)
+        row = source_ends_row({**observed_partitions, **unanswered}, asked_ms, since_ms)
         return with_unanswered(row, {tp: answered_ms[tp] for tp in silent})
 
     async def _ask(
@@ -214,7 +215,7 @@ class SourceEndsWatch:
         rows = ctx.state.rows.copy()
         progress = {(row.topic, row.partition): row for row in rows.values() if isinstance(row, PartitionProgress)}
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
-        ends = await source.reachable_end_offsets(partitions, read_committed=committed, within=self._within)
+        ends = await source.reachable_end_offsets(partitions, read_committed=committed, within=self._answer_limit)
         restarting = [tp for tp in ends if _restarts_copy(progress.get(tp), partitions[tp])]
         starts = await source.begin_offsets(restarting) if restarting else {}
         return {
@@ -261,17 +262,19 @@ def check_interval_s(partitions: int, took_s: float = 0.0) -> float:
 
 
 def source_ends_row(
-    seen: Mapping[TopicPartition, ObservedPartition], asked_ms: int, since_ms: Callable[[TopicPartition], int]
+    observed_partitions: Mapping[TopicPartition, ObservedPartition],
+    asked_ms: int,
+    since_ms: Callable[[TopicPartition], int],
 ) -> SourceEnds:
     """Return the row with those ends that the progress of a partition does not name.
 
     Args:
-        seen: What the check saw of each partition.
+        observed_partitions: What the check saw of each partition.
         asked_ms: Unix milliseconds, no later than the first answer.
         since_ms: Returns when an end beyond the partition's oldest missing record was first seen.
     """
     unnamed = []
-    for tp, observed in seen.items():
+    for tp, observed in observed_partitions.items():
         row = observed.row
         named = 0 if row is None else max(row.source_end, row.upstream + 1)
         if observed.source is not None and observed.source.end > named:
@@ -291,8 +294,8 @@ def with_unanswered(row: SourceEnds, known_ms: Mapping[TopicPartition, int]) -> 
             counts as left out, for then no end is sure.
     """
     unanswered = tuple((topic, number, at_ms) for (topic, number), at_ms in sorted(known_ms.items()))
-    room = MOST_ENDS - len(row.ends)
-    return replace(row, unanswered=unanswered[:room], more=row.more + max(0, len(unanswered) - room))
+    most = MOST_ENDS - len(row.ends)
+    return replace(row, unanswered=unanswered[:most], more=row.more + max(0, len(unanswered) - most))
 
 
 def _restarts_copy(row: PartitionProgress | None, topic: MirroredTopic | None) -> bool:

@@ -134,7 +134,7 @@ class SourceMonitor:
                 troubles.began(TROUBLE, reading.trouble)
             else:
                 troubles.over(TROUBLE)
-                await self._compare(reading.seen)
+                await self._compare(reading.observed)
             self._applied = reading
         estimator.begin_check(self.watch.asking_since)
         if (trouble := self.watch.write_trouble) is not None:
@@ -142,21 +142,21 @@ class SourceMonitor:
         else:
             troubles.over(WRITING)
 
-    async def _compare(self, seen: Mapping[TopicPartition, ObservedPartition]) -> None:
+    async def _compare(self, observed: Mapping[TopicPartition, ObservedPartition]) -> None:
         """Query the ends of the target's logs and compare. A slot that does not move cannot report that it should."""
         ctx, estimator, now = self._ctx, self._collector.estimator, self._ctx.clock.monotonic()
         ctx.must_act()
         orders = self._orders()
-        progress = {tp: observed.row for tp, observed in seen.items() if observed.row is not None}
-        ends = {tp: observed.source.end for tp, observed in seen.items() if observed.source is not None}
-        copied = {tp: seen[tp].topic for tp in progress if tp in ends}
+        progress = {tp: logs.row for tp, logs in observed.items() if logs.row is not None}
+        ends = {tp: logs.source.end for tp, logs in observed.items() if logs.source is not None}
+        copied = {tp: observed[tp].topic for tp in progress if tp in ends}
         target_ends = await self._target_ends({tp: topic for tp, topic in copied.items() if topic is not None})
         resting = {tp for tp, order in orders.items() if order.resting_reason}
         rows = [progress[tp] for tp in orders if tp in progress]
         stuck, moving = self._stall_detector.check(rows, ends, now, resting)
         if (recalled := ctx.state.get(SourceEnds, "current")) is not None:
             estimator.recall(recalled, now=ctx.clock.monotonic(), wall_ms=ctx.clock.wall_ms())
-        observed = {tp: replace(log, target_end=target_ends.get(tp, NOT_ASKED)) for tp, log in seen.items()}
+        observed = {tp: replace(logs, target_end=target_ends.get(tp, NOT_ASKED)) for tp, logs in observed.items()}
         self._collector.on_observed(self._stall_detector.stuck, observed, resting)
         await self._report(stuck, moving, progress, ends)
 

@@ -97,7 +97,7 @@ class VerifySupervisor:
                 del self._slots[number]
                 if not task.cancelled():
                     task.result()
-        for number in self._wanted(remaining) - self._slots.keys():
+        for number in self._slots_to_run(remaining) - self._slots.keys():
             self._slots[number] = asyncio.create_task(self._run_slot(number), name=f"verify slot {number}")
 
     async def _run_slot(self, number: int) -> None:
@@ -123,7 +123,7 @@ class VerifySupervisor:
         row = self._ctx.state.get(Verification, "request")
         return row if row is not None and row.phase == "running" else None
 
-    def _wanted(self, remaining: Sequence[TopicPartition]) -> set[int]:
+    def _slots_to_run(self, remaining: Sequence[TopicPartition]) -> set[int]:
         """Return the numbers of the slots that have something to compare."""
         slots = self._verify.tasks_max
         if self._crowded:
@@ -233,10 +233,10 @@ class VerifySupervisor:
         if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
             raise ValueError(f"{patterns!r} is no list of patterns")
         try:
-            wanted = [re.compile(pattern) for pattern in patterns]
+            expressions = [re.compile(pattern) for pattern in patterns]
         except re.error as exc:
             raise ValueError(f"{patterns!r} is no list of patterns: {exc}") from exc
-        matching = tuple(sorted(name for name in mirrored if any(pattern.fullmatch(name) for pattern in wanted)))
+        matching = tuple(sorted(name for name in mirrored if any(pattern.fullmatch(name) for pattern in expressions)))
         if not matching:
             raise ValueError(f"no topic that the flow mirrors is called {' or '.join(map(str, patterns))}")
         return matching

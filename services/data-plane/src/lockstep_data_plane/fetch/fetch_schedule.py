@@ -25,7 +25,7 @@ class TokenBucket:
     def __init__(self, per_s: float) -> None:
         self.per_s = per_s
         self._credit = per_s
-        self._at: float | None = None
+        self._refilled_at: float | None = None
 
     def consume(self, size: int, now: float) -> None:
         """Count `size` bytes that came. `now` is in seconds of a monotonic clock."""
@@ -38,9 +38,9 @@ class TokenBucket:
         return max(0.0, -self._credit / self.per_s)
 
     def _refill(self, now: float) -> None:
-        if self._at is not None:
-            self._credit = min(self.per_s, self._credit + (now - self._at) * self.per_s)
-        self._at = now
+        if self._refilled_at is not None:
+            self._credit = min(self.per_s, self._credit + (now - self._refilled_at) * self.per_s)
+        self._refilled_at = now
 
 
 class RateLimits:
@@ -51,21 +51,21 @@ class RateLimits:
         self._buckets: dict[str, TokenBucket] = {}
         self.any = limits.default is not None or bool(limits.others)
 
-    def share(self, mine: Mapping[str, int], everywhere: Mapping[str, int]) -> None:
+    def share(self, own_counts: Mapping[str, int], flow_counts: Mapping[str, int]) -> None:
         """Set the slot's share of each limit.
 
         Args:
-            mine: The number of this slot's partitions, by topic.
-            everywhere: The number of the flow's partitions, by topic.
+            own_counts: The number of this slot's partitions, by topic.
+            flow_counts: The number of the flow's partitions, by topic.
         """
-        shares = {FLOW: (self._limits.default, sum(mine.values()), sum(everywhere.values()))}
-        for topic, count in mine.items():
+        shares = {FLOW: (self._limits.default, sum(own_counts.values()), sum(flow_counts.values()))}
+        for topic, count in own_counts.items():
             own = next((limit for names, limit in self._limits.others if names.matches(topic)), None)
-            shares[topic] = own, count, max(count, everywhere.get(topic, 0))
-        known, self._buckets = self._buckets, {}
+            shares[topic] = own, count, max(count, flow_counts.get(topic, 0))
+        former, self._buckets = self._buckets, {}
         for key, (limit, count, total) in shares.items():
             if limit and count and total:
-                bucket = self._buckets[key] = known.get(key) or TokenBucket(limit * count / total)
+                bucket = self._buckets[key] = former.get(key) or TokenBucket(limit * count / total)
                 bucket.per_s = limit * count / total
 
     def on_fetched(self, topic: str, size: int, now: float) -> None:

@@ -35,7 +35,7 @@ from lockstep_kafka.messages.fetch_codec import (
     read_session_id,
     topic_names,
 )
-from lockstep_kafka.messages.fetch_session import SESSION_LOST, FetchSession, SessionRequest, Wanted
+from lockstep_kafka.messages.fetch_session import SESSION_LOST, FetchPosition, FetchSession, SessionRequest
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection import Connection
@@ -65,7 +65,7 @@ class FetchHandler(Protocol):
     def on_delivered(self) -> None:
         """Note that all deliveries of an answer have come."""
 
-    def on_fetch_lost(self, partition: PartitionState, why: str) -> None:
+    def on_fetch_lost(self, partition: PartitionState, reason: str) -> None:
         """Note that the partition's fetch failed as a whole. It is not fetched until it is attached again."""
 
 
@@ -146,8 +146,8 @@ class FetchConnection:
         """Seconds for which the broker may keep the request in flight."""
         self._connection: Connection | None = None
         self._session = FetchSession()
-        self._turn = 0
-        self._last: FetchRequest | None = None
+        self._requests = 0
+        self._last_request: FetchRequest | None = None
         """The last request, if no partition was added or removed since and none had an error. It can then be sent
         again. To go through thousands of partitions for each answer would be most of the cost.
         """
@@ -171,13 +171,13 @@ class FetchConnection:
     def put(self, partition: PartitionState, leader: PartitionLeader) -> None:
         """Add the partition to the fetch, from the next request on."""
         self.partitions[partition] = leader
-        self._last = None
+        self._last_request = None
         self.wake.set()
 
     def remove(self, partition: PartitionState) -> None:
         """Remove the partition from the fetch."""
         del self.partitions[partition]
-        self._last = None
+        self._last_request = None
 
     async def connect(self) -> None:
         """Connect if needed, and wait until the broker's throttle time is over.
@@ -187,7 +187,7 @@ class FetchConnection:
         """
         if self._connection is None or self._connection.closed or self._connection.is_doubtful:
             self._connection = await self._cluster.connection(self.broker, f"fetch-{self.index}")
-            self._last = None
+            self._last_request = None
             self._session.lost()
         await self._connection.throttle_over()
 
@@ -214,33 +214,38 @@ class FetchConnection:
             The answer to come, or None if nothing was sent. A partition was added, removed or has no room, so a new
             request is needed.
         """
-        last = self._last
-        if last is None or not last.is_repeatable or last.each != limits.each or not all(map(has_room, last.moved)):
+        request = self._last_request
+        if (
+            request is None
+            or not request.is_repeatable
+            or request.each != limits.each
+            or not all(map(has_room, request.moved))
+        ):
             return None
-        plan = self._session.onward([self._wanted(p) for p in last.moved])
+        plan = self._session.onward([self._position(p) for p in request.moved])
         if plan is None:
             return None
-        last.moved = []
-        return self._send(last, plan, limits, self._settings.max_wait_ms, "")
+        request.moved = []
+        return self._send(request, plan, limits, self._settings.max_wait_ms, "")
 
     def ask(
         self, roomy: Sequence[PartitionState], limits: FetchBudget, *, wait_ms: int, rack: str, is_repeatable: bool
     ) -> asyncio.Future[Any]:
         """Send a fetch request for the partitions `roomy`. The broker keeps it for at most `wait_ms`."""
-        self._turn += 1
-        begin = self._turn % len(roomy)  # the first partition of a fetch is never starved, so each is first in turn
+        self._requests += 1
+        begin = self._requests % len(roomy)  # the first partition of a fetch is never starved, so each is first in turn
         asked = (*roomy[begin:], *roomy[:begin])
-        wanted = [self._wanted(p) for p in asked]
-        self._last = request = FetchRequest(
+        positions = [self._position(p) for p in asked]
+        self._last_request = request = FetchRequest(
             asked={p.tp: (p, p.incarnation) for p in asked},
-            names=topic_names(wanted),
+            names=topic_names(positions),
             by_id=all(leader.topic_id is not None for leader in self.partitions.values()),
             is_repeatable=is_repeatable and len(roomy) == len(self.partitions),
             each=limits.each,
         )
-        return self._send(request, self._session.plan(wanted, limits.each), limits, wait_ms, rack)
+        return self._send(request, self._session.plan(positions, limits.each), limits, wait_ms, rack)
 
-    def _wanted(self, partition: PartitionState) -> Wanted:
+    def _position(self, partition: PartitionState) -> FetchPosition:
         leader, before = self.partitions[partition], partition.fetched_epoch
         if before == leader.epoch and leader.broker == self.broker:
             # It appended that record itself, and keeps it as long as it leads (`kafka-wire.md` §2).
@@ -298,7 +303,7 @@ class FetchConnection:
                 except ValueError:
                     fetched = fetched._replace(code=KafkaErrorCode.CORRUPT_MESSAGE)
             if fetched.code:
-                self._last = None
+                self._last_request = None
             # A replica that knows a later leader has not failed: the partition resumes, and finds where its copy is.
             if fetched.code not in (KafkaErrorCode.NONE, KafkaErrorCode.FENCED_LEADER_EPOCH) and self._reads_replica(
                 partition
@@ -361,10 +366,10 @@ class Fetcher:
         leader = self.cluster.require_leader(partition.tp)
         self._move(partition, leader, self._connection_to(leader.broker))
 
-    def _move(self, partition: PartitionState, leader: PartitionLeader, to: FetchConnection) -> None:
+    def _move(self, partition: PartitionState, leader: PartitionLeader, destination: FetchConnection) -> None:
         self.detach(partition)
-        self._fetched_by[partition] = to
-        to.put(partition, leader)
+        self._fetched_by[partition] = destination
+        destination.put(partition, leader)
 
     def _connection_to(self, broker: int, index: int = 0) -> FetchConnection:
         fetch_connection = self._connections.get((broker, index))
@@ -379,9 +384,9 @@ class Fetcher:
     def _share_partitions(self, fetch_connection: FetchConnection, now: float) -> None:
         """Give some partitions of a connection to the other one of its broker, between two requests."""
         broker, index = fetch_connection.key
-        other = self._connections.get((broker, 1 - index))
-        own, others = len(fetch_connection.partitions), len(other.partitions) if other else 0
-        surplus = self._sizes.surplus(fetch_connection.key, own, others, now)
+        sibling = self._connections.get((broker, 1 - index))
+        own, siblings = len(fetch_connection.partitions), len(sibling.partitions) if sibling else 0
+        surplus = self._sizes.surplus(fetch_connection.key, own, siblings, now)
         for partition, leader in list(fetch_connection.partitions.items())[:surplus]:
             self._move(partition, leader, self._connection_to(broker, 1 - index))
 

@@ -71,12 +71,12 @@ class MemoryBudget:
         free = self.cap * 3 // 4 - self._used
         if free >= each:
             return FetchBudget(max(free, own + 1), each, min(at_most, a_connections, free), is_tight=False)
-        left = self.cap - self._used
-        if left < own:
+        remaining = self.cap - self._used
+        if remaining < own:
             self._wakes_at = max(self._wakes_at, self.cap - own)
             return None
         self._wakes_at = max(self._wakes_at, self.cap * 3 // 4 - each)
-        return FetchBudget(own + 1, min(each, own), min(at_most, a_connections, left), is_tight=True)
+        return FetchBudget(own + 1, min(each, own), min(at_most, a_connections, remaining), is_tight=True)
 
     def may_take(self, partition: Hashable, partitions: int) -> bool:
         """Return whether the partition, one of `partitions` that are fetched, may have room now.

@@ -40,8 +40,8 @@ class PreferredReplicas:
 
     def replica_for(self, tp: TopicPartition, now: float) -> int | None:
         """Return the broker to read from instead of the leader, or None for the leader."""
-        broker, until = self._named.get(tp, (None, now))
-        return broker if until > now else None
+        broker, valid_until = self._named.get(tp, (None, now))
+        return broker if valid_until > now else None
 
     def on_failure(self, tp: TopicPartition, now: float) -> None:
         """Note that the replica could not be read. The partition is read from its leader for `AVOID_S`."""

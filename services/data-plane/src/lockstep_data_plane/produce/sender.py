@@ -232,7 +232,7 @@ class ProduceConnection:
 
         An exception from processing an answer that was read is raised.
         """
-        request = next((one for one in self._sent if one.answer is future), None)
+        request = next((sent for sent in self._sent if sent.answer is future), None)
         if request is None:
             future.result()
             return
@@ -338,11 +338,11 @@ class Sender:
         While a broker asks the coordinator whether a transaction has a partition (KIP-890), it refuses what another
         request brings for this partition.
         """
-        places = self._indexes.setdefault(partition, {})
-        if broker not in places:
-            used = Counter(others.get(broker) for others in self._indexes.values())
-            places[broker] = connection_index([used[index] for index in range(CONNECTIONS)], alone=alone)
-        return places[broker]
+        indexes = self._indexes.setdefault(partition, {})
+        if broker not in indexes:
+            used = Counter(indexes_by_broker.get(broker) for indexes_by_broker in self._indexes.values())
+            indexes[broker] = connection_index([used[index] for index in range(CONNECTIONS)], alone=alone)
+        return indexes[broker]
 
     def detach(self, partition: PartitionState) -> None:
         """Remove a partition that leaves this slot or is about to go to other partitions of the target."""

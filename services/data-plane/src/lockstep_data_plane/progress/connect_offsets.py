@@ -57,9 +57,9 @@ class CommittedProgress:
             if batch.attributes & CONTROL:
                 for _, key, _ in records:
                     if key is not None and len(key) >= _MARKER.size:
-                        held = self._open.pop(batch.producer_id, [])
+                        uncommitted = self._open.pop(batch.producer_id, [])
                         if _MARKER.unpack_from(key)[1] == COMMIT:
-                            self._apply(held)
+                            self._apply(uncommitted)
             elif batch.attributes & TRANSACTIONAL:
                 self._open.setdefault(batch.producer_id, []).extend(records)
             else:
@@ -94,7 +94,7 @@ class CommittedProgressReader:
         self._logs: dict[int, _PartitionLog] = {}
         """The logs that were read, by partition of the progress topic."""
 
-    async def place(self, tp: TopicPartition) -> TopicPartition | None:
+    async def progress_partition(self, tp: TopicPartition) -> TopicPartition | None:
         """Return the partition of the topic that holds the progress of `tp`, as Connect's producer chooses it.
 
         It is None if there is no such topic.
@@ -124,10 +124,10 @@ class CommittedProgressReader:
             KafkaProtocolError: A broker answers with an error.
             BrokerUnreachable: The target cannot be reached.
         """
-        place = await self.place(tp)
-        if place is None:
+        partition = await self.progress_partition(tp)
+        if partition is None:
             return None
-        log = self._logs.setdefault(place[1], _PartitionLog(self._target, place, self._pass_over))
+        log = self._logs.setdefault(partition[1], _PartitionLog(self._target, partition, self._pass_over))
         await log.reading.done()
         entry = log.fold.offsets.for_connector(self._connector).get(self._key(tp))
         return None if entry is None else entry.offset
@@ -140,14 +140,14 @@ class CommittedProgressReader:
 class _PartitionLog:
     """One partition of the progress topic, as far as it was read."""
 
-    def __init__(self, target: ClusterClient, place: TopicPartition, pass_over: PassOver) -> None:
+    def __init__(self, target: ClusterClient, tp: TopicPartition, pass_over: PassOver) -> None:
         self._target = target
-        self._place = place
-        self._cursor = LogCursor(target, place)
-        self.fold = CommittedProgress(partial(pass_over, *place))
+        self._tp = tp
+        self._cursor = LogCursor(target, tp)
+        self.fold = CommittedProgress(partial(pass_over, *tp))
         self.reading = SingleFlight(self._read_on)
 
     async def _read_on(self) -> None:
-        async with self._target.led(self._place):
+        async with self._target.led(self._tp):
             async for batches in self._cursor.unread(self.fold.reset):
                 self.fold.apply(batches)

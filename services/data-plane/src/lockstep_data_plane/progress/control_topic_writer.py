@@ -71,8 +71,8 @@ class ControlTopicWriter:
         self.syncs: OffsetSyncWriter | None = None
         if settings.data_plane.emit_offset_syncs:
             conf = client_settings.offset_syncs_producer(settings, f"slot-{slot}")
-            at = settings.offset_syncs_cluster
-            producer = ControlProducer(at, conf, access=needed_access(settings, at))
+            alias = settings.offset_syncs_cluster
+            producer = ControlProducer(alias, conf, access=needed_access(settings, alias))
             self._producers.append(producer)
             topic = ControlTopicLog(producer, settings.offset_syncs_topic)
             self.syncs = OffsetSyncWriter(topic, settings.data_plane.offset_lag_max, log)
@@ -143,7 +143,7 @@ class ControlTopicWriter:
             self._producers.append(producer)
             self._quarantine = ControlTopicLog(producer, topic)
         for entry in refusal.entries[partition.quarantined_entries :]:
-            key, value, headers = entry.record(partition.topic, partition.number, refusal.why)
+            key, value, headers = entry.record(partition.topic, partition.number, refusal.reason)
             await self._quarantine.append(key, value, partition=0, headers=headers)
             partition.step(EntryQuarantined())
         name = partition.name
@@ -151,9 +151,9 @@ class ControlTopicWriter:
         self.event(
             "BatchQuarantined",
             name,
-            f"{name}: {len(refusal.entries)} of offsets {first} to {last} put into {topic}: {refusal.why}",
+            f"{name}: {len(refusal.entries)} of offsets {first} to {last} put into {topic}: {refusal.reason}",
             ranges=refusal.ranges,
-            reason=refusal.why,
+            reason=refusal.reason,
         )
 
     async def flush(self, partitions: Iterable[PartitionState]) -> None:
@@ -188,8 +188,8 @@ class ControlTopicWriter:
             if self.syncs is not None:
                 self.syncs.flush(p.tp)
             if facts:
-                at = now_ms()
-                sent += self.state.send((replace(fact, at_ms=at).encode() for fact in facts), partition=0)
+                at_ms = now_ms()
+                sent += self.state.send((replace(fact, at_ms=at_ms).encode() for fact in facts), partition=0)
                 if time.monotonic() - yielded_at >= YIELD_AFTER_S:
                     await asyncio.sleep(0)
                     yielded_at = time.monotonic()
@@ -237,8 +237,8 @@ class ControlTopicWriter:
             cause: The reason, which is added to the detail. The log has its sentence as `reason`.
             detail: Further values of the event.
         """
-        said = detail | ({"reason": format_sentence(cause)} if cause else {})
-        self._log.info(event_words(kind), text or subject, level=EVENT_KINDS[kind].level, kind=kind, **said)
+        logged = detail | ({"reason": format_sentence(cause)} if cause else {})
+        self._log.info(event_words(kind), text or subject, level=EVENT_KINDS[kind].level, kind=kind, **logged)
         event = Event(
             kind=kind,
             service="data-plane",

@@ -50,10 +50,10 @@ class EventReporter:
 
     # -- troubles ------------------------------------------------------------------------------------------------------
 
-    def trouble(self, partition: PartitionState, why: BaseException) -> None:
+    def trouble(self, partition: PartitionState, error: BaseException) -> None:
         """Note an error that stops the partition's progress."""
         self._troubled.add(partition)
-        self._troubles.began(partition.name, self.as_trouble(why))
+        self._troubles.began(partition.name, self.as_trouble(error))
 
     def recovered(self, partition: PartitionState) -> None:
         """Note that records of the partition are copied again."""
@@ -66,12 +66,12 @@ class EventReporter:
         self._troubled.discard(partition)
         self._troubles.forget(partition.name)
 
-    def report_slot_failure(self, what: str, why: BaseException | None) -> None:
-        """Note that something fails that all partitions share, or that it works again if `why` is None."""
-        if why is None:
-            self._troubles.over(what)
+    def report_slot_failure(self, part: str, error: BaseException | None) -> None:
+        """Note that something fails that all partitions share, or that it works again if `error` is None."""
+        if error is None:
+            self._troubles.over(part)
         else:
-            self._troubles.began(what, self.as_trouble(why))
+            self._troubles.began(part, self.as_trouble(error))
 
     def as_trouble(self, exc: BaseException) -> ClusterError:
         """Return the exception as a ClusterError, which names the cluster if it is known."""
@@ -97,9 +97,9 @@ class EventReporter:
 
     def report(self, partition: PartitionState, report: Report) -> None:
         """Write the event, or note the error, that a step of the partition reports."""
-        name, where = partition.name, partition.target_name
+        name, target_name = partition.name, partition.target_name
         if isinstance(report, CopyTrouble):
-            error = ClusterError("", report.why) if isinstance(report.why, str) else report.why
+            error = ClusterError("", report.error) if isinstance(report.error, str) else report.error
             self.trouble(partition, error)
         elif isinstance(report, Halted):
             sentence = format_sentence(report.cause)
@@ -115,8 +115,8 @@ class EventReporter:
             ack = report.ack
             self._control_writer.event(
                 "ForeignWrite",
-                where,
-                f"{where}: somebody else wrote {ack.foreign} records before offset {ack.downstream}; downstream "
+                target_name,
+                f"{target_name}: somebody else wrote {ack.foreign} records before offset {ack.downstream}; downstream "
                 "offsets no longer follow upstream ones",
                 records=ack.foreign,
                 before=ack.downstream,
@@ -124,8 +124,8 @@ class EventReporter:
         else:  # the operator of the target may want it so, and MM2 goes on as well
             self._control_writer.event(
                 "TimestampsRewritten",
-                where,
-                f"{where}: the target puts the time of the append in place of the records' times "
+                target_name,
+                f"{target_name}: the target puts the time of the append in place of the records' times "
                 "(message.timestamp.type=LogAppendTime)",
                 downstream=report.downstream,
             )
@@ -136,11 +136,11 @@ class EventReporter:
         They are exceeded quotas, limited request sizes, and requests that a cluster does not support.
         """
         for cluster in self._clusters.values():
-            if seconds := cluster.quota.news():
+            if seconds := cluster.quota.take_notice():
                 self._throttled(cluster.alias, seconds)
-            if cluster.request_size.news():
+            if cluster.request_size.take_notice():
                 self._requests_limited(cluster.alias)
-            for api, case in cluster.unsupported.news():
+            for api, case in cluster.unsupported.take_cases():
                 self._unsupported(cluster.alias, api, case)
 
     def _requests_limited(self, alias: str) -> None:
@@ -156,17 +156,17 @@ class EventReporter:
         text = f"cluster {alias}: {_UNSUPPORTED[case].format(name)}. {_INSTEAD[api]}"
         self._control_writer.event("RequestUnsupported", f"cluster {alias}", text, api=name, case=case.value)
 
-    def codec_refused(self, alias: str, codec: int, instead: int, why: str) -> None:
+    def codec_refused(self, alias: str, codec: int, instead: int, reason: str) -> None:
         """Report that batches of a codec are recompressed from now on, with the codec `instead`."""
-        name, other = CODEC_NAMES[codec], CODEC_NAMES[instead]
+        name, replacement = CODEC_NAMES[codec], CODEC_NAMES[instead]
         cost = "This costs bytes on the line" if instead == NONE else "This costs CPU of the slots"
         self._control_writer.event(
             "CodecRefused",
             f"cluster {alias}",
-            f"cluster {alias} refuses batches that are compressed with {name}: {why}. They are not copied as they are, "
-            f"but built anew with {other} (lockstep.recompress=auto). {cost}",
+            f"cluster {alias} refuses batches that are compressed with {name}: {reason}. They are not copied as they "
+            f"are, but built anew with {replacement} (lockstep.recompress=auto). {cost}",
             codec=name,
-            instead=other,
+            instead=replacement,
         )
 
     def _throttled(self, alias: str, seconds: float) -> None:

@@ -19,12 +19,12 @@ class MirrorProgressWriter:
     Rows do not wait for it. If the topic takes nothing, only MM2 would find older progress, and no copy is delayed.
     """
 
-    def __init__(self, log: ControlTopicLog, source: str, connector: str, say: FlowLog) -> None:
+    def __init__(self, topic_log: ControlTopicLog, source: str, connector: str, log: FlowLog) -> None:
         """Take `source` and `connector`, the names in the keys."""
-        self._log = log
+        self._topic_log = topic_log
         self._source = source
         self._connector = connector
-        self._say = say
+        self._log = log
         self._pending: dict[TopicPartition, int] = {}
         self._on_way: dict[TopicPartition, int] = {}
         self._sending: asyncio.Task[None] | None = None
@@ -49,7 +49,7 @@ class MirrorProgressWriter:
             ClusterError: The record was not taken.
         """
         self.remove(tp)
-        await self._log.append(*self._encode(tp, upstream))
+        await self._topic_log.append(*self._encode(tp, upstream))
 
     def remove(self, tp: TopicPartition) -> None:
         """Remove a partition that has left this slot.
@@ -75,21 +75,21 @@ class MirrorProgressWriter:
             while self._pending:
                 self._on_way, self._pending = self._pending, {}
                 try:
-                    await self._log.append_all([self._encode(*due) for due in self._on_way.items()])
+                    await self._topic_log.append_all([self._encode(*due) for due in self._on_way.items()])
                 except ClusterError as trouble:
                     self._pending = self._on_way | self._pending
-                    self._says(trouble)
+                    self._report(trouble)
                     await asyncio.sleep(PAUSE_S)
                 else:
-                    self._says(None)
+                    self._report(None)
         finally:
             self._sending = None
 
-    def _says(self, trouble: ClusterError | None) -> None:
+    def _report(self, trouble: ClusterError | None) -> None:
         if trouble is not None and not self._failing:
-            self._say.warn("MM2's progress failing", f"{trouble}; trying again, and the copy goes on")
+            self._log.warn("MM2's progress failing", f"{trouble}; trying again, and the copy goes on")
         elif trouble is None and self._failing:
-            self._say.info("MM2's progress recovered")
+            self._log.info("MM2's progress recovered")
         self._failing = trouble is not None
 
     def _encode(self, tp: TopicPartition, upstream: int) -> tuple[bytes, bytes | None]:

@@ -36,10 +36,10 @@ class OffsetSyncWriter:
     Unlike MM2, it sends failed syncs again, unless there are newer ones.
     """
 
-    def __init__(self, log: ControlTopicLog, offset_lag_max: int, say: FlowLog) -> None:
-        self._log = log
+    def __init__(self, topic_log: ControlTopicLog, offset_lag_max: int, log: FlowLog) -> None:
+        self._topic_log = topic_log
         self._offset_lag_max = offset_lag_max
-        self._say = say
+        self._log = log
         self._rules: dict[TopicPartition, OffsetSyncRule] = {}
         self._pending: dict[TopicPartition, Syncs] = {}
         self._sending: asyncio.Task[None] | None = None
@@ -97,7 +97,7 @@ class OffsetSyncWriter:
         syncs = [OffsetSync(*tp, up, down) for tp, pairs in due.items() for up, down in pairs]
         began = time.monotonic()
         try:
-            await self._log.append_all(map(encode_offset_sync, syncs), partition=0)
+            await self._topic_log.append_all(map(encode_offset_sync, syncs), partition=0)
         except ClusterError as trouble:
             # Some of them may be there: the newest again does no harm, an older one behind it would. Another slot may
             # have written newer ones of a partition that has left.
@@ -105,13 +105,13 @@ class OffsetSyncWriter:
             self._pending = kept | self._pending
             if not self._failing:
                 self._failing = True
-                self._say.warn("offset syncs failing", f"{trouble}; trying again")
+                self._log.warn("offset syncs failing", f"{trouble}; trying again")
         else:
             self.sent += len(syncs)
             self.latency.record(now_ms(), 1000 * (time.monotonic() - began))
             if self._failing:
                 self._failing = False
-                self._say.info("offset syncs recovered")
+                self._log.info("offset syncs recovered")
 
     async def settle(self, within_s: float) -> None:
         """Send what waits, and wait at most `within_s` seconds for it. Later syncs cover what was not sent."""

@@ -22,7 +22,7 @@ class OriginFilter:
         self._rows = OriginRows(
             source, lambda: state_topics(source, settings.data_plane.upstream_state_topics), pass_over
         )
-        self._known: dict[int, bool] = {}
+        self._copied: dict[int, bool] = {}
 
     def concerns(self, topic: str, target_topic: str) -> bool:
         """Return whether a topic's batches are traced: not if the target topic's name says where they came from."""
@@ -31,19 +31,19 @@ class OriginFilter:
     async def learn(self, batches: Iterable[Batch]) -> None:
         """Look up the origins of the batches' producer ids. Raises KafkaProtocolError and BrokerUnreachable."""
         producers = batches_with_records(batches) - {-1}
-        unknown = producers - self._known.keys()
+        unknown = producers - self._copied.keys()
         if not unknown:
             return
-        if len(self._known) > KNOWN_AT_MOST:
-            self._known, unknown = {}, producers
+        if len(self._copied) > KNOWN_AT_MOST:
+            self._copied, unknown = {}, producers
         await self._rows.read()
         rule = self._rule()
         origins = origins_by_producer(self._rows.rows, rule.source)
-        self._known |= {one: rule.copies(origins.get(one, rule.source)) for one in unknown}
+        self._copied |= {producer_id: rule.copies(origins.get(producer_id, rule.source)) for producer_id in unknown}
 
     def copies(self, batch: Batch) -> bool:
         """Return whether the flow copies the batch. A batch without a producer id originated on the source."""
-        return batch.producer_id == -1 or self._known[batch.producer_id]
+        return batch.producer_id == -1 or self._copied[batch.producer_id]
 
     def _rule(self) -> ProvenanceRule:
         for cluster in self._clusters:

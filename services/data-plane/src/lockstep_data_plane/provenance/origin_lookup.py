@@ -72,26 +72,26 @@ def rows_in(batches: Iterable[Batch], topic: str, pass_over: PassOver) -> list[O
 
     `pass_over` is called for each record that is no row, and for each batch that cannot be read. Both stay in the log.
     """
-    found = []
+    origins = []
     for batch in batches:
         if batch.attributes & CONTROL:
             continue
         try:
             records = list(read_records(batch))
-        except CorruptRecordError as why:
-            pass_over(topic, 0, batch.base_offset, why)
+        except CorruptRecordError as error:
+            pass_over(topic, 0, batch.base_offset, error)
             continue
         for record in records:
             if record.key is None or not bytes(record.key).startswith(ORIGIN):
                 continue
             try:
                 row = decode_row(bytes(record.key), None if record.value is None else bytes(record.value))
-            except MalformedRow as why:
-                pass_over(topic, 0, record.offset, why)
+            except MalformedRow as error:
+                pass_over(topic, 0, record.offset, error)
                 continue
             if isinstance(row, Origin):
-                found.append(row)
-    return found
+                origins.append(row)
+    return origins
 
 
 async def state_topics(cluster: ClusterClient, expected: Collection[str]) -> list[str]:
@@ -156,15 +156,15 @@ class OriginLookup:
         self._deliver = deliver
         self._delivered = delivered
         self._trouble = trouble
-        self._there = OriginRows(
+        self._source_origins = OriginRows(
             source, lambda: state_topics(source, settings.data_plane.upstream_state_topics), pass_over
         )
-        self._here = OriginRows(target, self._own_state, pass_over)
-        self._known: dict[int, int | None] = {-1: OWN}
+        self._own_origins = OriginRows(target, self._own_state, pass_over)
+        self._origins: dict[int, int | None] = {-1: OWN}
         self._written_down = {ids.producer_id}
         self._learning = asyncio.Lock()
-        self._held: dict[PartitionState, list[Delivery]] = {}
-        self._wanted: set[int] = set()
+        self._waiting: dict[PartitionState, list[Delivery]] = {}
+        self._to_look_up: set[int] = set()
         self._task: asyncio.Task[None] | None = None
 
     async def _own_state(self) -> list[str]:
@@ -181,23 +181,23 @@ class OriginLookup:
 
         An id that a batch had before the call is decided for good.
         """
-        wanted = set(producer_ids)
+        requested = set(producer_ids)
         async with self._learning:
-            unknown = wanted - self._known.keys()
+            unknown = requested - self._origins.keys()
             if not unknown:
                 return
-            if len(self._known) > KNOWN_AT_MOST:
-                self._known = {-1: OWN}
-                unknown = wanted - {-1}
-            await self._there.read()
+            if len(self._origins) > KNOWN_AT_MOST:
+                self._origins = {-1: OWN}
+                unknown = requested - {-1}
+            await self._source_origins.read()
             rule = self._rule()
-            origins = origins_by_producer(self._there.rows, rule.source)
+            origins = origins_by_producer(self._source_origins.rows, rule.source)
             for producer_id in unknown:
                 origin = origins.get(producer_id, rule.source)
                 if not rule.copies(origin):
-                    self._known[producer_id] = None
+                    self._origins[producer_id] = None
                 else:
-                    self._known[producer_id] = OWN if origin == rule.source else await self._id_for(origin, rule)
+                    self._origins[producer_id] = OWN if origin == rule.source else await self._id_for(origin, rule)
 
     def _rule(self) -> ProvenanceRule:
         source, target = self._source.cluster_id or self._source_cluster_id, self._target.cluster_id
@@ -213,9 +213,9 @@ class OriginLookup:
         """
         flow = self._settings.flow
         while True:
-            await self._here.read()
-            if (found := find_origin(self._here.rows, flow, origin, rule.target)) is not None:
-                return found.producer_id
+            await self._own_origins.read()
+            if (row := find_origin(self._own_origins.rows, flow, origin, rule.target)) is not None:
+                return row.producer_id
             producer_id = await new_producer_id(self._settings)
             await self._control_writer.write(origin_row(producer_id, flow, origin, rule.target))
 
@@ -228,8 +228,8 @@ class OriginLookup:
             return
         async with self._learning:
             rule = self._rule()
-            await self._here.read()
-            if producer_id not in origins_by_producer(self._here.rows, rule.target):
+            await self._own_origins.read()
+            if producer_id not in origins_by_producer(self._own_origins.rows, rule.target):
                 await self._control_writer.write(origin_row(producer_id, self._settings.flow, rule.source, rule.target))
             self._written_down.add(producer_id)
 
@@ -238,9 +238,9 @@ class OriginLookup:
 
         The batch's own id must have been learnt, unless it is a marker.
         """
-        return OWN if batch.attributes & CONTROL else self._known[batch.producer_id]
+        return OWN if batch.attributes & CONTROL else self._origins[batch.producer_id]
 
-    async def ours(self) -> frozenset[int]:
+    async def own_producer_ids(self) -> frozenset[int]:
         """Return every producer id that the flow may have in the target's log now, but for its own.
 
         The id of a transactional id is not among them: it marks records of the source, which have the flow's own.
@@ -248,11 +248,11 @@ class OriginLookup:
         """
         if self._mode != "relay":
             return frozenset()
-        await self._here.read()
+        await self._own_origins.read()
         flow, rule = self._settings.flow, self._rule()
         ids = {
             row.producer_id
-            for row in self._here.rows
+            for row in self._own_origins.rows
             if (row.source, row.target, row.target_cluster_id) == (flow.source, flow.target, rule.target)
             and row.origin_cluster_id != rule.source
         }
@@ -262,38 +262,38 @@ class OriginLookup:
 
     def holds(self, partition: PartitionState) -> bool:
         """Return whether a delivery of the partition waits. Nothing more of it should be fetched then."""
-        return partition in self._held
+        return partition in self._waiting
 
     def bytes_held(self, partition: PartitionState) -> int:
         """Return the bytes of the partition that wait."""
-        held = self._held.get(partition)
-        return sum(len(delivery.fetched.records) for delivery in held) if held else 0
+        deliveries = self._waiting.get(partition)
+        return sum(len(delivery.fetched.records) for delivery in deliveries) if deliveries else 0
 
     def hold(self, delivery: Delivery) -> bool:
         """Return whether the delivery has to wait. It comes back through `deliver` then."""
         partition = delivery.partition
         unknown = self._unknown(delivery)
-        if partition not in self._held and not unknown:
+        if partition not in self._waiting and not unknown:
             return False
-        self._held.setdefault(partition, []).append(delivery)
-        self._wanted |= unknown
+        self._waiting.setdefault(partition, []).append(delivery)
+        self._to_look_up |= unknown
         if self._task is None:
             self._task = asyncio.create_task(self._resolve_origins(), name="look up origins")
         return True
 
     def _unknown(self, delivery: Delivery) -> set[int]:
-        return batches_with_records(delivery.batches) - self._known.keys()
+        return batches_with_records(delivery.batches) - self._origins.keys()
 
     async def _resolve_origins(self) -> None:
         backoff = Backoff(limit=AWAY_AT_MOST_S)
         loop = asyncio.get_running_loop()
-        while self._held:
-            wanted, self._wanted = self._wanted, set()
+        while self._waiting:
+            producer_ids, self._to_look_up = self._to_look_up, set()
             began = loop.time()
             try:
-                await self.learn(wanted)
+                await self.learn(producer_ids)
             except RETRIABLE_ERRORS as exc:
-                self._wanted |= wanted
+                self._to_look_up |= producer_ids
                 self._trouble(exc)
                 await asyncio.sleep(backoff.next())
                 continue
@@ -305,20 +305,20 @@ class OriginLookup:
         self._task = None
 
     def _release(self) -> None:
-        for partition, waiting in list(self._held.items()):
-            del self._held[partition]
-            for at, delivery in enumerate(waiting):
+        for partition, waiting in list(self._waiting.items()):
+            del self._waiting[partition]
+            for index, delivery in enumerate(waiting):
                 unknown = self._unknown(delivery)
                 if unknown:
-                    self._held[partition] = waiting[at:]
-                    self._wanted |= unknown
+                    self._waiting[partition] = waiting[index:]
+                    self._to_look_up |= unknown
                     break
                 self._deliver(delivery)
             self._delivered(partition)
 
     def remove(self, partition: PartitionState) -> None:
         """Forget a partition that has left this slot."""
-        self._held.pop(partition, None)
+        self._waiting.pop(partition, None)
 
     def crashed(self) -> BaseException | None:
         """Return the mistake that ended the lookups; the slot ends with it. None: they go on."""

@@ -61,15 +61,15 @@ def last_origin(rows: Iterable[Row], flow: Flow, target_cluster_id: str) -> Orig
     write other origins, without a term.
     """
     rows = list(rows)
-    ours = [
+    own_rows = [
         row
         for row in rows
         if isinstance(row, Origin)
         and (row.source, row.target, row.target_cluster_id) == (flow.source, flow.target, target_cluster_id)
     ]
     newest = max((row for row in rows if isinstance(row, PartitionProgress)), key=lambda row: row.at_ms, default=None)
-    used = [row for row in ours if row.term and newest is not None and row.producer_id == newest.producer_id]
-    return next(iter(used or sorted(ours, key=lambda row: (bool(row.term), row.at_ms), reverse=True)), None)
+    used = [row for row in own_rows if row.term and newest is not None and row.producer_id == newest.producer_id]
+    return next(iter(used or sorted(own_rows, key=lambda row: (bool(row.term), row.at_ms), reverse=True)), None)
 
 
 def origin_row(
@@ -119,7 +119,7 @@ async def flow_origin(ctx: FlowContext) -> Origin:
     ClusterError, and AppendsUnsafe if no way of appending is exact.
     """
     ids = await ctx.source.cluster_id(), await ctx.target.cluster_id()
-    while (found := find_origin(ctx.state.rows.values(), ctx.flow, *ids)) is None:
+    while (origin := find_origin(ctx.state.rows.values(), ctx.flow, *ids)) is None:
         before = ctx.state.position
         with _as_cluster_errors(ctx):
             appends = await _choose_appends(ctx)
@@ -127,7 +127,7 @@ async def flow_origin(ctx: FlowContext) -> Origin:
             producer_id = chosen_producer_id(*ids) if is_chosen else await new_producer_id(ctx.settings)
         await ctx.state.write(origin_row(producer_id, ctx.flow, *ids, appends))
         await ctx.state.changed(before)
-    return await settle_appends(ctx, found)
+    return await settle_appends(ctx, origin)
 
 
 async def settle_appends(ctx: FlowContext, origin: Origin) -> Origin:

@@ -105,14 +105,18 @@ class TargetLimits:
 
     def choose_codec(self, had: int) -> int:
         """Return the codec of a batch that is rebuilt from one that had `had`."""
-        wanted = self.codec if self.recompress else had or self.codec
-        return self.replace_refused(wanted) if wanted in self.refused_codecs else wanted
+        codec = self.codec if self.recompress else had or self.codec
+        return self.replace_refused(codec) if codec in self.refused_codecs else codec
 
     def replace_refused(self, codec: int) -> int:
         """Return the codec in place of a refused one: the producer's, if it is set and not refused."""
         asked: tuple[int, ...] = () if self.codec == NONE else (self.codec,)
-        left = (other for other in (*asked, *INSTEAD_OF_REFUSED) if other != codec and other not in self.refused_codecs)
-        return next(left)
+        usable = (
+            candidate
+            for candidate in (*asked, *INSTEAD_OF_REFUSED)
+            if candidate != codec and candidate not in self.refused_codecs
+        )
+        return next(usable)
 
 
 class AbortedTransactions:

@@ -98,7 +98,7 @@ def _merge_decoded(group: list[OutgoingBatch], kind: int, levels: CompressionLev
             decoded = [record._replace(offset=offset) for record, offset in zip(decoded, offsets, strict=True)]
         records += decoded
     (merged,) = build(records, kind & CODEC_MASK, 2**31 - 1, group[-1].leader_epoch, levels)
-    merged.covers, merged.to = group[-1].covers, group[-1].to
+    merged.covers, merged.target_partition = group[-1].covers, group[-1].target_partition
     return merged
 
 

@@ -92,7 +92,7 @@ def _too_large(at_most: int) -> CorruptRecordError:
 
 def _read_gzip(payload: Payload, at_most: int) -> bytes:
     """Decompress one gzip member or several, in small pieces, because zlib copies what is behind a member."""
-    view, position, left = memoryview(payload), 0, at_most
+    view, position, remaining = memoryview(payload), 0, at_most
     parts: list[bytes] = []
     while position < len(view):
         member = zlib.decompressobj(GZIP_MEMBER)
@@ -100,11 +100,11 @@ def _read_gzip(payload: Payload, at_most: int) -> bytes:
             piece = view[position : position + _FED_BYTES]
             if not piece:
                 raise zlib.error("a gzip stream ends in the middle")
-            part = member.decompress(piece, left + 1)
-            if len(part) > left:
+            part = member.decompress(piece, remaining + 1)
+            if len(part) > remaining:
                 raise _too_large(at_most)
             position += len(piece) - len(member.unused_data)
-            left -= len(part)
+            remaining -= len(part)
             parts.append(part)
         while position < len(view) and not view[position]:
             position += 1
@@ -112,12 +112,12 @@ def _read_gzip(payload: Payload, at_most: int) -> bytes:
 
 
 def _read_snappy(payload: Payload, at_most: int) -> bytes:
-    view, left = memoryview(payload), at_most
+    view, remaining = memoryview(payload), at_most
     parts: list[Any] = []
     for block in _snappy_blocks(view):
         # The decoder allocates at once what the block says it needs. A refused allocation ends the process.
-        left -= cramjam.snappy.decompress_raw_len(block)
-        if left < 0:
+        remaining -= cramjam.snappy.decompress_raw_len(block)
+        if remaining < 0:
             raise _too_large(at_most)
         parts.append(cramjam.snappy.decompress_raw(block))
     return b"".join(parts)

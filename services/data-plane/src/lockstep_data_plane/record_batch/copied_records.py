@@ -97,7 +97,9 @@ def join_batches(
     if len(offsets) != count:
         return None
     made, last = _as_batch(records, count, base, newest, codec, levels), group[-1]
-    return OutgoingBatch(made, count, offsets, last.covers, oldest, newest, last.leader_epoch, to=last.to)
+    return OutgoingBatch(
+        made, count, offsets, last.covers, oldest, newest, last.leader_epoch, target_partition=last.target_partition
+    )
 
 
 def _joined_payload(
@@ -109,10 +111,10 @@ def _joined_payload(
     """
     if codec == LZ4 and (frame := compiled.join_frames(groups)) is not None:
         return decompress(frame, codec, at_most)
-    parts, left = [], at_most
+    parts, remaining = [], at_most
     for body in (batch.data[HEADER_SIZE:] for group in groups for batch in scan(group)):
-        parts.append(decompress(body, codec, left))
-        left -= len(parts[-1])
+        parts.append(decompress(body, codec, remaining))
+        remaining -= len(parts[-1])
     return b"".join(parts)
 
 

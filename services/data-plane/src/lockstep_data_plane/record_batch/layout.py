@@ -181,7 +181,7 @@ class OutgoingBatch:
     leader_epoch: int
     producer_id: int = -1
     """The producer id of the flow for this batch, set when it is queued."""
-    to: int = -1
+    target_partition: int = -1
     """The target's partition, if records are spread over several; -1: the one of the same number."""
     batches: int = 1
     """The number of batches in `data`. More than one are a group, which is merged before it is sent."""

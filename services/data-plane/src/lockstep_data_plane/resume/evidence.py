@@ -130,13 +130,13 @@ class EvidenceReader:
         if isinstance(target, ReadBackTail) and target.is_whole and source.agreed > row.upstream:
             match = await self._compare(partition, row, target, source)
         counts = counts and not partition.misnumbered
-        while isinstance(found := locate(row, source, target, fence, policy, counts=counts, match=match), NeedsMore):
+        while isinstance(located := locate(row, source, target, fence, policy, counts=counts, match=match), NeedsMore):
             try:
                 isolation = self._settings.data_plane.isolation_level
-                match = await match_logs(self._source, self._target, partition, row, found.end, isolation=isolation)
+                match = await match_logs(self._source, self._target, partition, row, located.end, isolation=isolation)
             except (AmbiguousMatch, ValueError) as exc:  # ValueError: records cannot be read
                 match = str(exc)
-        return self._accounted(partition, found)
+        return self._accounted(partition, located)
 
     async def _compare(
         self, partition: PartitionState, row: PartitionProgress, tail: ReadBackTail, source: LogEnds
@@ -186,9 +186,9 @@ class EvidenceReader:
         end = await self.log_end(partition)
         tail = TargetTail(row, log_end=end, shared=partition.has_foreign_writers, name=partition.target_name)
         if differs is not None:
-            side, then, now = differs
+            side, former_id, present_id = differs
             case = GapCase.SOURCE_RECREATED if side == "source" else GapCase.TARGET_RECREATED
-            text = f"the {side} topic was deleted and created again (id {then} then, {now} now)"
+            text = f"the {side} topic was deleted and created again (id {former_id} then, {present_id} now)"
             text = f"{text} since offset {row.upstream}; what it holds now is another log"
             tail.contradiction = LogContradiction(text, case)
         return tail
@@ -214,18 +214,18 @@ class EvidenceReader:
             target_id: The former topic id on the target; "": not known.
             rests: Nothing is copied, so a source that does not answer says nothing.
         """
-        for side, cluster, topic, then in (
+        for side, cluster, topic, former_id in (
             ("source", self._source, partition.topic, source_id),
             ("target", self._target, partition.target_topic, target_id),
         ):
             tp = (topic, partition.number)
-            if then and cluster.topic_id(tp) not in ("", then):
+            if former_id and cluster.topic_id(tp) not in ("", former_id):
                 if rests and side == "source" and not await self.source_answers(tp):
                     continue
                 await cluster.refresh([topic])  # our metadata may be the older one
-                now = cluster.topic_id(tp)
-                if now not in ("", then):
-                    return side, then, now
+                present_id = cluster.topic_id(tp)
+                if present_id not in ("", former_id):
+                    return side, former_id, present_id
         return None
 
     async def log_ends(self, tp: TopicPartition, row: PartitionProgress) -> LogEnds:
@@ -277,8 +277,8 @@ async def first_offset(source: ClusterClient, settings: FlowSettings, tp: TopicP
         return await source.end_offset(tp, timestamp=EARLIEST if plane.auto_offset_reset == "earliest" else LATEST)
     # The end is asked for first, so a record of that time that is appended between the two requests is copied.
     end = await source.end_offset(tp, timestamp=LATEST)
-    found = await source.end_offset(tp, timestamp=moment)
-    return end if found < 0 else found
+    offset = await source.end_offset(tp, timestamp=moment)
+    return end if offset < 0 else offset
 
 
 async def read_tail(target: ClusterClient, partition: PartitionState, row: PartitionProgress) -> TargetTail:
@@ -289,7 +289,7 @@ async def read_tail(target: ClusterClient, partition: PartitionState, row: Parti
     if row.read_back:
         return await read_back(target, partition, row)
     deadline, appended_to = asyncio.get_running_loop().time() + SETTLE_S, None
-    others = await partition.provenance.ours()
+    others = await partition.provenance.own_producer_ids()
     while True:
         tail = TargetTail(
             row,
@@ -300,9 +300,9 @@ async def read_tail(target: ClusterClient, partition: PartitionState, row: Parti
             alias=target.alias,
         )
         appended_to = await _read(target, partition.target_tp, tail, {row.producer_id, *others}, appended_to)
-        since = await partition.provenance.ours()
-        if not since <= others:
-            others |= since  # another slot has got a producer id meanwhile, and may have used it
+        present = await partition.provenance.own_producer_ids()
+        if not present <= others:
+            others |= present  # another slot has got a producer id meanwhile, and may have used it
         elif tail.is_settled or asyncio.get_running_loop().time() > deadline:
             return tail
         else:
@@ -362,28 +362,28 @@ async def match_logs(
         )
     surviving = SurvivingAppends(row, chain_end)
     end = await target.end_offset(partition.target_tp)
-    first = await target.end_offset(partition.target_tp, timestamp=EARLIEST)
-    async for batches, _ in log_between(target, partition.target_tp, max(row.downstream + 1, first), end):
+    start = await target.end_offset(partition.target_tp, timestamp=EARLIEST)
+    async for batches, _ in log_between(target, partition.target_tp, max(row.downstream + 1, start), end):
         for batch in batches:
             surviving.add_batch(batch)
     surviving.ends()
-    compacted = first <= row.downstream + 1 and not surviving.strangers
+    compacted = start <= row.downstream + 1 and not surviving.strangers
     # A record cannot have been copied before it was written. Half of the time is left for clocks that are ahead.
     since = round(time.time() * 1000) - partition.limits.tombstones_kept_ms // 2 if compacted else None
     match = ContentMatch(surviving.records, surviving.gone_before, beyond, since)
     end = await source.end_offset(partition.tp)
-    left = MOST
+    remaining = MOST
     reached = max(row.upstream + 1, await source.end_offset(partition.tp, timestamp=EARLIEST))
     async for copied, behind in copied_records(source, partition, row, reached, end, isolation):
         records = surviving.as_stamped(copied)
         if match.next is None and not match.compare(records):
             reached = behind
             continue
-        if match.next is None or match.next >= row.upstream + 1 + beyond or left <= 0:
+        if match.next is None or match.next >= row.upstream + 1 + beyond or remaining <= 0:
             break
         # So few offsets cannot hold so many records: the log is another one, or that record was not to be copied.
         match.require_parted(record for record in records if record.offset > match.next)
-        left -= len(records)
+        remaining -= len(records)
     if match.next is None:
         match.ends()
     if match.next is None:

@@ -60,7 +60,7 @@ class GapResolver:
         self._io = io
 
     async def decided(
-        self, partition: PartitionState, topic: MirroredTopic, row: PartitionProgress, found: GapFound
+        self, partition: PartitionState, topic: MirroredTopic, row: PartitionProgress, gap: GapFound
     ) -> PartitionProgress:
         """Carry out the policy's decision, and return the row from which the copy goes on.
 
@@ -69,19 +69,19 @@ class GapResolver:
         Raises:
             HaltPartition: The policy leaves the decision to an operator.
         """
-        name, decision, key = partition.name, found.decision, found.case.key
-        self._control_writer.event("GapFound", name, f"{name}: {found.text}", **found.facts())
+        name, decision, key = partition.name, gap.decision, gap.case.key
+        self._control_writer.event("GapFound", name, f"{name}: {gap.text}", **gap.facts())
         if decision is None:
-            raise HaltPartition(found.case, found.halts(ReasonCode.COPY_CUT))
-        row = await self._new_epoch(partition, row, decision.begin, found.epoch)
+            raise HaltPartition(gap.case, gap.halts(ReasonCode.COPY_CUT))
+        row = await self._new_epoch(partition, row, decision.begin, gap.epoch)
         row = replace(
             row,
             source_topic_id=self._source.topic_id(partition.tp) or topic.source_topic_id,
             target_topic_id=self._target.topic_id(partition.target_tp) or topic.target_topic_id,
-            open_run=() if found.case.is_recreated else row.open_run,
-            gaps=missing_between(row.gaps, found.case),
-            given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
-            target_lost=row.target_lost + lost_on_target(found, decision),
+            open_run=() if gap.case.is_recreated else row.open_run,
+            gaps=missing_between(row.gaps, gap.case),
+            given_up=row.given_up + (decision.skipped[1] - decision.skipped[0] + 1 if decision.skipped else 0),
+            target_lost=row.target_lost + lost_on_target(gap, decision),
         )
         committed = await self._transaction_runner.progress(partition) if row.transactional else None
         taken_back = goes_back(committed, decision)
@@ -91,7 +91,7 @@ class GapResolver:
         self._io.step(partition, RowLoaded(row))
         text, facts = decision.text(key), decision.facts()
         self._control_writer.event(
-            WENT_ON[decision.word], name, f"{name}: {text}", case=found.case.value, begin=decision.begin, **facts
+            WENT_ON[decision.policy], name, f"{name}: {text}", case=gap.case.value, begin=decision.begin, **facts
         )
         if row.transactional and not taken_back:
             await self._control_writer.progress.write(partition.tp, row.upstream)
@@ -121,11 +121,11 @@ class GapResolver:
             raise NotReplicated(str(exc)) from exc
         if appended_since(row, end.sequence, end.others):
             return None
-        found = await self._new_epoch(partition, row, row.upstream + 1)
-        return replace(found, upstream_epoch=row.upstream_epoch, skips=skips, quarantined=quarantined)
+        next_row = await self._new_epoch(partition, row, row.upstream + 1)
+        return replace(next_row, upstream_epoch=row.upstream_epoch, skips=skips, quarantined=quarantined)
 
     async def _new_epoch(
-        self, partition: PartitionState, row: PartitionProgress, begin: int, known: int = -1
+        self, partition: PartitionState, row: PartitionProgress, begin: int, known_epoch: int = -1
     ) -> PartitionProgress:
         """Return the row of a new append sequence that begins at upstream offset `begin`.
 
@@ -136,13 +136,13 @@ class GapResolver:
             partition: The partition.
             row: The row of the former append sequence.
             begin: The upstream offset of the first record.
-            known: The newest epoch that the target is known to have; -1: the row's.
+            known_epoch: The newest epoch that the target is known to have; -1: the row's.
 
         Raises:
             HaltPartition: No producer epoch is left.
             RetriableError: The target does not answer or refuses a request.
         """
-        epoch = row.producer_epoch if row.transactional else max(row.producer_epoch, known) + 1
+        epoch = row.producer_epoch if row.transactional else max(row.producer_epoch, known_epoch) + 1
         if epoch > EPOCHS:
             cause = ReasonCode.EPOCHS_SPENT.to_reason(partition=partition.target_name, case=GapCase.DOUBT.value)
             raise HaltPartition(GapCase.DOUBT, cause)

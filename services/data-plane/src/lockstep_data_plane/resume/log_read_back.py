@@ -49,9 +49,9 @@ async def read_back(target: ClusterClient, partition: PartitionState, row: Parti
 
 async def _read(target: ClusterClient, partition: PartitionState, tail: ReadBackTail, appended_to: int) -> None:
     tp = partition.target_tp
-    first = max(tail.reads_from, await target.end_offset(tp, timestamp=EARLIEST))
+    start = max(tail.reads_from, await target.end_offset(tp, timestamp=EARLIEST))
     try:
-        async for batches, _ in log_between(target, tp, first, tail.log_end):
+        async for batches, _ in log_between(target, tp, start, tail.log_end):
             tail.add_batches(batches)
         tail.replicated(appended_to)
     except LogContradiction as found:
@@ -103,9 +103,9 @@ async def _search(
     if times:
         begins.append(await source.end_offset(partition.tp, timestamp=min(times)))
     for begin in begins:
-        first = max(begin, ends.start)
-        end = min(first + SEARCHED, copied)
-        async for records, _ in copied_records(source, partition, row, first, end, isolation):
+        start = max(begin, ends.start)
+        end = min(start + SEARCHED, copied)
+        async for records, _ in copied_records(source, partition, row, start, end, isolation):
             comparison.search(records)
 
 

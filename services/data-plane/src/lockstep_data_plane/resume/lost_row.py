@@ -41,16 +41,16 @@ class LostRowFinder:
         """
         if not partition.routing.in_one_log:
             return None  # committed progress alone says how far a copy is that spreads by keys
-        ours = None
+        producer_ids = None
         if partition.has_foreign_writers:
-            ours = frozenset({self._producer_id, *await partition.provenance.ours()})
+            producer_ids = frozenset({self._producer_id, *await partition.provenance.own_producer_ids()})
         tp, batches = partition.target_tp, list[Batch]()
-        remembered = {} if ours is None else await active_producers(self._target, tp, ours) or {}
+        remembered = {} if producer_ids is None else await active_producers(self._target, tp, producer_ids) or {}
         end = await self._target.end_offset(tp)
         start = max(end - SEARCHED, await self._target.end_offset(tp, timestamp=EARLIEST))
         async for fetched, _ in log_between(self._target, tp, start, end):
             batches += fetched
-        return last_unaccounted(batches, remembered, ours, transactional=transactional)
+        return last_unaccounted(batches, remembered, producer_ids, transactional=transactional)
 
     async def committed_behind(self, partition: PartitionState, row: PartitionProgress) -> UnaccountedAppend | None:
         """Return the last append of ours behind the row of a copy in transactions.
@@ -67,8 +67,8 @@ class LostRowFinder:
         end = await self._target.end_offset(tp)
         async for batches, aborted in log_between(self._target, tp, start, end, "read_committed"):
             counted = [batch for batch in batches if not aborted.holds(batch)]
-            ours = frozenset({row.producer_id}) if partition.has_foreign_writers else None
-            newest = last_unaccounted(counted, {}, ours, transactional=True) or newest
+            producer_ids = frozenset({row.producer_id}) if partition.has_foreign_writers else None
+            newest = last_unaccounted(counted, {}, producer_ids, transactional=True) or newest
         return newest
 
     async def rebuilt(
@@ -116,7 +116,9 @@ class LostRowFinder:
         ):
             return None
         source_batch = await _batch_at(self._source, partition.tp, upstream)
-        if source_batch is None or not _same(_record_at(source_batch, upstream), _record_at(target_batch, downstream)):
+        if source_batch is None or not _are_equal(
+            _record_at(source_batch, upstream), _record_at(target_batch, downstream)
+        ):
             return None
         return row_at(row, target_batch, upstream, downstream)
 
@@ -206,10 +208,10 @@ def readable_records(batch: Batch) -> Sequence[PlainRecord]:
 
 def may_repeat(before: PlainRecord | None, record: PlainRecord | None) -> bool:
     """Return whether two consecutive records may be the same; a record that is None is unknown."""
-    return before is None or record is None or _same(before, record)
+    return before is None or record is None or _are_equal(before, record)
 
 
-def _same(first: PlainRecord | None, second: PlainRecord | None) -> bool:
+def _are_equal(first: PlainRecord | None, second: PlainRecord | None) -> bool:
     """Return whether both records are known and have the same key, value, headers and timestamp."""
     if first is None or second is None:
         return False

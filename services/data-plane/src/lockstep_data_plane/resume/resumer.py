@@ -167,13 +167,13 @@ class Resumer:
         while True:
             if not partition.incarnation and not unwritten:
                 self._io.step(partition, RowLoaded(row))
-            found = await self._evidence.position(partition, row, counts=counts)
+            located = await self._evidence.position(partition, row, counts=counts)
             if unwritten:
                 await uninterrupted(self._write(partition, row))
                 unwritten = False
-            if isinstance(found, Position):
-                return await self._reported(partition, row, found)
-            row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, found))
+            if isinstance(located, Position):
+                return await self._reported(partition, row, located)
+            row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, located))
 
     async def _begin(self, partition: PartitionState, topic: MirroredTopic, former: PartitionProgress) -> Position:
         """Return where the copy goes on, as `_go_on`, in a new chain.
@@ -197,7 +197,7 @@ class Resumer:
             if recovered is not None:
                 return recovered
         goes_on = takes_over and not former.begins
-        row = former if goes_on else await self._first(partition, topic, former, committed)
+        row = former if goes_on else await self._new_row(partition, topic, former, committed)
         row = fence.begin(row, self._sequences.left_epoch(former))
         if takes_over:
             # Progress is written first, because it counts as soon as the row is transactional.
@@ -227,8 +227,8 @@ class Resumer:
         append = await self._lost_rows.unaccounted(partition, transactional=committed is None)
         if append is None:
             return None
-        first = await self._first(partition, topic, former, committed)
-        row = await self._lost_rows.rebuilt(partition, first, append, committed)
+        new_row = await self._new_row(partition, topic, former, committed)
+        row = await self._lost_rows.rebuilt(partition, new_row, append, committed)
         if row is not None and fence.owns(row):
             await uninterrupted(self._write(partition, row))
             return await self._go_on(partition, topic, row)
@@ -236,7 +236,7 @@ class Resumer:
             return await self._begin(partition, topic, row)
         if fence is self._sequences and append.producer_id == self._sequences.producer_id:
             return None
-        row = fence.begin(first, -1)
+        row = fence.begin(new_row, -1)
         gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
         if gap.decision is None:
             await uninterrupted(self._write(partition, replace(row, begins=LOST)))
@@ -246,10 +246,10 @@ class Resumer:
     async def _doubt(self, partition: PartitionState, row: PartitionProgress, text: str) -> GapFound:
         """Return the gap of a copy whose end nothing proves, with the policy's decision where it goes on."""
         ends = await self._evidence.log_ends(partition.tp, row)
-        gap = GapFound(case=GapCase.DOUBT, text=text, wanted=row.upstream + 1, start=ends.start, end=ends.end)
+        gap = GapFound(case=GapCase.DOUBT, text=text, next_upstream=row.upstream + 1, start=ends.start, end=ends.end)
         return replace(gap, decision=decide_gap(gap, self._evidence.policy(partition.topic)(gap.case)))
 
-    async def _first(
+    async def _new_row(
         self, partition: PartitionState, topic: MirroredTopic, former: PartitionProgress, committed: int | None
     ) -> PartitionProgress:
         """Return a row without appends.
@@ -257,17 +257,18 @@ class Resumer:
         It begins behind the end of the former sequence, or where an operator has set it. Otherwise it begins behind
         committed progress, and without that where the configuration says.
         """
-        known = committed
+        begins_behind = committed
         if former.begins != RESET:
-            known = former.upstream if former.begins else _behind(former, committed).upstream
+            begins_behind = former.upstream if former.begins else _behind(former, committed).upstream
         differs = await self._evidence.recreated(partition, topic.source_topic_id, topic.target_topic_id)
         if differs is not None:
             raise ClusterError("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
-        begin = await first_offset(self._source, self._settings, partition.tp) if known is None else known + 1
+        if begins_behind is None:
+            begins_behind = await first_offset(self._source, self._settings, partition.tp) - 1
         return PartitionProgress(
             topic=partition.topic,
             partition=partition.number,
-            upstream=begin - 1,
+            upstream=begins_behind,
             downstream=max(-1, await self._evidence.log_end(partition) - 1),
             source_topic_id=topic.source_topic_id,
             target_topic_id=topic.target_topic_id,
@@ -298,9 +299,9 @@ class Resumer:
 
         Otherwise the row stays as it is.
         """
-        behind = _behind(row, committed)
-        same_log = behind is row or (await self._evidence.log_ends(partition.tp, row)).agreed > row.upstream
-        return behind if same_log else row
+        further = _behind(row, committed)
+        same_log = further is row or (await self._evidence.log_ends(partition.tp, row)).agreed > row.upstream
+        return further if same_log else row
 
     async def _write(self, partition: PartitionState, row: PartitionProgress) -> None:
         await self._control_writer.write(row)
@@ -308,8 +309,8 @@ class Resumer:
 
     def _newest(self, partition: PartitionState) -> PartitionProgress | None:
         """Return the newest written row, or the partition's own row if that says more."""
-        theirs = self._rows.get(partition.tp)
-        return newest(row_after(partition), theirs) if partition.acked.is_loaded else theirs
+        read_row = self._rows.get(partition.tp)
+        return newest(row_after(partition), read_row) if partition.acked.is_loaded else read_row
 
     async def _metadata(self, partition: PartitionState) -> None:
         """Require metadata of both sides that is not older than the partition's need of it.
@@ -317,12 +318,12 @@ class Resumer:
         Raises:
             BrokerUnreachable: The source is another cluster than the one that was copied.
         """
-        known = self._source.leader(partition.tp) is not None
-        if partition.incarnation or not known or not self._target.leader(partition.target_tp):
+        has_leader = self._source.leader(partition.tp) is not None
+        if partition.incarnation or not has_leader or not self._target.leader(partition.target_tp):
             await self._refreshing.done()
-        wanted, present = self._source_cluster_id, self._source.cluster_id
-        if wanted and present and present != wanted:
-            text = f"cluster {self._source.alias} is another one: its id is {present}, and {wanted} was copied"
+        copied_id, present_id = self._source_cluster_id, self._source.cluster_id
+        if copied_id and present_id and present_id != copied_id:
+            text = f"cluster {self._source.alias} is another one: its id is {present_id}, and {copied_id} was copied"
             raise BrokerUnreachable(text, self._source.alias)
 
     async def _refresh(self) -> None:
@@ -333,12 +334,12 @@ class Resumer:
         await self._target.refresh(p.target_topic for p in list(self._io.resuming()))
 
 
-def newest(ours: PartitionProgress, theirs: PartitionProgress | None) -> PartitionProgress:
+def newest(own_row: PartitionProgress, read_row: PartitionProgress | None) -> PartitionProgress:
     """Return our own row, unless another slot has decided since, or has begun the chain that we have not begun."""
-    if theirs is None or theirs.producer_id != ours.producer_id:
-        return ours
-    further = (theirs.producer_epoch, theirs.begun) > (ours.producer_epoch, ours.begun)
-    return theirs if further else ours
+    if read_row is None or read_row.producer_id != own_row.producer_id:
+        return own_row
+    further = (read_row.producer_epoch, read_row.begun) > (own_row.producer_epoch, own_row.begun)
+    return read_row if further else own_row
 
 
 def _behind(row: PartitionProgress, committed: int | None) -> PartitionProgress:

@@ -112,7 +112,7 @@ class TransactionRunner:
             partition.step(TransactionJoining())
             self._landed[partition] = asyncio.Event()
             self._tasks[partition] = asyncio.create_task(
-                self._one(partition, partition.incarnation), name=f"transaction of {partition.name}"
+                self._run_transaction(partition, partition.incarnation), name=f"transaction of {partition.name}"
             )
 
     def busy(self, partition: PartitionState) -> bool:
@@ -136,34 +136,31 @@ class TransactionRunner:
 
     # -- one transaction -----------------------------------------------------------------------------------------------
 
-    async def _one(self, partition: PartitionState, incarnation: int) -> None:
-        why, producer, transactional_id = (
-            "",
-            Producer(partition.routing.producer_id, partition.routing.epoch),
-            self._id(partition),
-        )
+    async def _run_transaction(self, partition: PartitionState, incarnation: int) -> None:
+        reason, transactional_id = "", self._id(partition)
+        producer = Producer(partition.routing.producer_id, partition.routing.epoch)
         try:
             await self._transaction(partition, incarnation, producer)
             if partition.phase is Phase.DRAINING and not partition.routing.ends_whole:
                 # Readers of committed records would wait for its end until it times out.
                 await self._coordinators.end(transactional_id, producer, commit=False)
         except (BrokerUnreachable, KafkaProtocolError, ProducerFenced) as exc:
-            why = str(exc)
+            reason = str(exc)
         finally:
             self._tasks.pop(partition, None)
             self._landed.pop(partition, None)
-        if why:
-            self._step(partition, Failed(why))
+        if reason:
+            self._step(partition, Failed(reason))
         else:
             self.update(partition)
 
     async def _transaction(self, partition: PartitionState, incarnation: int, producer: Producer) -> None:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]
-        place = await self._progress.place(partition.tp)
-        if place is None:
+        progress_partition = await self._progress.progress_partition(partition.tp)
+        if progress_partition is None:
             about = f"cluster {self._target.alias}: topic {self._progress.topic}"
             raise KafkaProtocolError(KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, about)
-        if not await self._join(partition, incarnation, producer, place):
+        if not await self._join(partition, incarnation, producer, progress_partition):
             return
         self._step(partition, TransactionOpened(loop.time()))
         while (wait := partition.transaction_due_in(loop.time())) != 0.0:
@@ -177,13 +174,13 @@ class TransactionRunner:
             await landed.wait()
             if not partition.is_in_transaction(incarnation):
                 return
-        await self._append_progress(partition, producer, place)
+        await self._append_progress(partition, producer, progress_partition)
         await self._coordinators.end(self._id(partition), producer, commit=True)
         if partition.is_in_transaction(incarnation):
             self._step(partition, TransactionCommitted(now_ms()))
 
     async def _join(
-        self, partition: PartitionState, incarnation: int, producer: Producer, *places: TopicPartition
+        self, partition: PartitionState, incarnation: int, producer: Producer, *progress_partitions: TopicPartition
     ) -> bool:
         """Tell the coordinator which partitions the transaction is about to have as well. The first call opens it.
 
@@ -195,16 +192,18 @@ class TransactionRunner:
         for effect in partition.step(TransactionJoining()):
             if isinstance(effect, JoinTransaction):
                 joins = effect.partitions
-        there = [*((partition.target_topic, number) for number in sorted(joins)), *places]
-        if there:
-            await self._coordinators.open(self._id(partition), producer, there)
+        added = [*((partition.target_topic, number) for number in sorted(joins)), *progress_partitions]
+        if added:
+            await self._coordinators.open(self._id(partition), producer, added)
             if not partition.is_in_transaction(incarnation):
                 return False
         if joins or not partition.routing.in_one_log:
             self._step(partition, TransactionJoined(joins))
         return True
 
-    async def _append_progress(self, partition: PartitionState, producer: Producer, place: TopicPartition) -> None:
+    async def _append_progress(
+        self, partition: PartitionState, producer: Producer, progress_partition: TopicPartition
+    ) -> None:
         """Append Connect's progress record in the transaction.
 
         If it raises KafkaProtocolError or BrokerUnreachable, the record may have been appended. That does not matter,
@@ -215,14 +214,18 @@ class TransactionRunner:
         key, value = encode_source_progress(source, partition.topic, partition.number, upstream, connector)
         (outgoing,) = build([PlainRecord(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
         data = stamp(outgoing.data, producer.id, producer.epoch, sequence, transactional=True)
-        async with self._target.led(place) as leader:
+        async with self._target.led(progress_partition) as leader:
             connection = await self._target.connection(leader.broker, "progress")
             version = min(connection.version("produce"), PRODUCE_BY_TOPIC_ID - 1)  # by name, as control topics are
-            request = produce_request(version, [(place, leader, data)], PROGRESS_WITHIN, self._id(partition))
-            said = produce_answer((await connection.call(request)).responses[0].partition_responses[0])
-            if said.code != KafkaErrorCode.NONE:
-                about = f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}"
-                raise KafkaProtocolError(said.code, about, self._target.alias, ("topic", place[0], "Write"))
+            request = produce_request(
+                version, [(progress_partition, leader, data)], PROGRESS_WITHIN, self._id(partition)
+            )
+            answer = produce_answer((await connection.call(request)).responses[0].partition_responses[0])
+            if answer.code != KafkaErrorCode.NONE:
+                about = f"cluster {self._target.alias}: progress into {progress_partition[0]}-{progress_partition[1]}"
+                raise KafkaProtocolError(
+                    answer.code, about, self._target.alias, ("topic", progress_partition[0], "Write")
+                )
 
     def _id(self, partition: PartitionState) -> str:
         return transactional_id(self._settings.flow, self._settings.group_id, partition.topic, partition.number)

@@ -22,12 +22,12 @@ slot by then.
 class CertificateWatch:
     """The check of one slot's certificate files, from the slot's start on."""
 
-    def __init__(self, settings: FlowSettings, say: FlowLog) -> None:
+    def __init__(self, settings: FlowSettings, log: FlowLog) -> None:
         self._settings = settings
-        self._say = say
+        self._log = log
         self._files = named_by(settings, "source") | named_by(settings, "target")
         self._steady = FileDigest(digests(self._files))
-        self._said = ""
+        self._reported = ""
         self._renewed_at: float | None = None
 
     @property
@@ -49,12 +49,12 @@ class CertificateWatch:
             await asyncio.sleep(CHECK_INTERVAL_S)
             if not self._steady.differs(await asyncio.to_thread(digests, self._files)):
                 continue
-            if why := await self._unusable():
-                if why != self._said:
-                    self._said = why
-                    self._say.warn("certificates not taken up", f"{why}; going on with the former ones")
+            if reason := await self._unusable():
+                if reason != self._reported:
+                    self._reported = reason
+                    self._log.warn("certificates not taken up", f"{reason}; going on with the former ones")
                 continue
-            self._say.info("certificates changed", "connecting anew")
+            self._log.info("certificates changed", "connecting anew")
             self._renewed_at = asyncio.get_running_loop().time()
             changed.set()
 
@@ -62,6 +62,6 @@ class CertificateWatch:
         for side in SIDES:
             flow = self._settings.flow
             alias = flow.source if side == "source" else flow.target
-            if why := await try_each(alias, self._settings, side):
-                return why
+            if refusal := await try_each(alias, self._settings, side):
+                return refusal
         return ""

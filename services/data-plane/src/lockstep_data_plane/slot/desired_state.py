@@ -1,4 +1,4 @@
-"""The desired state of a slot's partitions, from the flow's `Wanted` rows and the configuration file (no I/O)."""
+"""The desired state of a slot's partitions, from the flow's `DesiredState` rows and the configuration file (no I/O)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
 from lockstep_runtime.util.auto_restart import is_spent
 from lockstep_state.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_state.offsets import TopicPartition
-from lockstep_state.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
+from lockstep_state.rows.state_rows import DesiredState, PartitionProgress, Restarts, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +36,30 @@ def desired_partitions(
     """Return the desired state of each of these partitions of a slot.
 
     Args:
-        rows: The flow's rows by key. Only the `Wanted` rows among them matter.
+        rows: The flow's rows by key. Only the `DesiredState` rows among them matter.
         slot: The slot's number.
         partitions: The partitions, by their names in the source.
         states: The phases that the configuration file states.
     """
-    wanted = {key: row for key, row in rows.items() if isinstance(row, Wanted)}
-    if not wanted and states.source is None:
+    desired_rows = {key: row for key, row in rows.items() if isinstance(row, DesiredState)}
+    if not desired_rows and states.source is None:
         return dict.fromkeys(partitions, AS_USUAL)
-    now = DesiredStateView(wanted, states)
-    named = {row.scope for row in wanted.values()}  # of thousands of partitions hardly one
+    now = DesiredStateView(desired_rows, states)
+    named = {row.scope for row in desired_rows.values()}  # of thousands of partitions hardly one
     of_slot = now.phase_for(Scope.for_connector(Connector.SOURCE), slot_scope(slot))
     of_topics: dict[str, DesiredPartition] = {}
-    found: dict[TopicPartition, DesiredPartition] = {}
+    desired: dict[TopicPartition, DesiredPartition] = {}
     for topic, number in partitions:
         if topic not in of_topics:
             scope = Scope(ScopeKind.TOPIC, topic)
             of_topics[topic] = DesiredPartition(max(of_slot, now.phase_for(scope)), _asked(now, scope))
-        found[topic, number] = around = of_topics[topic]
+        desired[topic, number] = around = of_topics[topic]
         scope = Scope(ScopeKind.PARTITION, topic, number)
         if str(scope) in named:
-            found[topic, number] = DesiredPartition(
+            desired[topic, number] = DesiredPartition(
                 max(around.phase, now.phase_for(scope)), around.asked + _asked(now, scope)
             )
-    return found
+    return desired
 
 
 def resting_partitions(
@@ -73,15 +73,15 @@ def resting_partitions(
     by_slot: dict[int, list[PartitionProgress]] = defaultdict(list)
     for row in partitions:
         by_slot[row.slot].append(row)
-    found: list[PartitionProgress] = []
-    for slot, some in by_slot.items():
-        ordered = desired_partitions(rows, slot, [(row.topic, row.partition) for row in some], states)
-        found += [
+    resting: list[PartitionProgress] = []
+    for slot, slot_rows in by_slot.items():
+        ordered = desired_partitions(rows, slot, [(row.topic, row.partition) for row in slot_rows], states)
+        resting += [
             row
-            for row in some
+            for row in slot_rows
             if row.phase in RESTING or (row.phase != "halted" and ordered[row.topic, row.partition].resting_reason)
         ]
-    return found
+    return resting
 
 
 def _asked(now: DesiredStateView, scope: Scope) -> tuple[str, ...]:
@@ -109,8 +109,8 @@ def starts_asked(rows: Mapping[str, Row], slot: int) -> tuple[str, ...]:
 def slot_restarts(rows: Mapping[str, Row], slot: int) -> Restarts:
     """Return the row of the slot's consecutive failures, or an empty one if the slot has none."""
     none = Restarts(owner="data-plane", subject=str(slot_scope(slot)))
-    known = rows.get(none.key())
-    return known if isinstance(known, Restarts) else none
+    present = rows.get(none.key())
+    return present if isinstance(present, Restarts) else none
 
 
 def has_failed(rows: Mapping[str, Row], slot: int) -> bool:

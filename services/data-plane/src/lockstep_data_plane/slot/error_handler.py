@@ -45,14 +45,15 @@ class ErrorHandler:
 
     def on_fetch_error(self, partition: PartitionState, code: int) -> Failed | Refused:
         """Return the event for an error code in the source's answer to a fetch."""
-        meaning, why = explain(code)
-        where = f"cluster {self._source.alias}: fetching {partition.name} from offset {partition.fetch_from} on: {why}"
+        meaning, explanation = explain(code)
+        position = f"{partition.name} from offset {partition.fetch_from} on"
+        text = f"cluster {self._source.alias}: fetching {position}: {explanation}"
         if code in NO_TOPIC:  # deleted, re-created, or led elsewhere: resuming will say
             return Failed(source_failed=True)
         if code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return Failed(self._reporter.denied(self._source.alias, "topic", partition.topic, "Read"))
         refuses = meaning is ErrorMeaning.REFUSED
-        return Refused(refuse_records(where, None)) if refuses else Failed(where, source_failed=True)
+        return Refused(refuse_records(text, None)) if refuses else Failed(text, source_failed=True)
 
     def on_append_error(
         self, partition: PartitionState, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
@@ -64,22 +65,24 @@ class ErrorHandler:
         """
         if isinstance(answer, NoProduceAnswer):
             return self._on_no_answer(partition, sent)
-        meaning, why = explain(answer.code)
-        where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
+        meaning, explanation = explain(answer.code)
+        text = f"cluster {self._target.alias}: appending to {partition.target_name}: {explanation}"
         if answer.code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return Failed(self._reporter.denied(self._target.alias, "topic", partition.target_topic, "Write"), sent)
         outgoing = sent.outgoing
         if self._recompresses and answer.code in REFUSES_CODEC and outgoing.codec != NONE:
             return self._refuse_codec(partition, sent, answer.code)
         if meaning is ErrorMeaning.TOO_LARGE and outgoing.count > 1:
-            return Failed(f"{where}; splitting", sent, split_above=outgoing.size // 2)
+            return Failed(f"{text}; splitting", sent, split_above=outgoing.size // 2)
         if meaning not in (ErrorMeaning.REFUSED, ErrorMeaning.TOO_LARGE):
-            return Failed(where, sent)
-        records = "".join(f"; offset {outgoing.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5])
+            return Failed(text, sent)
+        records = "".join(
+            f"; offset {outgoing.offsets[i]}: {message or 'refused'}" for i, message in answer.records[:5]
+        )
         named = range(1) if meaning is ErrorMeaning.TOO_LARGE else [i for i, _ in answer.records]
-        why = f"{where} ({answer.message or 'no message'}){records}"
-        refusal = refused_outgoing(outgoing, named, why) if outgoing.count else None
-        return Refused(refuse_records(why, refusal), refusal, sent=sent)
+        text = f"{text} ({answer.message or 'no message'}){records}"
+        refusal = refused_outgoing(outgoing, named, text) if outgoing.count else None
+        return Refused(refuse_records(text, refusal), refusal, sent=sent)
 
     def _on_no_answer(self, partition: PartitionState, sent: InFlightBatch) -> Failed | Refused:
         """Return the event for a batch without an answer.
@@ -92,12 +95,12 @@ class ErrorHandler:
             return Failed(sent=sent)
         if outgoing.count > 1:
             return Failed(sent=sent, split_above=SMALL_BYTES)
-        why = (
+        text = (
             f"cluster {self._target.alias}: appending to {partition.target_name}: the connection is closed on requests "
             f"above {SMALL_BYTES} bytes, and the record needs {outgoing.size}"
         )
-        refusal = refused_outgoing(outgoing, range(1), why)
-        return Refused(refuse_records(why, refusal), refusal, sent=sent)
+        refusal = refused_outgoing(outgoing, range(1), text)
+        return Refused(refuse_records(text, refusal), refusal, sent=sent)
 
     def _refuse_codec(self, partition: PartitionState, sent: InFlightBatch, code: int) -> Failed:
         """Remember the refused codec for all partitions, and report once which codec replaces it.

@@ -183,9 +183,9 @@ class PartitionTasks:
             await set_within(self.changes[partition], seconds)
 
     def _quarantines(self, partition: PartitionState) -> bool:
-        wanted = self.plane.on_refused.for_topic(partition.topic) == "quarantine"
+        by_policy = self.plane.on_refused.for_topic(partition.topic) == "quarantine"
         refused = partition.phase is Phase.DRAINING and partition.refusal is not None
-        return wanted and refused and not partition.leaving
+        return by_policy and refused and not partition.leaving
 
     async def _quarantine(self, partition: PartitionState, pauses: PartitionBackoff) -> None:
         """Write refused records to the quarantine topic, record in the row that they are passed over, and go on.
@@ -243,12 +243,12 @@ class PartitionTasks:
         row, end = resumed
         if self.target.partitions(partition.target_topic) < topic.target_partitions:
             await self.target.refresh([partition.target_topic])  # keys choose among all that topic-sync has seen
-        there = self.target.partitions(partition.target_topic)
-        if not there:
+        partitions = self.target.partitions(partition.target_topic)
+        if not partitions:
             raise BrokerUnreachable(f"topic {partition.target_topic} is not there", self.target.alias)
-        if not partition.routing.fits(there):
+        if not partition.routing.fits(partitions):
             self.sender.detach(partition)
-        partition.step(TargetSized(there))
+        partition.step(TargetSized(partitions))
         await self.sender.attach(partition, alone=row.transactional)
         if partition.phase is not Phase.RESUMING or partition.resolves_end:
             return
@@ -265,11 +265,11 @@ class PartitionTasks:
         try:
             while not resuming.done() and partition.phase is Phase.RESUMING and not partition.resolves_end:
                 changed.clear()
-                news = asyncio.ensure_future(changed.wait())
+                change = asyncio.ensure_future(changed.wait())
                 try:
-                    await asyncio.wait({resuming, news}, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait({resuming, change}, return_when=asyncio.FIRST_COMPLETED)
                 finally:
-                    news.cancel()
+                    change.cancel()
         finally:
             if not resuming.done():
                 await cancelled([resuming])
@@ -317,10 +317,10 @@ class PartitionTasks:
         """
         if not await self._others_ended(partition):
             return
-        found = await self.resumer.located(partition, asks_source=asks_source)
+        position = await self.resumer.located(partition, asks_source=asks_source)
         if partition.phase is not Phase.RESUMING or not partition.resolves_end:
             return
-        if isinstance(found, Position):
-            self._go_on(partition, Resumed(*found, self.find_runs(partition.tp)))
+        if isinstance(position, Position):
+            self._go_on(partition, Resumed(*position, self.find_runs(partition.tp)))
         else:
-            self._go_on(partition, found or NothingCopied())
+            self._go_on(partition, position or NothingCopied())

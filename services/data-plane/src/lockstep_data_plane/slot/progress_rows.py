@@ -42,11 +42,11 @@ class ProgressRows(Mapping[TopicPartition, PartitionProgress]):
             return False
         if value is None:
             return True
-        known = self._values.get(key)
-        if known is None and not _names_partition(key):
+        present = self._values.get(key)
+        if present is None and not _names_partition(key):
             raise MalformedRow(f"state row {key!r}: its key names no partition")
-        if value.startswith(READ_BY_ALL) and (known is None or _epoch(known[0]) == _epoch(value) != b""):
-            self._values[key] = (value,) if known is None else (value, known[0])
+        if value.startswith(READ_BY_ALL) and (present is None or _epoch(present[0]) == _epoch(value) != b""):
+            self._values[key] = (value,) if present is None else (value, present[0])
             return True
         row = _decode(key, value)
         if not ((before := self._find(key)) and row.is_outdated_by(before)):

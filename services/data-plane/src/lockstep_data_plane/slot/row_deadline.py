@@ -29,7 +29,7 @@ class RowDeadline:
         """Return whether the slot has to stop copying."""
         return self._waiting_since is not None and now - self._waiting_since > ROWS_WITHIN_S
 
-    def news(self, now: float) -> bool | None:
+    def take_change(self, now: float) -> bool | None:
         """Return the answer of `is_over` if it differs from the last call's, else None."""
         over = self.is_over(now)
         if over is self._reported:

@@ -37,11 +37,11 @@ from lockstep_state.names import state_topic
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import (
     Assignment,
+    DesiredState,
     Leader,
     MalformedRow,
     MirroredTopic,
     SlotStatus,
-    Wanted,
     decode_row,
 )
 
@@ -92,7 +92,7 @@ class Slot:
         self._run_rows = RunRows(self._unreadable.pass_over_later)
         self._assignment = Assignment(slot=spec.slot)
         self._taken_up = self._assignment.generation
-        self._wanted: dict[str, Wanted] = {}
+        self._desired_rows: dict[str, DesiredState] = {}
         self._orders: Mapping[TopicPartition, DesiredPartition] = {}
         self._succession = SlotSuccession(spec)
         self._changed = asyncio.Event()
@@ -232,7 +232,7 @@ class Slot:
 
     async def _write_status(self, phase: str) -> None:
         spoke_at, self._alive_at = self._alive_at, asyncio.get_running_loop().time()
-        held, syncs = self._loop.partitions.values(), self._control_writer.syncs
+        partitions, syncs = self._loop.partitions.values(), self._control_writer.syncs
         status = SlotStatus(
             slot=self._spec.slot,
             phase=phase,
@@ -241,14 +241,14 @@ class Slot:
             partitions=len(self._partition_tasks),
             resting=sum(order.resting_reason != "" for order in self._orders.values()),
             held_bytes=self._loop.held_bytes,
-            held_records=sum(p.routing.records_held for p in held),
+            held_records=sum(p.routing.records_held for p in partitions),
             commit_window=self._control_writer.commits.summary,
             syncs=self.syncs,
             sync_window=() if syncs is None else syncs.latency.summary,
             resuming=self._resuming.take_count(self._assignment.generation),
             pause_ms=round((self._alive_at - spoke_at) * 1000) if spoke_at else 0,
             unreadable=self._unreadable.by_partition,
-            causes=self._troubles.first,
+            causes=self._troubles.row_causes,
             link_bytes=self._loop.link_bytes,
         )
         await self._guarded("slot status", self._control_writer.write(status))
@@ -277,7 +277,7 @@ class Slot:
 
     def _report_wait(self) -> None:
         """Report when the slot stops copying because its rows are not taken, and when it goes on."""
-        name, waits = f"slot {self._spec.slot}", self._row_deadline.news(time.monotonic())
+        name, waits = f"slot {self._spec.slot}", self._row_deadline.take_change(time.monotonic())
         if waits:
             text = f"nothing has taken its rows for {ROWS_WITHIN_S:.0f} s, so it copies nothing until something does"
             self._log.warn(f"{name} waits", text, slot=self._spec.slot)
@@ -308,8 +308,8 @@ class Slot:
                 if not self._succession.see_status(row):
                     continue
                 self._report_successor("copies now")
-            elif isinstance(row, Wanted):
-                self._wanted[row.key()] = row
+            elif isinstance(row, DesiredState):
+                self._desired_rows[row.key()] = row
             elif isinstance(row, Leader):
                 if self._succession.see_leader(row, record.offset):
                     self._report_successor("leads now and starts its own")
@@ -323,11 +323,11 @@ class Slot:
 
     def _reconcile(self) -> None:
         self._reconciled_at = asyncio.get_running_loop().time()
-        mine = Counter(topic for topic, _ in self._assignment.partitions)
-        there = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
-        self._loop.share_rates(mine, there)
+        own_counts = Counter(topic for topic, _ in self._assignment.partitions)
+        flow_counts = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
+        self._loop.share_rates(own_counts, flow_counts)
         assigned, self._taken_up = set(self._assignment.partitions), self._assignment.generation
-        self._orders = desired_partitions(self._wanted, self._spec.slot, assigned, self._settings.states)
+        self._orders = desired_partitions(self._desired_rows, self._spec.slot, assigned, self._settings.states)
         if not self._continues:
             for tp in assigned - self._partition_tasks.keys():
                 self._start_partition(tp, self._orders[tp])

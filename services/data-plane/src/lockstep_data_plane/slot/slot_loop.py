@@ -160,14 +160,14 @@ class SlotLoop:
         await self._source.close()
         await self._target.close()
 
-    def share_rates(self, mine: Mapping[str, int], everywhere: Mapping[str, int]) -> None:
+    def share_rates(self, own_counts: Mapping[str, int], flow_counts: Mapping[str, int]) -> None:
         """Set this slot's share of the limits of bytes a second.
 
         Args:
-            mine: The number of this slot's partitions, by topic.
-            everywhere: The number of the flow's partitions, by topic.
+            own_counts: The number of this slot's partitions, by topic.
+            flow_counts: The number of the flow's partitions, by topic.
         """
-        self._fetcher.schedule.rates.share(mine, everywhere)
+        self._fetcher.schedule.rates.share(own_counts, flow_counts)
 
     def check(self) -> None:
         """Raise the programming error that ended a fetch or an origin lookup, and report the state of the clusters.
@@ -374,7 +374,7 @@ class SlotLoop:
         """Send what an answer of the source brought, after its last delivery was judged."""
         self._sender.pump()
 
-    def on_fetch_lost(self, partition: PartitionState, why: str) -> None:
+    def on_fetch_lost(self, partition: PartitionState, reason: str) -> None:
         """Let the partition resume, because the connection to the source ended.
 
         Nothing is reported here. If the source is gone, resuming reports it once for all partitions.

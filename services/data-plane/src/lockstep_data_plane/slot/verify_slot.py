@@ -163,11 +163,11 @@ class VerifySlot:
         while not self._leaves:
             is_cut = False
             for tp in self._partitions():
-                request, progress, known = self._open_request(tp), self._progress.get(tp), self._rows.get(tp)
+                request, progress, row = self._open_request(tp), self._progress.get(tp), self._rows.get(tp)
                 if progress is None or self._leaves:
                     continue
-                follows = self._verify.enabled and needs_comparison(known, progress, self._verify.depth)
-                if follows or (request is not None and not waits_for_copy(known, progress, request)):
+                follows = self._verify.enabled and needs_comparison(row, progress, self._verify.depth)
+                if follows or (request is not None and not waits_for_copy(row, progress, request)):
                     is_cut = await self._compare(tp, progress, request, state) or is_cut
             if not is_cut:
                 return not any(self._open_request(tp) for tp in self._partitions() if tp in self._progress)
@@ -180,10 +180,10 @@ class VerifySlot:
 
     def _open_request(self, tp: TopicPartition) -> Verification | None:
         """Return the running request that names the partition, if it is not yet carried out for it."""
-        request, known = self._request, self._rows.get(tp)
+        request, row = self._request, self._rows.get(tp)
         if request is None or request.phase != "running" or (request.topics and tp[0] not in request.topics):
             return None
-        return None if known is not None and known.request == request.id and known.done else request
+        return None if row is not None and row.request == request.id and row.done else request
 
     # -- one partition -------------------------------------------------------------------------------------------------
 
@@ -191,8 +191,8 @@ class VerifySlot:
         self, tp: TopicPartition, progress: PartitionProgress, request: Verification | None, state: ControlTopicLog
     ) -> bool:
         """Compare the partition up to where its copy is. Return whether another turn is needed at once."""
-        known, topic, began_ms = self._rows.get(tp), self._topics[tp[0]], now_ms()
-        fresh = known or VerifiedPartition(topic=tp[0], partition=tp[1], verified_ms=began_ms)
+        verified, topic, began_ms = self._rows.get(tp), self._topics[tp[0]], now_ms()
+        fresh = verified or VerifiedPartition(topic=tp[0], partition=tp[1], verified_ms=began_ms)
         if self._settings.data_plane.by_key:
             cause, asked = ReasonCode.COPIED_BY_KEYS.to_reason(), request.id if request is not None else fresh.request
             await self._write(replace(fresh, cause=cause, request=asked, done=True), state)
@@ -207,7 +207,7 @@ class VerifySlot:
                 await self._write(replace(fresh, cause=cause), state)
                 return False
             copy = await self._copy_state(tp, remote, progress, began_ms)
-            stretch = next_stretch(row_to_compare(known, copy, depth, request), copy)
+            stretch = next_stretch(row_to_compare(verified, copy, depth, request), copy)
             if stretch.row.depth == Depth.COUNT.value:
                 row = counted(stretch, copy.offsets, copy.logs.target_log_end)
             else:
@@ -226,11 +226,11 @@ class VerifySlot:
 
         It compares topic ids, so brokers without them show nothing.
         """
-        for cluster, name, known in (
+        for cluster, name, copied_id in (
             (self._source, tp, progress.source_topic_id),
             (self._target, remote, progress.target_topic_id),
         ):
-            if known and cluster.topic_id(name) not in ("", known):
+            if copied_id and cluster.topic_id(name) not in ("", copied_id):
                 return ReasonCode.TOPIC_RECREATED.to_reason(topic=name[0], cluster=cluster.alias)
         return NO_REASON
 
@@ -246,8 +246,8 @@ class VerifySlot:
             await self._target.end_offset(remote, replica_id=DEBUGGING),
             await self._target.end_offset(remote, committed=progress.transactional),
         )
-        known = RunMap.build(progress, self._runs.get(tp, {}).values())
-        offsets = OffsetMap(known.runs, progress.upstream, known.generation)
+        run_map = RunMap.build(progress, self._runs.get(tp, {}).values())
+        offsets = OffsetMap(run_map.runs, progress.upstream, run_map.generation)
         return CopyState(progress, offsets, logs, at_ms, self._origins.concerns(tp[0], remote[0]))
 
     async def _compare_stretch(
@@ -260,13 +260,13 @@ class VerifySlot:
     ) -> VerifiedPartition:
         """Compare the stretch, or the part of it that fits into one turn, and return the row with the result."""
         row, progress = stretch.row, copy.progress
-        ours = producers_of_copy(progress, self._producers)
+        producer_ids = producers_of_copy(progress, self._producers)
         configs, traces = dict(self._topics[tp[0]].target_configs), copy.is_traced
         rules = TargetRules("compact" in configs.get("cleanup.policy", ""), has_foreign_writers=traces)
 
         def new_verifier(begin: tuple[int, int], end: tuple[int, int], shift: int) -> PartitionVerifier:
             is_copied = self._origins.copies if traces else lambda batch: True
-            context = Depth(row.depth), rules, copy.offsets, ours.__contains__
+            context = Depth(row.depth), rules, copy.offsets, producer_ids.__contains__
             return PartitionVerifier(begin, end, *context, shift, is_copied)
 
         verifier = new_verifier(stretch.begin, stretch.end, row.shift)
@@ -283,10 +283,10 @@ class VerifySlot:
                 return True
             if self._leaves or now - began >= AT_ONCE_S or is_enough(row, verifier.position[0]):
                 return False
-            if now - written >= WRITTEN_EVERY_S and all(one.done() for one in writes):
+            if now - written >= WRITTEN_EVERY_S and all(write.done() for write in writes):
                 written = now
                 writes[:] = [
-                    *(one for one in writes if one.exception()),
+                    *(write for write in writes if write.exception()),
                     asyncio.create_task(self._write(so_far(), state)),
                 ]
             return True
@@ -322,8 +322,8 @@ class VerifySlot:
 
     async def _write(self, row: VerifiedPartition, state: ControlTopicLog) -> None:
         """Write the row, unless only its time differs from the last one."""
-        known = self._rows.get((row.topic, row.partition))
-        if known is not None and replace(row, at_ms=known.at_ms) == known:
+        former = self._rows.get((row.topic, row.partition))
+        if former is not None and replace(row, at_ms=former.at_ms) == former:
             return
         row = replace(row, at_ms=now_ms())
         self._rows[row.topic, row.partition] = row

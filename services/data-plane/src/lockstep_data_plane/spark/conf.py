@@ -95,10 +95,12 @@ def _with_java_options(settings: Mapping[str, str], chosen: Mapping[str, str]) -
     """
     joined = dict(settings)
     for side in ("driver", "executor"):
-        options, ours = chosen.get(f"spark.{side}.defaultJavaOptions"), f"spark.{side}.extraJavaOptions"
-        if options and ours in settings and ours not in chosen:
-            kept = _OUR_COLLECTOR.sub("", settings[ours]) if _COLLECTOR.search(options) else settings[ours]
-            joined[ours] = f"{kept} {options}"
+        options, option = chosen.get(f"spark.{side}.defaultJavaOptions"), f"spark.{side}.extraJavaOptions"
+        if options and option in settings and option not in chosen:
+            lockstep_options = (
+                _OUR_COLLECTOR.sub("", settings[option]) if _COLLECTOR.search(options) else settings[option]
+            )
+            joined[option] = f"{lockstep_options} {options}"
             del joined[f"spark.{side}.defaultJavaOptions"]
     return joined
 
@@ -123,8 +125,8 @@ def with_archive(settings: Mapping[str, str], archive: Path | None, submit_optio
     options = settings.get(JAVA_OPTIONS, "")
     if archive is None or _ARCHIVE_OPTION.search(f"{options} {submit_options}"):
         return dict(settings)
-    ours = f'"-XX:SharedArchiveFile={archive}" -Xshare:auto -Xlog:cds=off'
-    return {**settings, JAVA_OPTIONS: f"{options} {ours}".lstrip()}
+    archive_options = f'"-XX:SharedArchiveFile={archive}" -Xshare:auto -Xlog:cds=off'
+    return {**settings, JAVA_OPTIONS: f"{options} {archive_options}".lstrip()}
 
 
 def without_secrets(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -26,9 +26,9 @@ def new_folder(beside: Path) -> tuple[Path, int]:
     The descriptor stays open until this process ends, and a child that inherits it holds the lock as well. Unlocked
     folders in `beside` are removed, unless they belong to other users.
     """
-    for left in beside.glob(f"{PREFIX}*"):
+    for former in beside.glob(f"{PREFIX}*"):
         with suppress(OSError):  # held, another user's, or removed by somebody else at this moment
-            _remove_unless_held(left)
+            _remove_unless_held(former)
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=beside))
         try:

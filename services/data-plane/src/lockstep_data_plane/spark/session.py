@@ -194,21 +194,21 @@ class StderrFilter:
     """The standard error of the JVM and its workers: passed on without the noise, with the last line kept."""
 
     def __init__(self) -> None:
-        self._last = ""
+        self._last_line = ""
 
     def pass_on(self, reading: int) -> None:
         """Pass on what is read from the descriptor, until the last process that can write has ended."""
         with os.fdopen(reading, "rb") as lines:
             for line in lines:
                 if not line.startswith(NOISE):
-                    self._last = line.decode(errors="replace").strip() or self._last
+                    self._last_line = line.decode(errors="replace").strip() or self._last_line
                     sys.stderr.buffer.write(line)
                     sys.stderr.buffer.flush()
 
     def explain(self, event: str) -> str:
         """Return a sentence about a JVM that ended: the event, and the last line that it printed."""
-        if self._last:
-            return f"{event}; the last it said: {self._last}"
+        if self._last_line:
+            return f"{event}; the last it said: {self._last_line}"
         return f"{event} and said nothing: something killed it, such as an operator, or the system for want of memory"
 
 

@@ -50,7 +50,7 @@ class AgreementSearch:
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._mask = 0
-        self._places: tuple[dict[int, int], dict[int, int]] = {}, {}
+        self._begins: tuple[dict[int, int], dict[int, int]] = {}, {}
         self._last: tuple[deque[tuple[int, int]], ...] = deque(maxlen=LAST), deque(maxlen=LAST)
         """The offsets and hashes of the last records, by log."""
         self._first: list[int | None] = [None, None]
@@ -80,17 +80,17 @@ class AgreementSearch:
             self._first[log] = begin
         if number & self._mask:
             return None
-        other_begin = self._places[1 - log].get(number)
+        other_begin = self._begins[1 - log].get(number)
         if other_begin is not None:
             offsets = (begin, other_begin) if log == SOURCE else (other_begin, begin)
             if list(offsets) != self._first:  # there they differ, by what the comparison has seen
                 return Agreement(*offsets, self._slack)
-        self._places[log].setdefault(number, begin)
-        while len(self._places[log]) > self._most:
+        self._begins[log].setdefault(number, begin)
+        while len(self._begins[log]) > self._most:
             self._mask = 2 * self._mask + 1
-            for places in self._places:
-                for number in [number for number in places if number & self._mask]:
-                    del places[number]
+            for begins in self._begins:
+                for number in [number for number in begins if number & self._mask]:
+                    del begins[number]
         return None
 
     @property
@@ -103,8 +103,8 @@ class AgreementSearch:
         It helps if there are too few records for the search.
         """
         begins, count = None, 0
-        for (source, ours), (target, theirs) in zip(*map(reversed, self._last), strict=False):
-            if ours != theirs:
+        for (source, source_hash), (target, target_hash) in zip(*map(reversed, self._last), strict=False):
+            if source_hash != target_hash:
                 break
             begins, count = (source, target), count + 1
         return None if begins is None else Agreement(*begins, self._slack if count == LAST else 0)

@@ -47,10 +47,11 @@ def is_copy(source: Batch, target: Batch, depth: Depth) -> bool:
         return False
     if depth is Depth.CRC:
         return source.crc ^ target.crc == stamp_difference(source.data, target.data)
-    ours, theirs = source.data, target.data
-    return bytes(ours[_BEFORE_THE_PRODUCER]) == bytes(theirs[_BEFORE_THE_PRODUCER]) and (
+    source_bytes, target_bytes = source.data, target.data
+    return bytes(source_bytes[_BEFORE_THE_PRODUCER]) == bytes(target_bytes[_BEFORE_THE_PRODUCER]) and (
         # Two copies and one comparison by the C library are faster than two memoryviews byte by byte.
-        bytes(ours[_BEHIND_THE_PRODUCER]) == bytes(theirs[_BEHIND_THE_PRODUCER]) and expected_crc(theirs) == target.crc
+        bytes(source_bytes[_BEHIND_THE_PRODUCER]) == bytes(target_bytes[_BEHIND_THE_PRODUCER])
+        and expected_crc(target_bytes) == target.crc
     )
 
 
@@ -73,10 +74,10 @@ def stamp_difference(source: memoryview, target: memoryview) -> int:
     head = bytes(a ^ b for a, b in zip(source[CRC_FROM:_PRODUCER_ENDS], target[CRC_FROM:_PRODUCER_ENDS], strict=True))
     only = head[:2] + bytes(_PRODUCER_AT - CRC_FROM - 2) + head[_PRODUCER_AT - CRC_FROM :]
     # crc32c inverts the register before and after; begun with all ones, it is the plain remainder.
-    crc, left = crc32c(only, _ALL_ONES), len(source) - _PRODUCER_ENDS
-    while left > 0:
-        crc = crc32c(_ZEROS[:left], crc)
-        left -= len(_ZEROS)
+    crc, remaining = crc32c(only, _ALL_ONES), len(source) - _PRODUCER_ENDS
+    while remaining > 0:
+        crc = crc32c(_ZEROS[:remaining], crc)
+        remaining -= len(_ZEROS)
     return crc ^ _ALL_ONES
 
 

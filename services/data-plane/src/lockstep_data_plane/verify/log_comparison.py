@@ -35,12 +35,12 @@ class LogStretch(NamedTuple):
             BrokerUnreachable: As for `log_between`, or the log is not stable up to `end`. The missing records would
                 otherwise count as a difference.
         """
-        last: Batch | None = None
+        last_batch: Batch | None = None
         async for batches, aborted in log_between(self.cluster, self.tp, self.begin, self.end, self.isolation):
             yield batches, aborted
-            last = batches[-1]
+            last_batch = batches[-1]
         if self.isolation == "read_committed":
-            stable = self.begin if last is None else next_offset(last)
+            stable = self.begin if last_batch is None else next_offset(last_batch)
             if stable < self.end:
                 raise BrokerUnreachable(
                     f"cluster {self.cluster.alias}: {self.tp[0]}-{self.tp[1]} is stable up to {stable}, not to "

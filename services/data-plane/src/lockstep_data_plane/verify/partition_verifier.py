@@ -145,17 +145,17 @@ class PartitionVerifier:
         for batch in batches:
             is_aborted = aborted.holds(batch)
             is_old = batch.magic < 2  # its header does not say where it ends
-            wanted = is_old or batch.last_offset >= begin
+            is_in_range = is_old or batch.last_offset >= begin
             has_copy = not (is_aborted or is_empty(batch)) and self._is_copied(batch)
-            if wanted and batch.base_offset < self._end[0] and has_copy:
+            if is_in_range and batch.base_offset < self._end[0] and has_copy:
                 yield batch
 
     def _of_target(self, batches: Iterable[Batch], aborted: AbortedTransactions, begin: int) -> Iterator[Batch]:
         for batch in batches:
             is_aborted = aborted.holds(batch)
             expected = self._rules.has_foreign_writers and not self._is_our_producer(batch.producer_id)
-            wanted = batch.last_offset >= begin and batch.base_offset < self._end[1]
-            if wanted and not (is_aborted or is_empty(batch) or expected):
+            is_in_range = batch.last_offset >= begin and batch.base_offset < self._end[1]
+            if is_in_range and not (is_aborted or is_empty(batch) or expected):
                 yield batch
 
     # -- the next agreement --------------------------------------------------------------------------------------------
@@ -172,15 +172,15 @@ class PartitionVerifier:
         self, search: AgreementSearch, batches: Iterable[Batch], aborted: AbortedTransactions
     ) -> Agreement | None:
         """Add the source's batches from `position` on to a search. Return where both logs agree, once it is known."""
-        wanted = self._of_source(batches, aborted, self.position[0])
-        return _search(search, SOURCE, wanted, self.position[0], self._end[0])
+        searched = self._of_source(batches, aborted, self.position[0])
+        return _search(search, SOURCE, searched, self.position[0], self._end[0])
 
     def search_target(
         self, search: AgreementSearch, batches: Iterable[Batch], aborted: AbortedTransactions
     ) -> Agreement | None:
         """Add the target's batches to a search, as `search_source` does with the source's."""
-        wanted = self._of_target(batches, aborted, self.position[1])
-        return _search(search, TARGET, wanted, self.position[1], self._end[1])
+        searched = self._of_target(batches, aborted, self.position[1])
+        return _search(search, TARGET, searched, self.position[1], self._end[1])
 
     # -- comparison ----------------------------------------------------------------------------------------------------
 
@@ -189,12 +189,12 @@ class PartitionVerifier:
         while not self.is_lost and (self._compare_batches() or self._read_records()):
             pass
         source, target = self._alignment.source, self._alignment.target
-        place = (source[0].offset if source else self._read_to[0], target[0].offset if target else self._read_to[1])
-        known = place[0] >= self._unreadable_to[0] and place[1] >= self._unreadable_to[1]
-        self.is_settled = (known and self._alignment.is_settled) or self.is_lost
+        position = (source[0].offset if source else self._read_to[0], target[0].offset if target else self._read_to[1])
+        is_readable = position[0] >= self._unreadable_to[0] and position[1] >= self._unreadable_to[1]
+        self.is_settled = (is_readable and self._alignment.is_settled) or self.is_lost
         if self.is_settled:
-            self.position = place
-        self._count_read_bytes(place[1])
+            self.position = position
+        self._count_read_bytes(position[1])
 
     def drain(self) -> None:
         """Report the remaining records of one log, since the other one has ended and has none left."""
@@ -221,9 +221,9 @@ class PartitionVerifier:
         if self._alignment.has_waiting or not (self._source and self._target):
             return False
         source, target = self._source[0], self._target[0]
-        whole = source.base_offset >= self._read_to[0] and target.base_offset >= self._read_to[1]
-        whole = whole and source.last_offset < self._end[0] and target.last_offset < self._end[1]
-        if not (whole and is_copy(source, target, self._depth)):
+        are_whole = source.base_offset >= self._read_to[0] and target.base_offset >= self._read_to[1]
+        are_whole = are_whole and source.last_offset < self._end[0] and target.last_offset < self._end[1]
+        if not (are_whole and is_copy(source, target, self._depth)):
             return False
         self._source.popleft()
         self._target.popleft()
@@ -264,13 +264,13 @@ class PartitionVerifier:
         last = batch.base_offset if batch.magic < 2 else batch.last_offset
         try:
             _check_crc(batch)
-            found = list(read_records(batch))
+            records = list(read_records(batch))
         except ValueError:
             self._not_compared(NotComparedReason.UNREADABLE, batch.base_offset, -1, max(1, batch.record_count))
             self._unreadable_to[0] = last + 1
         else:
-            last = max(last, max((record.offset for record in found), default=last))
-            self._alignment.source.extend(as_aligned(record) for record in found if begin <= record.offset < end)
+            last = max(last, max((record.offset for record in records), default=last))
+            self._alignment.source.extend(as_aligned(record) for record in records if begin <= record.offset < end)
         self._read_to[0] = max(begin, min(last + 1, end))
 
     def _read_target(self) -> None:
@@ -280,7 +280,7 @@ class PartitionVerifier:
         has_own_time = not batch.attributes & LOG_APPEND_TIME
         try:
             _check_crc(batch)
-            found = [
+            records = [
                 as_aligned(record, is_ours=is_ours, has_own_time=has_own_time)
                 for record in read_records(batch)
                 if begin <= record.offset < end
@@ -290,7 +290,7 @@ class PartitionVerifier:
             self._alignment.unreadable.append((batch.base_offset, batch.last_offset))
             self._unreadable_to[1] = batch.last_offset + 1
         else:
-            self._alignment.target.extend(found)
+            self._alignment.target.extend(records)
         self._read_bytes.append((batch.last_offset, len(batch.data)))
         self._read_to[1] = max(begin, min(batch.last_offset + 1, end))
 

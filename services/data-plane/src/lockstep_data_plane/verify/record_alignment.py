@@ -142,8 +142,8 @@ class RecordAlignment:
         """
         self._pairs += records
         self._passed = source[1], target[1]
-        for one, other in zip(source, target, strict=True):
-            self._check_offset(one, other)
+        for source_offset, target_offset in zip(source, target, strict=True):
+            self._check_offset(source_offset, target_offset)
         self._report_lone(at_end=False)
 
     def align(self, *, at_end: bool) -> None:
@@ -206,8 +206,8 @@ class RecordAlignment:
 
     def _pass_first(self) -> None:
         """Pass the source's records before the first offset run, since their target offsets are not known."""
-        known = self._offsets.runs[0].upstream if self._offsets.runs else 0
-        while self.source and self.source[0].offset < known:
+        first_run = self._offsets.runs[0].upstream if self._offsets.runs else 0
+        while self.source and self.source[0].offset < first_run:
             record = self.source.popleft()
             self._findings.not_compared(NotComparedReason.BEFORE_THE_RUNS, record.offset, -1)
             self._passed = record.offset, self._passed[1]
@@ -224,10 +224,10 @@ class RecordAlignment:
             self._findings.not_compared(NotComparedReason.REMOVED_ON_SOURCE, origin, target.offset)
             self._passed = origin, self.target.popleft().offset
             return True
-        place = self._offsets.find_target(source.offset) if self._rules.is_compacted else None
-        if place is not None and self._passed[1] < place + self.shift < target.offset:
+        named = self._offsets.find_target(source.offset) if self._rules.is_compacted else None
+        if named is not None and self._passed[1] < named + self.shift < target.offset:
             self._findings.not_compared(NotComparedReason.REMOVED_ON_TARGET, source.offset, -1)
-            self._passed = self.source.popleft().offset, place + self.shift
+            self._passed = self.source.popleft().offset, named + self.shift
             return True
         return False
 
@@ -255,18 +255,18 @@ class RecordAlignment:
         """Return how many records of each log to pass until both agree, or all that were searched if they do not."""
         source = [record for record, _ in zip(self.source, range(AHEAD), strict=False)]
         target = [record for record, _ in zip(self.target, range(AHEAD), strict=False)]
-        places: dict[object, list[int]] = {}
+        indexes: dict[object, list[int]] = {}
         for index, record in enumerate(target):
-            places.setdefault(record.content[1:], []).append(index)
+            indexes.setdefault(record.content[1:], []).append(index)
         best = len(source), len(target)
         for i, record in enumerate(source):
             if i >= sum(best):
                 break
-            for j in places.get(record.content[1:], ()):
+            for j in indexes.get(record.content[1:], ()):
                 if i + j >= sum(best):
                     break
-                there = zip(source[i : i + 1 + CONFIRMED], target[j : j + 1 + CONFIRMED], strict=False)
-                if all(_are_equal(one, other) for one, other in there):
+                pairs = zip(source[i : i + 1 + CONFIRMED], target[j : j + 1 + CONFIRMED], strict=False)
+                if all(_are_equal(source_record, target_record) for source_record, target_record in pairs):
                     best = i, j
                     break
         return best
@@ -277,22 +277,22 @@ class RecordAlignment:
         target = [self.target.popleft() for _ in range(targets)]
         behind = self.source[0].offset if self.source else None
         pairs = self._counterparts(source, target)
-        paired = {other.offset for other in pairs.values()}
+        paired = {counterpart.offset for counterpart in pairs.values()}
         present = {record.offset for record in source}
         passed = self._passed[0]
         for record in source:
-            other = pairs.get(record.offset)
-            if other is None:
+            counterpart = pairs.get(record.offset)
+            if counterpart is None:
                 self._only_source(record)
-            elif _are_equal(record, other):
-                self._pair(record, other)
+            elif _are_equal(record, counterpart):
+                self._pair(record, counterpart)
             else:
-                parts = changed_parts(record.content, other.content, timestamps=other.has_own_time)
-                self._findings.difference(Difference(parts, record.offset, other.offset))
-                self._add_pair(record.offset, other.offset)
-        for other in target:
-            if other.offset not in paired:
-                self._only_target(other, passed, present, behind)
+                parts = changed_parts(record.content, counterpart.content, timestamps=counterpart.has_own_time)
+                self._findings.difference(Difference(parts, record.offset, counterpart.offset))
+                self._add_pair(record.offset, counterpart.offset)
+        for counterpart in target:
+            if counterpart.offset not in paired:
+                self._only_target(counterpart, passed, present, behind)
         self._passed = (
             source[-1].offset if source else self._passed[0],
             target[-1].offset if target else self._passed[1],
@@ -305,32 +305,35 @@ class RecordAlignment:
 
         A record whose content is in both logs at different places was moved, so it has none.
         """
-        ours = {other.offset: other for other in target if other.is_ours}
-        named = [(record.offset, self._offsets.find_target(record.offset)) for record in source]
-        if len(source) == len(target) == len(ours) and any(place is None for _, place in named):
-            found = {record.offset: other for record, other in zip(source, target, strict=True)}
+        own_records = {copy.offset: copy for copy in target if copy.is_ours}
+        named = {record.offset: self._offsets.find_target(record.offset) for record in source}
+        if len(source) == len(target) == len(own_records) and None in named.values():
+            counterparts = {record.offset: copy for record, copy in zip(source, target, strict=True)}
         else:
-            places = ((offset, place + self.shift) for offset, place in named if place is not None)
-            found = {offset: ours[place] for offset, place in places if place in ours}
-        contents = {record.content for record in source} & {other.content for other in target}
+            counterparts = {
+                offset: own_records[target_offset + self.shift]
+                for offset, target_offset in named.items()
+                if target_offset is not None and target_offset + self.shift in own_records
+            }
+        contents = {record.content for record in source} & {copy.content for copy in target}
         by_offset = {record.offset: record for record in source}
         return {
-            offset: other
-            for offset, other in found.items()
-            if _are_equal(by_offset[offset], other)
-            or not (by_offset[offset].content in contents or other.content in contents)
+            offset: copy
+            for offset, copy in counterparts.items()
+            if _are_equal(by_offset[offset], copy)
+            or not (by_offset[offset].content in contents or copy.content in contents)
         }
 
     # -- what only one log has -----------------------------------------------------------------------------------------
 
     def _only_source(self, record: AlignedRecord) -> None:
-        place = self._offsets.find_target(record.offset)
+        named = self._offsets.find_target(record.offset)
         absence = self._offsets.absence(record.offset)
         if absence is not None:
             self._findings.not_compared(absence, record.offset, -1)
-        elif place is not None and any(first <= place + self.shift <= last for first, last in self.unreadable):
-            self._findings.not_compared(NotComparedReason.UNREADABLE, record.offset, place + self.shift)
-        elif self._rules.is_compacted and place is not None:
+        elif named is not None and any(first <= named + self.shift <= last for first, last in self.unreadable):
+            self._findings.not_compared(NotComparedReason.UNREADABLE, record.offset, named + self.shift)
+        elif self._rules.is_compacted and named is not None:
             self._findings.not_compared(NotComparedReason.REMOVED_ON_TARGET, record.offset, -1)
         else:
             self._add_lone(record, is_source=True)

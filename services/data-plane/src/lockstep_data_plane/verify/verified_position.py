@@ -60,7 +60,7 @@ class ComparisonStretch(NamedTuple):
 
 
 def row_to_compare(
-    known: VerifiedPartition | None, copy: CopyState, depth: str, request: Verification | None = None
+    former: VerifiedPartition | None, copy: CopyState, depth: str, request: Verification | None = None
 ) -> VerifiedPartition:
     """Return the row of a partition to compare, up to where its copy is now.
 
@@ -68,11 +68,11 @@ def row_to_compare(
     request's end is the source's end when the request was first seen.
     """
     progress = copy.progress
-    is_new = request is not None and (known is None or known.request != request.id)
+    is_new = request is not None and (former is None or former.request != request.id)
     again = is_new and request is not None and request.again
-    row = known if known is not None and not again and _goes_on(known, copy, depth) else _begun(copy, depth)
+    row = former if former is not None and not again and _goes_on(former, copy, depth) else _begun(copy, depth)
     if request is not None:
-        source_end = copy.logs.source_end if is_new or known is None else min(known.source_end, copy.logs.source_end)
+        source_end = copy.logs.source_end if is_new or former is None else min(former.source_end, copy.logs.source_end)
         row = replace(row, request=request.id, done=False, source_end=source_end)
     return replace(
         row,
@@ -102,8 +102,8 @@ def _goes_on(row: VerifiedPartition, copy: CopyState, depth: str) -> bool:
     """
     if not is_about_copy(row, copy.progress) or _CLOSER[row.depth] < _CLOSER[depth]:
         return False
-    same = row.generation == copy.offsets.generation
-    return same or not copy.offsets.has_gone_back(row.upstream, row.downstream)
+    is_same_generation = row.generation == copy.offsets.generation
+    return is_same_generation or not copy.offsets.has_gone_back(row.upstream, row.downstream)
 
 
 def needs_comparison(row: VerifiedPartition | None, progress: PartitionProgress, depth: str) -> bool:
@@ -137,12 +137,12 @@ def next_stretch(row: VerifiedPartition, copy: CopyState) -> ComparisonStretch:
         start = end
     missed = list(_unpaired(least, start, copy.offsets))
     if copy.is_traced:  # what is in front of the runs need not be of this flow: reading it decides
-        missed = [one for one in missed if one.reason is not NotComparedReason.BEFORE_THE_RUNS]
-        first = copy.offsets.runs[0].upstream if copy.offsets.runs else start[0]
-        start = (least[0] if first >= start[0] else start[0], start[1])
+        missed = [stretch for stretch in missed if stretch.reason is not NotComparedReason.BEFORE_THE_RUNS]
+        first_run = copy.offsets.runs[0].upstream if copy.offsets.runs else start[0]
+        start = (least[0] if first_run >= start[0] else start[0], start[1])
     counts: Counter[NotComparedReason] = Counter()
-    for one in missed:
-        counts[one.reason] += one.records
+    for stretch in missed:
+        counts[stretch.reason] += stretch.records
     row = _with_not_compared(row, counts, missed)
     return ComparisonStretch(replace(row, first=row.first if goes_on else start[0]), start, end)
 
@@ -155,8 +155,8 @@ def _unpaired(least: tuple[int, int], start: tuple[int, int], offsets: OffsetMap
         start: The offsets of the first pair.
         offsets: The offset runs of the partition.
     """
-    known = offsets.runs[0].upstream if offsets.runs else start[0]
-    before = min(start[0], known) - least[0]
+    first_run = offsets.runs[0].upstream if offsets.runs else start[0]
+    before = min(start[0], first_run) - least[0]
     if before > 0:
         yield NotCompared(NotComparedReason.BEFORE_THE_RUNS, least[0], least[0] + before - 1, before)
     for run in offsets.runs:
@@ -178,7 +178,7 @@ def compared(row: VerifiedPartition, verifier: PartitionVerifier, busy_ms: int) 
     """Return the row with the verifier's results added. `verifier` began where the row ends."""
     source, target = verifier.position
     differences = Counter(dict(row.differences)) + verifier.differences
-    found = [(one.kind, one.source_offset, one.target_offset) for one in verifier.listed]
+    listed = [(difference.kind, difference.source_offset, difference.target_offset) for difference in verifier.listed]
     return replace(
         _with_not_compared(row, verifier.not_compared, verifier.stretches),
         upstream=max(row.upstream, source - 1),
@@ -188,7 +188,7 @@ def compared(row: VerifiedPartition, verifier: PartitionVerifier, busy_ms: int) 
         bytes=row.bytes + verifier.bytes,
         busy_ms=row.busy_ms + busy_ms,
         differences=tuple(sorted(differences.items())),
-        found=(*row.found, *found)[:LISTED],
+        found=(*row.found, *listed)[:LISTED],
     )
 
 
@@ -200,28 +200,28 @@ def counted(stretch: ComparisonStretch, offsets: OffsetMap, target_end: int) -> 
     """
     row, (begin, end) = stretch.row, (stretch.begin[0], stretch.end[0])
     inside = [(max(begin, run.upstream), min(end, run.upstream_end)) for run in offsets.runs]
-    inside = [(first, behind) for first, behind in inside if first < behind]
+    inside = [(copied_begin, copied_end) for copied_begin, copied_end in inside if copied_begin < copied_end]
     differences = Counter(dict(row.differences))
-    found = list(row.found)
+    listed = list(row.found)
     if target_end < stretch.end[1]:
         differences[DifferenceKind.MISSING.value] += stretch.end[1] - target_end
-        found.append((DifferenceKind.MISSING.value, -1, target_end))
-    gaps, at = [], begin
-    for first, behind in (*inside, (end, end)):
-        if at < first:
-            reason = offsets.absence(at) or NotComparedReason.NO_RUN
-            gaps.append(NotCompared(reason, at, first - 1, first - at))
-        at = behind
+        listed.append((DifferenceKind.MISSING.value, -1, target_end))
+    gaps, position = [], begin
+    for copied_begin, copied_end in (*inside, (end, end)):
+        if position < copied_begin:
+            reason = offsets.absence(position) or NotComparedReason.NO_RUN
+            gaps.append(NotCompared(reason, position, copied_begin - 1, copied_begin - position))
+        position = copied_end
     counts: Counter[NotComparedReason] = Counter()
-    for one in gaps:
-        counts[one.reason] += one.records
+    for gap in gaps:
+        counts[gap.reason] += gap.records
     return replace(
         _with_not_compared(row, counts, gaps),
         upstream=max(row.upstream, end - 1),
         downstream=max(row.downstream, stretch.end[1] - 1),
-        records=row.records + sum(behind - first for first, behind in inside),
+        records=row.records + sum(copied_end - copied_begin for copied_begin, copied_end in inside),
         differences=tuple(sorted(differences.items())),
-        found=tuple(found[:LISTED]),
+        found=tuple(listed[:LISTED]),
     )
 
 
@@ -239,8 +239,8 @@ def finished(row: VerifiedPartition, progress: PartitionProgress, at_ms: int) ->
     is_asked = bool(row.request) and row.upstream + 1 >= row.source_end
     if not _is_reached(row):
         return replace(row, cause=NO_REASON, done=row.done or is_asked)
-    whole = is_asked or row.upstream_end + 1 >= row.source_end or progress.phase != "copying"
-    return replace(row, cause=NO_REASON, done=whole, verified_ms=at_ms)
+    is_done = is_asked or row.upstream_end + 1 >= row.source_end or progress.phase != "copying"
+    return replace(row, cause=NO_REASON, done=is_done, verified_ms=at_ms)
 
 
 def is_enough(row: VerifiedPartition, position: int) -> bool:
@@ -272,6 +272,6 @@ def _with_not_compared(
 ) -> VerifiedPartition:
     together = Counter(dict(row.not_verified)) + Counter({reason.value: n for reason, n in counts.items()})
     stretches: Iterable[tuple[str, int, int, int]] = (
-        (one.reason.value, one.first, one.last, one.records) for one in listed
+        (stretch.reason.value, stretch.first, stretch.last, stretch.records) for stretch in listed
     )
     return replace(row, not_verified=tuple(sorted(together.items())), stretches=(*row.stretches, *stretches)[:LISTED])

@@ -64,17 +64,17 @@ async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBi
         RequestRefused: The cluster refused the request for another reason.
         ClusterUnreachable: No broker answered.
     """
-    found: frozenset[AclBinding] = frozenset()
+    bindings: frozenset[AclBinding] = frozenset()
     try:
         for resource in sorted(resources):
-            found |= await admin.describe_acls(resource)
+            bindings |= await admin.describe_acls(resource)
     except RequestUnsupported as unsupported:
         raise AclsUnsupported(admin.alias) from unsupported
     except RequestRefused as refused:
         raise (NoAuthorizer(admin.alias) if refused.code == KafkaError.SECURITY_DISABLED else refused) from refused
     except NotPermitted as denied:
         raise acls_denied(admin, "DESCRIBE") from denied
-    if not found:
+    if not bindings:
         operations = await admin.cluster_operations()
         if operations is not None and "DESCRIBE" not in operations:
             raise acls_denied(admin, "DESCRIBE")
@@ -83,7 +83,7 @@ async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBi
             raise NoAuthorizer(admin.alias)
         if authorizer is not None and by_tokens(authorizer):
             raise OAuthRules(admin.alias, authorizer)
-    return found
+    return bindings
 
 
 def acls_denied(admin: Admin, operation: str) -> NotPermitted:

@@ -40,7 +40,7 @@ class AclRequests(AdminRequests):
             AclPermissionType.ANY,
         )
         future = (await self._connected()).describe_acls(everything, request_timeout=self._timeout)
-        bindings = await self._one(future, "describe ACLs of", f"{resource_type.lower()} resources")
+        bindings = await self._answer(future, "describe ACLs of", f"{resource_type.lower()} resources")
         return frozenset(
             AclBinding(
                 name=b.name,
@@ -74,10 +74,10 @@ class AclRequests(AdminRequests):
             ClusterUnreachable: The requests were not done within `ACTS_WITHIN`.
             ValueError: A binding would match others too: it has UNKNOWN, ANY or MATCH, or an empty field.
         """
-        for one in bindings:
-            words = {one.resource, one.pattern, one.operation, one.permission}
-            if words & NOT_ONE or not (one.name and one.principal and one.host):
-                raise ValueError(f"not one binding: {one}")
+        for binding in bindings:
+            words = {binding.resource, binding.pattern, binding.operation, binding.permission}
+            if words & NOT_ONE or not (binding.name and binding.principal and binding.host):
+                raise ValueError(f"not one binding: {binding}")
         timeout = min(ACTS_WITHIN, self._timeout)
         return await self._change(
             bindings, AclBindingFilter, (await self._connected()).delete_acls, "delete an ACL of", timeout
@@ -92,10 +92,10 @@ class AclRequests(AdminRequests):
         timeout: float,
     ) -> Outcome[AclBinding]:
         async def change(piece: Sequence[AclBinding]) -> Outcome[AclBinding]:
-            theirs = {make(*_fields(b)): b for b in piece}
-            futures = ask(list(theirs), request_timeout=timeout)
+            originals = {make(*_fields(b)): b for b in piece}
+            futures = ask(list(originals), request_timeout=timeout)
             outcome = await self._many(
-                futures, operation, lambda a: f"{a.restype.name.lower()} {a.name}", lambda a: str(theirs[a])
+                futures, operation, lambda a: f"{a.restype.name.lower()} {a.name}", lambda a: str(originals[a])
             )
             return Outcome({str(b): b for b in piece if str(b) in outcome.done}, outcome.failed, outcome.denied)
 

@@ -86,8 +86,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         except ClusterUnreachable as exc:
             if not silent:
                 raise
-            why = silence_sentence(", ".join(silent), within.total_seconds())
-            raise ClusterUnreachable(self.alias, self.bootstrap, why) from exc
+            sentence = silence_sentence(", ".join(silent), within.total_seconds())
+            raise ClusterUnreachable(self.alias, self.bootstrap, sentence) from exc
         self._has_answered = True
 
     async def _require_broker(self, within: timedelta) -> list[str]:
@@ -138,13 +138,13 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
             The reason for each broker that cannot be reached, by `broker N at HOST:PORT`.
         """
         ends_at = time.monotonic() + within.total_seconds()
-        brokers_answered = (await self._metadata(within.total_seconds())).brokers.values()
-        left = timedelta(seconds=max(0.0, ends_at - time.monotonic()))
-        found = await asyncio.gather(*(connects(str(one.host), one.port, left) for one in brokers_answered))
+        brokers = (await self._metadata(within.total_seconds())).brokers.values()
+        remaining = timedelta(seconds=max(0.0, ends_at - time.monotonic()))
+        reasons = await asyncio.gather(*(connects(str(broker.host), broker.port, remaining) for broker in brokers))
         return {
-            f"broker {one.id} at {one.host}:{one.port}": why
-            for one, why in zip(brokers_answered, found, strict=True)
-            if why is not None
+            f"broker {broker.id} at {broker.host}:{broker.port}": reason
+            for broker, reason in zip(brokers, reasons, strict=True)
+            if reason is not None
         }
 
     async def cluster_id(self) -> str:
@@ -180,7 +180,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
             include_authorized_operations=True, request_timeout=self._timeout
         )
         try:
-            described = await self._one(asked, "describe", "the cluster")
+            described = await self._answer(asked, "describe", "the cluster")
         except RequestUnsupported:
             return None
         return await self.known_operations(described)
@@ -218,7 +218,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         """
         resource = ConfigResource(ConfigResource.Type.BROKER, str((await self._brokers())[0]))
         (future,) = (await self._connected()).describe_configs([resource], request_timeout=self._timeout).values()
-        entries = await self._one(future, "describe configs of", "the brokers")
+        entries = await self._answer(future, "describe configs of", "the brokers")
         return {str(name): entry.value or "" for name, entry in entries.items()}
 
 

@@ -163,14 +163,14 @@ class AdminRequests:
     @property
     def _timeout(self) -> float:
         """Seconds that a request may take now."""
-        return self._left(self._request_s)
+        return self._capped(self._request_s)
 
     @property
     def _quick(self) -> float:
         """Seconds that a listing may take now."""
-        return self._left(min(self._request_s, QUICK))
+        return self._capped(min(self._request_s, QUICK))
 
-    def _left(self, seconds: float) -> float:
+    def _capped(self, seconds: float) -> float:
         """Return `seconds` or the time left until `ends_at`, whichever is less, but never 0.
 
         librdkafka takes a timeout of 0 as no limit.
@@ -240,7 +240,7 @@ class AdminRequests:
             except KafkaException as exc:
                 raise await self._trouble(exc.args[0], operation, resource, began) from exc
 
-    async def _one(self, future: Any, operation: str, resource: str) -> Any:
+    async def _answer(self, future: Any, operation: str, resource: str) -> Any:
         began = time.monotonic()
         with self._step(operation, resource):
             try:
@@ -288,7 +288,7 @@ class AdminRequests:
             ClusterUnreachable: No broker answered.
         """
         list_topics = (await self._connected()).list_topics
-        return await self._blocking(*REACH, list_topics, topic=topic, timeout=self._left(within_s))
+        return await self._blocking(*REACH, list_topics, topic=topic, timeout=self._capped(within_s))
 
     @contextmanager
     def _step(self, operation: str, resource: str) -> Iterator[None]:
@@ -358,7 +358,9 @@ class AdminRequests:
         verdict = error_verdict(error.code())
         if verdict is ErrorMeaning.UNREACHABLE:
             sentence = self._complaints[-1] if self._complaints else error_text(error)
-            unnamed = next(filter(None, (advertised_by_no_name(one, self.bootstrap) for one in self._complaints)), None)
+            unnamed = next(
+                filter(None, (advertised_by_no_name(complaint, self.bootstrap) for complaint in self._complaints)), None
+            )
             self._complaints.clear()
             if self._unanswered.is_due():
                 self._give_up_client()

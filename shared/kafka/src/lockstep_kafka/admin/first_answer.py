@@ -95,37 +95,37 @@ def _frame_length(answer: bytes) -> int:
     return 4 + int(length) if number == _NUMBER and 4 < length < LARGEST_ANSWER else 0
 
 
-def _fault_sentence(answerer: Answerer, place: str, answer: bytes, *, uses_tls: bool) -> str:
+def _fault_sentence(answerer: Answerer, address: str, answer: bytes, *, uses_tls: bool) -> str:
     """Return what is wrong with an address and how to repair it, or "" if a broker may answer there."""
     match answerer:
         case Answerer.HTTP:
-            return f"an HTTP server answers at {place}, and no Kafka broker: check host and port in bootstrap.servers"
+            return f"an HTTP server answers at {address}, and no Kafka broker: check host and port in bootstrap.servers"
         case Answerer.OTHER:
             text = answer[:SHOWN].decode("ascii", "replace").strip()
-            return f"what answers at {place} speaks no Kafka ({text!r}): check host and port in bootstrap.servers"
+            return f"what answers at {address} speaks no Kafka ({text!r}): check host and port in bootstrap.servers"
         case Answerer.BROKER if uses_tls:
-            return f"the broker at {place} speaks no TLS on this port: check security.protocol and the port"
+            return f"the broker at {address} speaks no TLS on this port: check security.protocol and the port"
         case Answerer.TLS if not uses_tls:
-            return f"{place} speaks TLS, and security.protocol has none: write SSL or SASL_SSL, or another port"
+            return f"{address} speaks TLS, and security.protocol has none: write SSL or SASL_SSL, or another port"
         case Answerer.CUT:
-            return f"{place} closes the connection in the middle of an answer: check the proxy in front of the broker"
+            return f"{address} closes the connection in the middle of an answer: check the proxy in front of the broker"
         case Answerer.CLOSED if uses_tls:
             return (
-                f"{place} accepts the connection and closes it during the TLS handshake. It may be a proxy that "
+                f"{address} accepts the connection and closes it during the TLS handshake. It may be a proxy that "
                 "reaches no broker: check bootstrap.servers"
             )
         case Answerer.CLOSED:
             return (
-                f"{place} accepts the connection and closes it without an answer. It may be a port with TLS, or a "
+                f"{address} accepts the connection and closes it without an answer. It may be a port with TLS, or a "
                 "proxy that reaches no broker: check security.protocol and bootstrap.servers"
             )
     return ""  # a silent server may be a broker that is far, or busy
 
 
-def silence_sentence(place: str, within_s: float) -> str:
+def silence_sentence(address: str, within_s: float) -> str:
     """Return the sentence for an address that was silent for so many seconds."""
     return (
-        f"{place} accepts the connection and says nothing within {within_s:.2g} s. It may be no broker, or one "
+        f"{address} accepts the connection and says nothing within {within_s:.2g} s. It may be no broker, or one "
         "behind a proxy that reaches it no more: check host, port and security.protocol"
     )
 

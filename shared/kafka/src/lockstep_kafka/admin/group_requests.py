@@ -153,7 +153,7 @@ class GroupRequests(OperationRequests):
             ClusterUnreachable: No coordinator answered.
         """
         began = time.monotonic()
-        result = await self._one(
+        result = await self._answer(
             (await self._connected()).list_consumer_groups(request_timeout=self._quick), "list", "groups"
         )
         if not result.valid and result.errors:
@@ -166,10 +166,10 @@ class GroupRequests(OperationRequests):
 
         One that does not exist is DEAD without members.
         """
-        whole: Outcome[GroupDescription] = Outcome()
-        for one in await asyncio.gather(*(self._describe_group(name) for name in sorted(set(groups)))):
-            whole.merge(one)
-        return whole
+        merged: Outcome[GroupDescription] = Outcome()
+        for outcome in await asyncio.gather(*(self._describe_group(name) for name in sorted(set(groups)))):
+            merged.merge(outcome)
+        return merged
 
     async def _describe_group(self, name: str) -> Outcome[GroupDescription]:
         async with self._groups:
@@ -183,36 +183,36 @@ class GroupRequests(OperationRequests):
             )
             for name, d in outcome.done.items()
         }
-        gone = {
+        absent = {
             n: GroupDescription(n, "DEAD", 0)
             for n, t in outcome.failed.items()
             if t.code == KafkaError.GROUP_ID_NOT_FOUND
         }
-        return Outcome({**done, **gone}, {n: t for n, t in outcome.failed.items() if n not in gone}, outcome.denied)
+        return Outcome({**done, **absent}, {n: t for n, t in outcome.failed.items() if n not in absent}, outcome.denied)
 
     async def group_operations(self, groups: Iterable[str]) -> Outcome[frozenset[str]]:
         """Return the operations that we may do with each group, in Kafka's upper-case words.
 
         A group need not exist. It is absent if the brokers do not report operations.
         """
-        whole: Outcome[frozenset[str]] = Outcome()
+        merged: Outcome[frozenset[str]] = Outcome()
         for name in sorted(set(groups)):
             outcome = await self._request_description(name, operations=True)
-            whole.merge(Outcome(failed=outcome.failed, denied=outcome.denied))
+            merged.merge(Outcome(failed=outcome.failed, denied=outcome.denied))
             for group, described in outcome.done.items():
                 operations = said_operations(described)
-                whole.done.update({} if operations is None else {group: operations})
-        return whole
+                merged.done.update({} if operations is None else {group: operations})
+        return merged
 
     async def count_members(self, group: str) -> int:
         """Return the number of members of a group of any protocol; 0 if the group does not exist.
 
         It also works for the groups of Connect's workers, which `describe_groups` refuses.
         """
-        found = await self._blocking(
+        groups = await self._blocking(
             "describe", f"group {group}", (await self._connected()).list_groups, group=group, timeout=self._timeout
         )
-        return sum(len(one.members) for one in found if one.id == group)
+        return sum(len(listed.members) for listed in groups if listed.id == group)
 
     async def group_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
         """Return the offsets that the group has committed.
@@ -221,8 +221,8 @@ class GroupRequests(OperationRequests):
         """
         async with self._groups:
             asked = asyncio.ensure_future(self._until_answered(lambda: self._coordinators.fetch_offsets(group)))
-            found: dict[TopicPartition, GroupOffset] = await self._one(asked, "list offsets of", f"group {group}")
-        return found
+            offsets: dict[TopicPartition, GroupOffset] = await self._answer(asked, "list offsets of", f"group {group}")
+        return offsets
 
     async def alter_group_offsets(
         self, group: str, offsets: Mapping[TopicPartition, GroupOffset]
@@ -238,7 +238,7 @@ class GroupRequests(OperationRequests):
             asked = asyncio.ensure_future(
                 self._until_answered(lambda: self._coordinators.commit_offsets(group, offsets))
             )
-            refused: dict[TopicPartition, KafkaError] = await self._one(asked, "alter offsets of", f"group {group}")
+            refused: dict[TopicPartition, KafkaError] = await self._answer(asked, "alter offsets of", f"group {group}")
         outcome: Outcome[GroupOffset] = Outcome()
         for (topic, partition), offset in offsets.items():
             key = f"{topic}/{partition}"

@@ -23,24 +23,24 @@ async def in_pieces(items: Iterable[T], size: int, ask: Callable[[Sequence[T]], 
 
     An error of one piece is raised, and cancels the pieces in flight.
     """
-    every = list(items)
+    all_items = list(items)
     asked: deque[asyncio.Future[R]] = deque()
     try:
-        for at in range(0, len(every), size):
-            asked.append(asyncio.ensure_future(ask(every[at : at + size])))
+        for start in range(0, len(all_items), size):
+            asked.append(asyncio.ensure_future(ask(all_items[start : start + size])))
             if len(asked) >= IN_FLIGHT:
                 yield await asked.popleft()
         while asked:
             yield await asked.popleft()
     finally:
-        for left in asked:
-            left.cancel()
+        for future in asked:
+            future.cancel()
         await asyncio.gather(*asked, return_exceptions=True)
 
 
 async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
     """Return the outcome of all pieces."""
-    whole: Outcome[V] = Outcome()
+    merged: Outcome[V] = Outcome()
     async for piece in pieces:
-        whole.merge(piece)
-    return whole
+        merged.merge(piece)
+    return merged

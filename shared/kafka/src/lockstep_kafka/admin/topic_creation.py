@@ -65,15 +65,15 @@ async def create_fitting_topics(
     bare = await _find_factors(admin, await _without_waiting(admin, unfit, troubles), kept, troubles)
     fit = dict(bare)
 
-    async def try_one(turn: Mapping[str, OneConfig]) -> Outcome[None]:
-        tried = [_with_config(fit[name], config) for name, config in turn.items()]
+    async def try_one(configs: Mapping[str, OneConfig]) -> Outcome[None]:
+        tried = [_with_config(fit[name], config) for name, config in configs.items()]
         answer = await admin.create_topics(tried, validate_only=True)
         fit.update({topic.name: topic for topic in tried if topic.name in answer.done})
         return answer
 
-    wanted = {topic.name: topic for topic in topics}
-    left = {name: _others(wanted[name].configs, topic.configs) for name, topic in bare.items()}
-    refused, undecided = await find_refused_configs(left, try_one)
+    requested = {topic.name: topic for topic in topics}
+    untried = {name: _others(requested[name].configs, topic.configs) for name, topic in bare.items()}
+    refused, undecided = await find_refused_configs(untried, try_one)
     troubles |= undecided
     fit = {name: topic for name, topic in fit.items() if name not in undecided}
     again = await admin.create_topics(list(fit.values()), validate_only=validate_only)
@@ -85,7 +85,7 @@ async def create_fitting_topics(
         {
             name: topic.replication_factor
             for name, topic in fit.items()
-            if name in again.done and topic.replication_factor != wanted[name].replication_factor
+            if name in again.done and topic.replication_factor != requested[name].replication_factor
         },
     )
 
@@ -110,16 +110,16 @@ async def find_refused_configs(configs: Mapping[str, Mapping[str, str | None]], 
     """
     refused: dict[str, dict[str, str]] = {name: {} for name in configs}
     undecided: dict[str, Trouble] = {}
-    left = {name: list(chosen.items())[::-1] for name, chosen in configs.items() if chosen}
-    while left:
-        turn = {name: entries.pop() for name, entries in left.items()}
-        outcome = await try_one(turn)
+    untried = {name: list(chosen.items())[::-1] for name, chosen in configs.items() if chosen}
+    while untried:
+        tried = {name: entries.pop() for name, entries in untried.items()}
+        outcome = await try_one(tried)
         for name, trouble in outcome.troubles().items():
             if isinstance(trouble, RequestRefused) and Admin.refused_configs(trouble):
-                refused[name][turn[name][0]] = trouble.why
+                refused[name][tried[name][0]] = trouble.message
             else:
                 undecided[name] = trouble
-        left = {name: entries for name, entries in left.items() if entries and name not in undecided}
+        untried = {name: entries for name, entries in untried.items() if entries and name not in undecided}
     return TriedConfigs(refused, undecided)
 
 
@@ -156,20 +156,20 @@ async def _find_factors(
     If the cluster accepts none, `troubles` gets its error for the wanted factor.
     """
     accepted: dict[str, NewTopic] = {}
-    left = [replace(topic, configs={k: v for k, v in topic.configs.items() if k in kept}) for topic in unfit]
-    for turn, factor in enumerate((None, *OTHER_FACTORS)):
-        tried = [topic if factor is None else replace(topic, replication_factor=factor) for topic in left]
+    undecided = [replace(topic, configs={k: v for k, v in topic.configs.items() if k in kept}) for topic in unfit]
+    for attempt, factor in enumerate((None, *OTHER_FACTORS)):
+        tried = [topic if factor is None else replace(topic, replication_factor=factor) for topic in undecided]
         outcome = await admin.create_topics(tried, validate_only=True)
         accepted |= {topic.name: topic for topic in tried if topic.name in outcome.done}
         answers = outcome.troubles()
-        if turn == 0:
+        if attempt == 0:
             troubles |= answers
-        left = [
+        undecided = [
             topic
-            for topic, asked in zip(left, tried, strict=True)
+            for topic, asked in zip(undecided, tried, strict=True)
             if _is_unfit(answers.get(topic.name), asked.replication_factor)
         ]
-        if not left:
+        if not undecided:
             break
     return accepted
 

@@ -57,8 +57,8 @@ class TopicRequests(OperationRequests):
         A topic that does not exist, or cannot exist by its name, is absent from the outcome. One that exists and may
         not be described is in `denied`.
         """
-        wanted = sorted(await self.topic_names() if names is None else set(names))
-        outcome = await together(in_pieces(wanted, DESCRIBED_AT_ONCE, self._describe))
+        requested = sorted(await self.topic_names() if names is None else set(names))
+        outcome = await together(in_pieces(requested, DESCRIBED_AT_ONCE, self._describe))
         # A topic with an invalid name, for example one that is too long, cannot exist.
         nowhere = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION)
         failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code not in nowhere}
@@ -76,13 +76,13 @@ class TopicRequests(OperationRequests):
     async def _describe(self, names: Sequence[str]) -> Outcome[TopicDescription]:
         futures = (await self._connected()).describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
         outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
-        found: dict[str, TopicDescription] = {}
+        descriptions: dict[str, TopicDescription] = {}
         for name, topic in outcome.done.items():
             replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
             in_sync = tuple(len(partition.isr) for partition in topic.partitions)
             topic_id = _as_kafka_prints(topic.topic_id)
-            found[name] = TopicDescription(name, topic_id, len(topic.partitions), replicas, in_sync)
-        return Outcome(found, outcome.failed, outcome.denied)
+            descriptions[name] = TopicDescription(name, topic_id, len(topic.partitions), replicas, in_sync)
+        return Outcome(descriptions, outcome.failed, outcome.denied)
 
     async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
         """Return the operations that we may do with each topic, in Kafka's upper-case words.
@@ -98,8 +98,8 @@ class TopicRequests(OperationRequests):
         )
         outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
         done = {name: said_operations(described) for name, described in outcome.done.items()}
-        said = {name: operations for name, operations in done.items() if operations is not None}
-        return Outcome(said, outcome.failed, outcome.denied)
+        operations_by_topic = {name: operations for name, operations in done.items() if operations is not None}
+        return Outcome(operations_by_topic, outcome.failed, outcome.denied)
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Outcome[None]:
         """Create each topic.
@@ -126,11 +126,11 @@ class TopicRequests(OperationRequests):
 
         One that does not exist is in `failed`.
         """
-        wanted = sorted(set(names))
-        if not wanted:
+        topics = sorted(set(names))
+        if not topics:
             return Outcome()
         futures = (await self._connected()).delete_topics(
-            wanted, operation_timeout=self._timeout, request_timeout=self._timeout
+            topics, operation_timeout=self._timeout, request_timeout=self._timeout
         )
         return await self._many(futures, "delete", lambda name: f"topic {name}", str)
 
@@ -214,14 +214,14 @@ class TopicRequests(OperationRequests):
         resources, unclear = [], dict[str, RequestRefused]()
         for name, configs in read.done.items():
             if any(config.is_source_unknown for config in configs):
-                why = "the brokers do not say which configs are set on the topic"
+                reason = "the brokers do not say which configs are set on the topic"
                 unclear[name] = RequestUnsupported(
-                    self.alias, ALTERS_CONFIGS, f"topic {name}", KafkaErrorCode.UNSUPPORTED_VERSION, why
+                    self.alias, ALTERS_CONFIGS, f"topic {name}", KafkaErrorCode.UNSUPPORTED_VERSION, reason
                 )
                 continue
             values = {config.name: config.value for config in configs if config.is_topics} | dict(changes[name])
-            kept = {key: value for key, value in values.items() if value is not None}
-            resources.append(ConfigResource(ConfigResource.Type.TOPIC, name, set_config=kept))
+            values_set = {key: value for key, value in values.items() if value is not None}
+            resources.append(ConfigResource(ConfigResource.Type.TOPIC, name, set_config=values_set))
         troubles: Outcome[None] = Outcome(failed={**read.failed, **unclear}, denied=read.denied)
         if resources:
             futures = (await self._connected()).alter_configs(resources, request_timeout=self._timeout)
@@ -233,9 +233,9 @@ class TopicRequests(OperationRequests):
     async def _alter_some(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
         async def alter(piece: Sequence[tuple[str, Mapping[str, str | None]]]) -> Outcome[None]:
             resources = []
-            for name, wanted in piece:
+            for name, configs in piece:
                 resource = ConfigResource(ConfigResource.Type.TOPIC, name)
-                for key, value in wanted.items():
+                for key, value in configs.items():
                     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
                     resource.add_incremental_config(ConfigEntry(key, value or "", incremental_operation=operation))
                 resources.append(resource)
@@ -309,8 +309,8 @@ class TopicRequests(OperationRequests):
         A partition is absent if its leader did not answer, or if its log is empty.
         """
         spec: Any = OffsetSpec
-        found = await self._list_offsets(partitions, spec.for_timestamp(0), read_committed=False)
-        return {tp: int(result.timestamp) for tp, result in found.items() if result.timestamp >= 0}
+        results = await self._list_offsets(partitions, spec.for_timestamp(0), read_committed=False)
+        return {tp: int(result.timestamp) for tp, result in results.items() if result.timestamp >= 0}
 
     async def _offsets(
         self,
@@ -320,8 +320,8 @@ class TopicRequests(OperationRequests):
         *,
         within: timedelta | None = None,
     ) -> dict[tuple[str, int], int]:
-        found = await self._list_offsets(partitions, spec, read_committed, within=within)
-        return {tp: int(result.offset) for tp, result in found.items()}
+        results = await self._list_offsets(partitions, spec, read_committed, within=within)
+        return {tp: int(result.offset) for tp, result in results.items()}
 
     async def _list_offsets(
         self,
@@ -349,9 +349,9 @@ class TopicRequests(OperationRequests):
         level = ConfluentIsolation.READ_COMMITTED if read_committed else ConfluentIsolation.READ_UNCOMMITTED
 
         async def ask(piece: Sequence[tuple[str, int]]) -> Outcome[Any]:
-            wanted = {TopicPartition(t, p): spec for t, p in piece}
+            specs = {TopicPartition(t, p): spec for t, p in piece}
             futures = (await self._connected()).list_offsets(
-                wanted, isolation_level=level, request_timeout=within.total_seconds() if within else self._timeout
+                specs, isolation_level=level, request_timeout=within.total_seconds() if within else self._timeout
             )
             outcome = await self._many(
                 futures, LISTS_OFFSETS, lambda tp: f"topic {tp.topic}", lambda tp: f"{tp.topic}/{tp.partition}"

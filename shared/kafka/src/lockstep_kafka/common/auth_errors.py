@@ -41,29 +41,29 @@ _CERTIFICATES = (
 )
 
 
-def refused_login(why: str, login_text: str = "") -> str:
+def refused_login(message: str, login_text: str = "") -> str:
     """Return an error text in our words if it is about TLS or SASL, otherwise without its place and timing.
 
     Args:
-        why: The error of librdkafka, OpenSSL or a broker.
+        message: The error of librdkafka, OpenSSL or a broker.
         login_text: The user of the login (`login_name`).
     """
-    text = _SOURCE_LINE.sub("", without_timing(_PLACE.sub("", why))).strip()
-    if (found := _NOT_LET_IN.match(text)) is not None:
+    text = _SOURCE_LINE.sub("", without_timing(_PLACE.sub("", message))).strip()
+    if (match := _NOT_LET_IN.match(text)) is not None:
         login = f" of {login_text}" if login_text else ""
-        if "Access denied" in found["reason"]:  # the text of Amazon MSK with IAM
+        if "Access denied" in match["reason"]:  # the text of Amazon MSK with IAM
             return (
-                f"the broker refuses the login{login} ({found['reason']}): check that the IAM policy of these AWS "
+                f"the broker refuses the login{login} ({match['reason']}): check that the IAM policy of these AWS "
                 "credentials allows kafka-cluster:Connect on the cluster. Check the region too"
             )
-        return f"the broker refuses the login{login} ({found['reason']}): check sasl.jaas.config, and the user there"
-    if (found := _VERIFIED.match(text)) is not None:
-        reason = found["reason"]
+        return f"the broker refuses the login{login} ({match['reason']}): check sasl.jaas.config, and the user there"
+    if (match := _VERIFIED.match(text)) is not None:
+        reason = match["reason"]
         advice = next((advice for words, advice in _CERTIFICATES if words in reason), "check ssl.truststore.location")
         return f"the broker's certificate is not accepted ({reason}): {advice}"
-    if (found := _ALERT.search(text)) is not None:
+    if (match := _ALERT.search(text)) is not None:
         return (
-            f"the broker does not accept our certificate, or wants one ({found[1].lower()}): check "
+            f"the broker does not accept our certificate, or wants one ({match[1].lower()}): check "
             "ssl.keystore.location, and that the broker trusts who signed it"
         )
     if _ALERT_AS_A_LENGTH.search(text) or "wrong version number" in text:
@@ -71,16 +71,16 @@ def refused_login(why: str, login_text: str = "") -> str:
     return text
 
 
-def advertised_by_no_name(why: str, bootstrap: str) -> str | None:
-    """Return a sentence if `why` says that an advertised broker name cannot be resolved, otherwise None.
+def advertised_by_no_name(message: str, bootstrap: str) -> str | None:
+    """Return a sentence if `message` says that an advertised broker name cannot be resolved, otherwise None.
 
     A name in `bootstrap` does not count: the cluster did not advertise it.
     """
-    found = _UNRESOLVED.search(why)
-    if found is None or found["address"] in (one.strip() for one in bootstrap.split(",")):
+    match = _UNRESOLVED.search(message)
+    if match is None or match["address"] in (address.strip() for address in bootstrap.split(",")):
         return None
     return (
-        f"a broker is advertised as {found['address']}, whose name is not known here ({found['reason'].strip()}): "
+        f"a broker is advertised as {match['address']}, whose name is not known here ({match['reason'].strip()}): "
         "set that broker's advertised.listeners to an address that is known here"
     )
 

@@ -18,8 +18,8 @@ NO_REMEDY = "grant our principal that operation there"
 def errors_in(exc: BaseException | None) -> Iterator[Any]:
     """Yield the errors of a nested exception group in order, or the error itself if it is no group."""
     if isinstance(exc, BaseExceptionGroup):
-        for one in exc.exceptions:
-            yield from errors_in(one)
+        for nested in exc.exceptions:
+            yield from errors_in(nested)
     elif exc is not None:
         yield exc
 
@@ -55,7 +55,7 @@ class RefusedCommand(ValueError):
 
 
 class ShutdownRequested(Exception):
-    """A sentence that says why the configuration asks the process to end.
+    """A sentence that says message the configuration asks the process to end.
 
     The process shuts down in order, with the exit code `SHUTDOWN_REQUESTED`, and its supervisor may start it again.
     """
@@ -74,12 +74,12 @@ class ClusterUnreachable(ClusterError):
     Trying again is always right.
     """
 
-    def __init__(self, alias: str, bootstrap: str, why: str) -> None:
-        self.alias, self.bootstrap, self.why = alias, bootstrap, why
+    def __init__(self, alias: str, bootstrap: str, message: str) -> None:
+        self.alias, self.bootstrap, self.message = alias, bootstrap, message
         super().__init__(alias, format_sentence(self.to_reason()))
 
     def to_reason(self) -> Reason:
-        return ReasonCode.CLUSTER_UNREACHABLE.to_reason(cluster=self.alias, bootstrap=self.bootstrap, text=self.why)
+        return ReasonCode.CLUSTER_UNREACHABLE.to_reason(cluster=self.alias, bootstrap=self.bootstrap, text=self.message)
 
 
 class ProtocolUnfit(ClusterError):
@@ -144,13 +144,13 @@ class RequestRefused(ClusterError):
     `code` is Kafka's. A code below 0 is librdkafka's own, which tells nothing about the cluster.
     """
 
-    def __init__(self, alias: str, operation: str, resource: str, code: int, why: str) -> None:
-        self.alias, self.operation, self.resource, self.code, self.why = alias, operation, resource, code, why
+    def __init__(self, alias: str, operation: str, resource: str, code: int, message: str) -> None:
+        self.alias, self.operation, self.resource, self.code, self.message = alias, operation, resource, code, message
         super().__init__(alias, format_sentence(self.to_reason()))
 
     def to_reason(self) -> Reason:
         return ReasonCode.REQUEST_REFUSED.to_reason(
-            cluster=self.alias, operation=self.operation, resource=self.resource, error=self.code, text=self.why
+            cluster=self.alias, operation=self.operation, resource=self.resource, error=self.code, text=self.message
         )
 
 
@@ -229,5 +229,5 @@ class NotAppended(ClusterError):
     It may or may not be in the log. Append it again: rows are idempotent.
     """
 
-    def __init__(self, alias: str, topic: str, why: str) -> None:
-        super().__init__(alias, f"could not append to {topic} on cluster {alias}: {why}")
+    def __init__(self, alias: str, topic: str, message: str) -> None:
+        super().__init__(alias, f"could not append to {topic} on cluster {alias}: {message}")

@@ -182,10 +182,10 @@ class GroupCoordinators:
             raise KafkaException(KafkaError(KafkaError.UNSUPPORTED_VERSION)) from exc
         except NO_ANSWER as exc:
             self._forget(group)
-            why = str(exc) or f"no answer of the coordinator of {group}"
+            reason = str(exc) or f"no answer of the coordinator of {group}"
             down = self._silent.issuperset(self._brokers())
             code = KafkaError._ALL_BROKERS_DOWN if down else KafkaError._TIMED_OUT
-            raise KafkaException(KafkaError(code, why)) from exc
+            raise KafkaException(KafkaError(code, reason)) from exc
         finally:
             self._asking -= 1
             if not self._asking:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_kafka.messages.fetch_session import NO_SESSION, SessionRequest, Wanted
+from lockstep_kafka.messages.fetch_session import NO_SESSION, FetchPosition, SessionRequest
 from lockstep_kafka.messages.flexible_encoding import NO_TAGS, by_topic, compact_string
 from lockstep_kafka.messages.message_versions import EncodedRequest, Parts, encoded, filled, message
 from lockstep_state.kafka.kafka_apis import APIS
@@ -64,7 +64,7 @@ class FetchedPartition(NamedTuple):
 
 def fetch_request(
     version: int,
-    wanted: Sequence[Wanted],
+    positions: Sequence[FetchPosition],
     settings: FetchSettings,
     *,
     isolation: str = "read_uncommitted",
@@ -84,7 +84,7 @@ def fetch_request(
 
     Args:
         version: The version of the request. It is lowered if `by_id` is false.
-        wanted: The partitions; in a session those that changed.
+        positions: The partitions; in a session those that changed.
         settings: The settings of fetches.
         isolation: `read_uncommitted` or `read_committed`.
         wait_ms: How long the broker may wait for records. None is the value of the settings.
@@ -109,14 +109,14 @@ def fetch_request(
             isolation_level=READ_COMMITTED[isolation],
             session_id=session_id,
             session_epoch=epoch,
-            topics=_old_topics(m, wanted, at_most),
+            topics=_old_topics(m, positions, at_most),
             forgotten_topics_data=_old_forgotten(m, session),
             rack_id=rack,
         )
         return encoded(entity, max_bytes)
     named_by_id = version >= BY_TOPIC_ID
     topics: dict[UUID | str | None, list[Parts]] = {}
-    for (topic, number), leader, offset, before in wanted:
+    for (topic, number), leader, offset, before in positions:
         entry = (_PARTITION.pack(number, leader.epoch, offset, before, UNKNOWN, at_most), NO_TAGS)
         topics.setdefault(leader.topic_id if named_by_id else topic, []).append(entry)
     forgotten: dict[UUID | str | None, list[Parts]] = {}
@@ -135,9 +135,9 @@ def fetch_request(
     return EncodedRequest(API_KEY, version, parts, max_bytes)
 
 
-def _old_topics(m: Any, wanted: Iterable[Wanted], at_most: int) -> tuple[Any, ...]:
+def _old_topics(m: Any, positions: Iterable[FetchPosition], at_most: int) -> tuple[Any, ...]:
     topics: dict[str, list[Any]] = {}
-    for (topic, number), leader, offset, _ in wanted:
+    for (topic, number), leader, offset, _ in positions:
         entry = filled(
             m.FetchPartition,
             partition=number,
@@ -169,10 +169,10 @@ def read_error(answer: Any) -> int:
     return int(answer.error_code) if int(answer.__version__) >= WITH_SESSIONS else int(KafkaErrorCode.NONE)
 
 
-def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:
+def topic_names(positions: Iterable[FetchPosition]) -> Mapping[Any, str]:
     """Return the names of these topics, by topic id and by name: an answer has one of the two."""
     names: dict[Any, str] = {}
-    for (topic, _), leader, _, _ in wanted:
+    for (topic, _), leader, _, _ in positions:
         names[leader.topic_id] = names[topic] = topic
     return names
 

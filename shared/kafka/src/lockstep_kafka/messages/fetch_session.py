@@ -7,7 +7,7 @@ from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
 
-Wanted = tuple[TopicPartition, PartitionLeader, int, int]
+FetchPosition = tuple[TopicPartition, PartitionLeader, int, int]
 """A partition to fetch: its leader as we know it, the offset, and the leader epoch of the record before that offset.
 
 The epoch is -1 if the broker need not compare it with its log.
@@ -32,7 +32,7 @@ class SessionRequest(NamedTuple):
 
     session_id: int
     epoch: int
-    changed: Sequence[Wanted]
+    changed: Sequence[FetchPosition]
     forgotten: Sequence[tuple[TopicPartition, PartitionLeader]]
 
 
@@ -45,38 +45,38 @@ class FetchSession:
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = 0
-        self._known: dict[TopicPartition, tuple[PartitionLeader, int, int]] = {}
+        self._planned: dict[TopicPartition, tuple[PartitionLeader, int, int]] = {}
         self._each = 0
 
-    def plan(self, wanted: Sequence[Wanted], each: int = 0) -> SessionRequest:
-        """Return the request with which the broker answers for exactly `wanted`.
+    def plan(self, positions: Sequence[FetchPosition], each: int = 0) -> SessionRequest:
+        """Return the request with which the broker answers for exactly `positions`.
 
         A request without a session keeps the order given. In a session the broker itself sees that each partition has
         its turn.
 
         Args:
-            wanted: The partitions to fetch.
+            positions: The partitions to fetch.
             each: The limit of bytes for each partition.
         """
         if each != self._each:  # the broker remembers the limit of each partition
-            self._known = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._known.items()}
+            self._planned = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._planned.items()}
             self._each = each
         if self._id == NO_SESSION:
-            self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
-            return SessionRequest(NO_SESSION, 0, wanted, ())
-        changed = [each for each in wanted if self._known.get(each[0]) != each[1:]]
-        there = {tp for tp, _, _, _ in wanted}
-        forgotten = [(tp, leader) for tp, (leader, _, _) in self._known.items() if tp not in there]
+            self._planned = {tp: (leader, offset, before) for tp, leader, offset, before in positions}
+            return SessionRequest(NO_SESSION, 0, positions, ())
+        changed = [each for each in positions if self._planned.get(each[0]) != each[1:]]
+        planned = {tp for tp, _, _, _ in positions}
+        forgotten = [(tp, leader) for tp, (leader, _, _) in self._planned.items() if tp not in planned]
         # To the broker a topic that was created again under the same name is another topic: both lists name it.
         forgotten += [
-            (tp, self._known[tp][0])
+            (tp, self._planned[tp][0])
             for tp, leader, _, _ in changed
-            if tp in self._known and self._known[tp][0].topic_id != leader.topic_id
+            if tp in self._planned and self._planned[tp][0].topic_id != leader.topic_id
         ]
-        self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
+        self._planned = {tp: (leader, offset, before) for tp, leader, offset, before in positions}
         return SessionRequest(self._id, self._epoch, changed, forgotten)
 
-    def onward(self, moved: Sequence[Wanted]) -> SessionRequest | None:
+    def onward(self, moved: Sequence[FetchPosition]) -> SessionRequest | None:
         """Return the request that repeats the last plan with other offsets for these partitions.
 
         The result is None if the broker has no session.
@@ -84,7 +84,7 @@ class FetchSession:
         if self._id == NO_SESSION:
             return None
         for tp, leader, offset, before in moved:
-            self._known[tp] = (leader, offset, before)
+            self._planned[tp] = (leader, offset, before)
         return SessionRequest(self._id, self._epoch, moved, ())
 
     def answered(self, session_id: int) -> None:
@@ -105,4 +105,4 @@ class FetchSession:
         The next plan names all partitions.
         """
         self._id, self._epoch = NO_SESSION, 0
-        self._known = {}
+        self._planned = {}

@@ -59,7 +59,7 @@ def metadata_request(version: int, topics: Sequence[str] | None) -> Any:
     )
 
 
-def read_topics(answer: Any, wanted: Sequence[str]) -> Iterator[TopicMetadata]:
+def read_topics(answer: Any, requested: Sequence[str]) -> Iterator[TopicMetadata]:
     """Yield the metadata of the topics that were asked for.
 
     A topic that is missing in an answer about all topics does not exist.
@@ -67,10 +67,10 @@ def read_topics(answer: Any, wanted: Sequence[str]) -> Iterator[TopicMetadata]:
     version = int(answer.__version__)
     named = {str(topic.name): topic for topic in answer.topics if topic.name is not None}
     if version < WITHOUT_CREATION:
-        for name in wanted:
+        for name in requested:
             if name not in named:
                 yield TopicMetadata(name, int(KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        named = {name: named[name] for name in wanted if name in named}
+        named = {name: named[name] for name in requested if name in named}
     for name, topic in named.items():
         exists = topic.error_code == KafkaErrorCode.NONE
         leaders = tuple(

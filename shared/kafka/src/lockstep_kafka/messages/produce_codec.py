@@ -125,14 +125,18 @@ class ProduceAnswer(NamedTuple):
         return self.append_time_ms is not None and self.append_time_ms != max_timestamp
 
 
-def produce_answer(found: Any) -> ProduceAnswer:
+def produce_answer(partition: Any) -> ProduceAnswer:
     """Return a broker's answer for one partition."""
-    if found.error_code is NO_ERROR and found.log_append_time is None:
-        return ProduceAnswer(0, found.base_offset)
+    if partition.error_code is NO_ERROR and partition.log_append_time is None:
+        return ProduceAnswer(0, partition.base_offset)
     return ProduceAnswer(
-        int(found.error_code),
-        int(found.base_offset),
-        getattr(found, "error_message", None) or "",  # messages and record errors exist from version 8 on
-        tuple([(int(e.batch_index), e.batch_index_error_message or "") for e in getattr(found, "record_errors", ())]),
-        append_time_ms=None if found.log_append_time is None else round(found.log_append_time.timestamp() * 1000),
+        int(partition.error_code),
+        int(partition.base_offset),
+        getattr(partition, "error_message", None) or "",  # messages and record errors exist from version 8 on
+        tuple(
+            [(int(e.batch_index), e.batch_index_error_message or "") for e in getattr(partition, "record_errors", ())]
+        ),
+        append_time_ms=None
+        if partition.log_append_time is None
+        else round(partition.log_append_time.timestamp() * 1000),
     )

@@ -35,7 +35,7 @@ class RequestSize:
         self.closings = 0
         """Number of connections that have ended at a large request so far."""
         self._large_pass = False
-        self._is_news = False
+        self._is_unreported = False
         self.is_small = False
         """True while requests are kept below `SMALL_BYTES`, because larger ones were never answered."""
 
@@ -57,13 +57,13 @@ class RequestSize:
         if size <= SMALL_BYTES or self._large_pass or self.is_small or opened_after < self.closings:
             return
         self.closings += 1
-        self.is_small = self._is_news = self.closings >= CLOSED_TIMES
+        self.is_small = self._is_unreported = self.closings >= CLOSED_TIMES
 
     def refuses(self, size: int) -> bool:
         """Return whether a batch of this size is too large for any request."""
         return self.is_small and size > SMALL_BYTES
 
-    def news(self) -> bool:
+    def take_notice(self) -> bool:
         """Return whether requests have become small since the last call, so that it is reported once."""
-        news, self._is_news = self._is_news, False
-        return news
+        is_new, self._is_unreported = self._is_unreported, False
+        return is_new

@@ -36,10 +36,10 @@ class SessionRefused(Exception):
     It has the step, the cause, and the SASL mechanisms that the broker offers if it named them.
     """
 
-    def __init__(self, step: OpeningStep, why: str, offered: tuple[str, ...] = ()) -> None:
-        super().__init__(why)
+    def __init__(self, step: OpeningStep, message: str, offered: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
         self.step = step
-        self.why = why
+        self.message = message
         self.offered = offered
 
 
@@ -49,8 +49,8 @@ class QuestionRefused(Exception):
     `is_denied` is true if a permission is missing, `is_unknown` if the broker does not know the request.
     """
 
-    def __init__(self, why: str, *, is_denied: bool = False, is_unknown: bool = False) -> None:
-        super().__init__(why)
+    def __init__(self, message: str, *, is_denied: bool = False, is_unknown: bool = False) -> None:
+        super().__init__(message)
         self.is_denied = is_denied
         self.is_unknown = is_unknown
 
@@ -226,8 +226,8 @@ class BrokerSession:
         try:
             version = self._connection.version(api)
         except BrokerUnreachable as exc:  # also raised by a controller, which has no Metadata
-            why = f"the broker knows {APIS[api].name} in no version of ours"
-            raise QuestionRefused(why, is_unknown=True) from exc
+            reason = f"the broker knows {APIS[api].name} in no version of ours"
+            raise QuestionRefused(reason, is_unknown=True) from exc
         return await self._call(request(message(api, version, "request")))
 
     async def _call(self, entity: Any) -> Any:

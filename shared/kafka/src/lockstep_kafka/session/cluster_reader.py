@@ -77,11 +77,11 @@ async def _arguments(properties: Mapping[str, str], client_id: str, timeout_s: f
 
 
 async def _open_first(servers: list[tuple[str, int]], arguments: Mapping[str, Any]) -> BrokerSession:
-    for place, (host, port) in enumerate(servers, start=1):
+    for number, (host, port) in enumerate(servers, start=1):
         try:
             return await BrokerSession.open(host, port, arguments)
         except SessionRefused:
-            if place == len(servers):
+            if number == len(servers):
                 raise
     raise ValueError("no bootstrap server is named")
 

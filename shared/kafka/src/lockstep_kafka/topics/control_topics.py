@@ -175,8 +175,8 @@ def new_topic(topic: ControlTopic, brokers: int) -> NewTopic:
 
 def refused_configs_text(topic: str, alias: str, refused: Mapping[str, str]) -> str:
     """Return a sentence about the configs of a control topic that a cluster does not accept."""
-    said = "; ".join(f"{key} ({why})" for key, why in refused.items())
-    return f"{topic}: cluster {alias} does not take {said}; the topic is created without"
+    refusals = "; ".join(f"{key} ({reason})" for key, reason in refused.items())
+    return f"{topic}: cluster {alias} does not take {refusals}; the topic is created without"
 
 
 def _warn_of_factors(alias: str, creation: Creation) -> None:

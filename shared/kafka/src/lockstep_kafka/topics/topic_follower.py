@@ -157,9 +157,9 @@ class TopicFollower:
             if done:
                 return self._caught_up.result()
             if self.positions == before:
-                why = self._reader.trouble or self._reader.ends_trouble or "no record came"
+                reason = self._reader.trouble or self._reader.ends_trouble or "no record came"
                 raise ClusterUnreachable(
-                    self._alias, self._bootstrap, f"topic {self._topic} is not read within {silent_s:g} s: {why}"
+                    self._alias, self._bootstrap, f"topic {self._topic} is not read within {silent_s:g} s: {reason}"
                 )
 
     async def permitted(self) -> None:
@@ -270,12 +270,12 @@ class TopicFollower:
         self._reader.begin(
             {p: first for p, (first, _) in ends.items()}, at_the_beginning=self._from_beginning and not self._starts
         )
-        said: dict[int, int] = {}
+        handed_over: dict[int, int] = {}
         while not self._stopping.is_set():
             came = self._reader.read()
             # librdkafka reports the end of a partition again and again. The loop need not wake for that.
-            if came is None or (not came[0] and came[1].items() <= said.items()):
+            if came is None or (not came[0] and came[1].items() <= handed_over.items()):
                 continue
-            said.update(came[1])
+            handed_over.update(came[1])
             self._room.acquire()
             self._call_loop(self._deliver, *came)

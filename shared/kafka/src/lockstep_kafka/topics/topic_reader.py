@@ -42,7 +42,7 @@ class StallDetector:
         self._backoff = Backoff(every, AT_MOST)
         self.every = self._backoff.next()
         """Seconds until the next check."""
-        self._known: Mapping[int, int] = {}
+        self._checked: Mapping[int, int] = {}
         self._behind: Mapping[int, int] = {}
 
     def unmoved(self, positions: Mapping[int, int]) -> Iterable[int]:
@@ -50,14 +50,14 @@ class StallDetector:
 
         Only their log ends need to be asked for.
         """
-        same = [number for number, at in positions.items() if self._known.get(number) == at]
-        self._known = dict(positions)
-        return same
+        unmoved = [number for number, position in positions.items() if self._checked.get(number) == position]
+        self._checked = dict(positions)
+        return unmoved
 
     def check(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> list[int]:
         """Return the partitions that were behind their log ends at the last check, and have not moved since."""
         behind = {number: positions[number] for number, end in ends.items() if end > positions[number]}
-        stuck = [number for number, at in behind.items() if self._behind.get(number) == at]
+        stuck = [number for number, position in behind.items() if self._behind.get(number) == position]
         self._behind = behind
         if not stuck:
             self._backoff.reset()
@@ -143,7 +143,7 @@ class TopicReader:
         self._access = access
         self._bootstrap = conf.get("bootstrap.servers", "")
         self._stopping = stopping
-        self._at: dict[int, int] = {}
+        self._positions: dict[int, int] = {}
         self._unanswered = ClientReset()
         self._standstill = StallDetector(CHECK_INTERVAL)
         self._checked_at = 0.0
@@ -192,7 +192,7 @@ class TopicReader:
 
     def begin(self, positions: Mapping[int, int], *, at_the_beginning: bool) -> None:
         """Start reading from these offsets on, or with `at_the_beginning` from the first record of each log."""
-        self._at = dict(positions)
+        self._positions = dict(positions)
         self._assign(dict.fromkeys(positions, OFFSET_BEGINNING) if at_the_beginning else positions)
         self._checked_at = time.monotonic()
 
@@ -209,7 +209,7 @@ class TopicReader:
         if first is None:
             return None
         records, reached = self._sort([first, *self._consumer.consume(AT_ONCE, 0)])
-        self._at.update(reached)
+        self._positions.update(reached)
         return records, reached
 
     def as_cluster_error(self, error: KafkaError, partition: int = 0) -> ClusterError:
@@ -221,7 +221,7 @@ class TopicReader:
                 self._alias, "READ", f"topic {self._topic}", self._access.remedy("topic", self._topic, "Read")
             )
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            return LogTruncated(self._alias, self._topic, partition, self._at.get(partition, 0))
+            return LogTruncated(self._alias, self._topic, partition, self._positions.get(partition, 0))
         return ClusterUnreachable(self._alias, self._bootstrap, error_text(error))
 
     def _client(self) -> Consumer:
@@ -243,7 +243,7 @@ class TopicReader:
         return sorted(metadata.partitions)
 
     def _assign(self, positions: Mapping[int, int]) -> None:
-        partitions = [TopicPartition(self._topic, number, at) for number, at in positions.items()]
+        partitions = [TopicPartition(self._topic, number, position) for number, position in positions.items()]
         self._consumer.unassign()
         self._consumer.assign(partitions)
         self._consumer.resume(partitions)
@@ -253,24 +253,24 @@ class TopicReader:
 
         If the client is not answered, another one takes its place. All records that the client holds are fetched again.
         """
-        at = self._at
+        positions = self._positions
         ends: dict[int, int] = {}
         try:
-            for number in self._standstill.unmoved(at):
+            for number in self._standstill.unmoved(positions):
                 ends[number] = bounds(self._consumer, self._topic, number, QUICK)[1]
         except KafkaException as exc:
             if self._unanswered.is_due() and self._connect_anew(error_text(exc.args[0])):
-                self._assign(at)
+                self._assign(positions)
             return
         self._unanswered.answered()
-        if stuck := self._standstill.check(at, ends):
-            where = ", ".join(f"{self._topic}-{p} at {at[p]} of {ends[p]}" for p in stuck)
+        if stuck := self._standstill.check(positions, ends):
+            stalled = ", ".join(f"{self._topic}-{p} at {positions[p]} of {ends[p]}" for p in stuck)
             log.warning(
-                "reading anew", extra={"text": f"nothing came of what is there: {where}", "cluster": self._alias}
+                "reading anew", extra={"text": f"nothing came of what is there: {stalled}", "cluster": self._alias}
             )
-            self._assign(at)
+            self._assign(positions)
 
-    def _connect_anew(self, why: str) -> bool:
+    def _connect_anew(self, reason: str) -> bool:
         """Replace the client, and return whether that succeeded.
 
         The new client has no partitions assigned.
@@ -280,7 +280,7 @@ class TopicReader:
         except ClusterUnreachable as exc:
             self.trouble = str(exc)
             return False
-        log.debug("connecting anew", extra={"text": f"{self._topic}: no answer ({why})", "cluster": self._alias})
+        log.debug("connecting anew", extra={"text": f"{self._topic}: no answer ({reason})", "cluster": self._alias})
         self._consumer.close()
         self._consumer = fresh
         return True

@@ -117,15 +117,15 @@ class ClusterClient:
             BrokerUnreachable: No broker answered. The text names every address that was tried.
             ProtocolUnfitError: No broker served the request, and one of them is too old.
         """
-        wanted, unfit = sorted(set(topics)), None
+        requested, unfit = sorted(set(topics)), None
         tried: list[str] = []
-        last = [address for address in self._brokers.values() if address == self._answered]
-        for address in [*dict.fromkeys([*last, *self._brokers.values(), *self._bootstrap])]:
+        latest = [address for address in self._brokers.values() if address == self._answered]
+        for address in [*dict.fromkeys([*latest, *self._brokers.values(), *self._bootstrap])]:
             broker = next((b for b, a in self._brokers.items() if a == address), -1 - hash(address) % 2**30)
             try:
                 connection = await self._open((broker, "metadata"), address)
                 version = connection.version("metadata")
-                self._learn(await connection.call(metadata_request(version, wanted)), wanted)
+                self._learn(await connection.call(metadata_request(version, requested)), requested)
                 self._answered = address
                 return
             except BrokerUnreachable as exc:
@@ -149,11 +149,11 @@ class ClusterClient:
         answer = await connection.call(metadata_request(connection.version("metadata"), None))
         return [str(topic.name) for topic in answer.topics if topic.name is not None]
 
-    def _learn(self, answer: Any, wanted: Sequence[str]) -> None:
+    def _learn(self, answer: Any, requested: Sequence[str]) -> None:
         self.cluster_id = getattr(answer, "cluster_id", None) or ""  # from version 2 on
         self._brokers = {int(b.node_id): (b.host, int(b.port)) for b in answer.brokers}
         self._racks = {(b.host, int(b.port)): b.rack or "" for b in answer.brokers}
-        topics = {topic.name: topic for topic in read_topics(answer, wanted)}
+        topics = {topic.name: topic for topic in read_topics(answer, requested)}
         self._leaders = {tp: leader for tp, leader in self._leaders.items() if tp[0] not in topics}
         for topic in topics.values():
             self._topics[topic.name] = topic.code, topic.partitions, topic.topic_id
@@ -357,11 +357,11 @@ class ClusterClient:
         leader = self.require_leader(tp)
         connection = await self.connection(leader.broker, purpose)
         answer = await connection.call(request(message(api, connection.version(api, oldest), "request"), leader))
-        found = answer.topics[0].partitions[0]
-        if found.error_code != KafkaErrorCode.NONE:
+        partition_answer = answer.topics[0].partitions[0]
+        if partition_answer.error_code != KafkaErrorCode.NONE:
             about = f"cluster {self.alias}: {what} of {tp[0]}-{tp[1]}"
-            raise self.refused(tp, int(found.error_code), about, needs)
-        return found
+            raise self.refused(tp, int(partition_answer.error_code), about, needs)
+        return partition_answer
 
 
 def connect_cluster(

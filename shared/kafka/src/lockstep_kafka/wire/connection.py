@@ -99,7 +99,7 @@ class Connection:
     _writer: Any = None
     """asyncio's transport. It is None if the connection is closed, or not open yet."""
 
-    _gone: "asyncio.Future[None] | None" = None
+    _closed_future: "asyncio.Future[None] | None" = None
     """A future that is done when the socket is closed."""
 
     _last_action = inf
@@ -154,7 +154,7 @@ class Connection:
         self._versions: dict[int, tuple[int, int]] = {}
         self._requests: deque[tuple[int, PendingRequest, asyncio.Future[Any]]] = deque()
         """Requests that were sent and have no answer yet, in order."""
-        self._held: deque[FramedRequest] = deque()
+        self._held_back: deque[FramedRequest] = deque()
         """Requests that are held back while a login is due, in order."""
 
     async def connect(self) -> None:
@@ -166,7 +166,7 @@ class Connection:
             OSError: The connection was not opened. TokenUnavailable and SaslRefused are among these errors.
             TimeoutError: Opening took too long.
         """
-        self._gone = asyncio.get_running_loop().create_future()
+        self._closed_future = asyncio.get_running_loop().create_future()
         frames = FrameProtocol(self._answered, self._lost, self._note_gone, self._largest_answer)
         async with asyncio.timeout(self._opening_s):
             self._writer = await dial(frames, self.host, self.port, self._ssl_context)
@@ -189,8 +189,8 @@ class Connection:
         self._versions = {int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys}
 
     def _note_gone(self) -> None:
-        if self._gone is not None and not self._gone.done():
-            self._gone.set_result(None)
+        if self._closed_future is not None and not self._closed_future.done():
+            self._closed_future.set_result(None)
 
     def _lost(self, exc: Exception | None) -> None:
         if self._writer is not None:
@@ -210,7 +210,7 @@ class Connection:
         if self._session is not None and not self._requests:
             self._session.note_drained()
         self._last_action = now = time.monotonic()
-        self.round_trip_s = min(self.round_trip_s, now - asked.at)
+        self.round_trip_s = min(self.round_trip_s, now - asked.framed_at)
         # The oldest versions have no throttle time: their brokers answer late instead.
         if (throttled_s := getattr(entity, "throttle_time", NO_TIME).total_seconds()) > 0:
             self.rest(throttled_s)
@@ -219,8 +219,8 @@ class Connection:
         if future.done():
             return
         try:
-            if asked.seen is not None:
-                asked.seen(entity)
+            if asked.on_answer is not None:
+                asked.on_answer(entity)
         except Exception as exc:  # noqa: BLE001  # raised in the task that awaits the answer
             future.set_exception(exc)
         else:
@@ -242,20 +242,20 @@ class Connection:
             ProtocolUnfitError: There is no such version.
             BrokerUnreachable: The other side is a KRaft controller.
         """
-        ours = APIS[api].since(oldest)
-        theirs = self._versions.get(ours.key, NO_VERSIONS)
-        version = ours.common_version(*theirs)
+        request_api = APIS[api].since(oldest)
+        broker_versions = self._versions.get(request_api.key, NO_VERSIONS)
+        version = request_api.common_version(*broker_versions)
         if version is not None:
             return version
         address = f"{self.host}:{self.port}"
-        if api == "metadata" and theirs[1] < 0:
+        if api == "metadata" and broker_versions[1] < 0:
             raise BrokerUnreachable(f"{address}: {NOT_A_BROKER}", self.alias)
         reason = ReasonCode.REQUEST_UNFIT.to_reason(
             cluster=self.alias,
             broker=address,
-            request=ours.name,
-            theirs=versions_text(*theirs),
-            ours=versions_text(ours.oldest, ours.newest),
+            request=request_api.name,
+            theirs=versions_text(*broker_versions),
+            ours=versions_text(request_api.oldest, request_api.newest),
         )
         raise ProtocolUnfitError(self.alias, reason)
 
@@ -263,7 +263,7 @@ class Connection:
         """Return whether both sides know an API in a version."""
         return APIS[api].common_version(*self._versions.get(APIS[api].key, NO_VERSIONS)) is not None
 
-    def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
+    def ask(self, entity: Any, on_answer: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         """Send a request, and return a future for its answer.
 
         The request is sent at once, unless the connection has to log in again first. The future fails with
@@ -271,19 +271,19 @@ class Connection:
 
         Args:
             entity: The request.
-            seen: Called with the answer as soon as it is read, a turn of the event loop before any task that awaits the
-                future. The future gets the error that it raises.
+            on_answer: Called with the answer as soon as it is read, a turn of the event loop before any task that
+                awaits the future. The future gets the error that it raises.
 
         Raises:
             BrokerUnreachable: The connection is closed already.
         """
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
-        asked = self._framing.framed(entity, seen)
+        asked = self._framing.framed(entity, on_answer)
         if self._session is not None:
             self._session.begin_overdue_login()
             if self._session.is_holding:
-                self._held.append(asked)
+                self._held_back.append(asked)
                 return asked[-1]
         self._put(*asked)
         return asked[-1]
@@ -314,8 +314,8 @@ class Connection:
             raise ConnectionClosedError(f"{self.host}:{self.port}: {exc}") from exc
 
     def _send_held(self) -> None:
-        while self._held and self._writer is not None:
-            self._put(*self._held.popleft())
+        while self._held_back and self._writer is not None:
+            self._put(*self._held_back.popleft())
 
     def close(self, cause: BaseException | None = None) -> "asyncio.Future[None]":
         """Close the connection.
@@ -338,15 +338,15 @@ class Connection:
             self._fail_questions(cause)
             if self.on_closed is not None:
                 self.on_closed(cause)
-        if self._gone is None:
-            self._gone = asyncio.get_running_loop().create_future()
-            self._gone.set_result(None)
-        return self._gone
+        if self._closed_future is None:
+            self._closed_future = asyncio.get_running_loop().create_future()
+            self._closed_future.set_result(None)
+        return self._closed_future
 
     def _fail_questions(self, cause: BaseException | None) -> None:
-        waiting = [request[-1] for request in self._requests] + [request[-1] for request in self._held]
+        waiting = [request[-1] for request in self._requests] + [request[-1] for request in self._held_back]
         self._requests.clear()
-        self._held.clear()
+        self._held_back.clear()
         for future in filter(lambda future: not future.done(), waiting):
             error = ConnectionClosedError(self._failure(cause or ConnectionError("the connection is closed")))
             error.__cause__ = cause
@@ -432,7 +432,7 @@ class Connection:
     @property
     def unanswered(self) -> int:
         """Number of requests without an answer, including those that are held back."""
-        return len(self._requests) + len(self._held)
+        return len(self._requests) + len(self._held_back)
 
     @property
     def closed(self) -> bool:

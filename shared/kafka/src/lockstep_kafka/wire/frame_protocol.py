@@ -41,20 +41,20 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._on_gone = on_gone
         self._begun = memoryview(bytearray(READ_BYTES))
         self._large = memoryview(b"")
-        self._wanted = 0
+        self._frame_size = 0
         """The size of the frame that is being read into `_large`. With 0, bytes are read into `_begun`."""
         self._filled = 0
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._large[self._filled : self._wanted] if self._wanted else self._begun[self._filled :]
+        return self._large[self._filled : self._frame_size] if self._frame_size else self._begun[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
         self._filled += nbytes
         try:
-            if not self._wanted:
+            if not self._frame_size:
                 self._parse()
-            elif self._filled == self._wanted:
-                frame, self._wanted, self._filled = self._large[: self._wanted], 0, 0
+            elif self._filled == self._frame_size:
+                frame, self._frame_size, self._filled = self._large[: self._frame_size], 0, 0
                 self._on_frame(frame.toreadonly())
                 if len(self._large) > KEPT_BYTES:
                     self._large = memoryview(b"")
@@ -62,12 +62,12 @@ class FrameProtocol(asyncio.BufferedProtocol):
             self._on_lost(exc)
 
     def _parse(self) -> None:
-        at, filled, view = 0, self._filled, self._begun
-        while filled - at >= SIZE.size:
-            (size,) = SIZE.unpack_from(view, at)
+        position, filled, view = 0, self._filled, self._begun
+        while filled - position >= SIZE.size:
+            (size,) = SIZE.unpack_from(view, position)
             if size < SIZE.size:
                 raise ConnectionError(f"the broker sent a frame that says it is {size} bytes long")
-            if filled - at - SIZE.size < size:
+            if filled - position - SIZE.size < size:
                 if size > READ_BYTES - SIZE.size:
                     if size > (largest := self._largest_frame()):
                         raise ConnectionError(
@@ -76,16 +76,16 @@ class FrameProtocol(asyncio.BufferedProtocol):
                         )
                     if len(self._large) < size:
                         self._large = memoryview(bytearray(size))
-                    self._wanted, self._filled = size, filled - at - SIZE.size
-                    self._large[: self._filled] = view[at + SIZE.size : filled]
+                    self._frame_size, self._filled = size, filled - position - SIZE.size
+                    self._large[: self._filled] = view[position + SIZE.size : filled]
                     return
                 break
-            at += SIZE.size
-            self._on_frame(view[at : at + size].toreadonly())
-            at += size
-        self._filled = filled - at
-        if at and self._filled:
-            view[: self._filled] = bytes(view[at:filled])
+            position += SIZE.size
+            self._on_frame(view[position : position + size].toreadonly())
+            position += size
+        self._filled = filled - position
+        if position and self._filled:
+            view[: self._filled] = bytes(view[position:filled])
 
     def eof_received(self) -> None:
         self._on_lost(None)

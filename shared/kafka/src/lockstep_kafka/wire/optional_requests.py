@@ -80,8 +80,8 @@ async def epoch_end(cluster: ClusterClient, tp: TopicPartition, leader_epoch: in
         topic = m.OffsetForLeaderTopic(topic=tp[0], partitions=(partition,))
         return filled(m.OffsetForLeaderEpochRequest, replica_id=CONSUMER, topics=(topic,))
 
-    found = await _ask_leader(cluster, tp, "offset_for_leader_epoch", request, "leader epochs")
-    return None if found is None else int(found.end_offset)
+    answer = await _ask_leader(cluster, tp, "offset_for_leader_epoch", request, "leader epochs")
+    return None if answer is None else int(answer.end_offset)
 
 
 async def new_producer(cluster: ClusterClient) -> tuple[int, int] | None:

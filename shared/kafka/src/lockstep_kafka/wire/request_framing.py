@@ -25,13 +25,13 @@ A broker sends a larger batch whole, and the metadata of the whole cluster.
 class PendingRequest(NamedTuple):
     """A request without an answer.
 
-    `format` is the answer's format. `at` is when the request was framed, in seconds of the monotonic clock. `seen` is
-    called with the answer, and `largest` is the largest size of the answer in bytes.
+    `format` is the answer's format. `framed_at` is when the request was framed, in seconds of the monotonic clock.
+    `on_answer` is called with the answer, and `largest` is the largest size of the answer in bytes.
     """
 
     format: AnswerFormat
-    at: float
-    seen: Callable[[Any], None] | None
+    framed_at: float
+    on_answer: Callable[[Any], None] | None
     largest: int
 
     def read(self, frame: memoryview, correlation_id: int) -> Any:
@@ -58,10 +58,10 @@ class RequestFraming:
         self._client_id_headers = named, named + NO_TAGS
         self._correlation_id = 0
 
-    def framed(self, entity: Any, seen: Callable[[Any], None] | None = None) -> FramedRequest:
+    def framed(self, entity: Any, on_answer: Callable[[Any], None] | None = None) -> FramedRequest:
         """Return a message of kio's, or an EncodedRequest, as it is sent.
 
-        Call it in a running event loop, which owns the future of the answer. `seen` is called with the answer.
+        Call it in a running event loop, which owns the future of the answer. `on_answer` is called with the answer.
         """
         key, version, parts, asked_bytes, answer_format = (
             entity if isinstance(entity, EncodedRequest) else encoded(entity)
@@ -71,5 +71,5 @@ class RequestFraming:
         client_id_header = self._client_id_headers[answer_format.is_flexible]
         size = _HEADER.size + len(client_id_header) + sum(map(len, parts))
         frame = b"".join((NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), client_id_header, *parts))
-        pending = PendingRequest(answer_format, time.monotonic(), seen, asked_bytes + ANSWER_BYTES)
+        pending = PendingRequest(answer_format, time.monotonic(), on_answer, asked_bytes + ANSWER_BYTES)
         return frame, correlation_id, pending, asyncio.get_running_loop().create_future()

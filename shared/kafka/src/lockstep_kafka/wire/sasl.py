@@ -82,7 +82,7 @@ async def _authenticate_by_scram(login: Credentials, send: SendToken) -> None:
     )
     client_key = hmac.digest(salted_password, b"Client Key", hash_name)
     signature = hmac.digest(hashlib.new(hash_name, client_key).digest(), signed, hash_name)
-    proof = bytes(ours ^ theirs for ours, theirs in zip(client_key, signature, strict=True))
+    proof = bytes(key_byte ^ signature_byte for key_byte, signature_byte in zip(client_key, signature, strict=True))
     server_final = await send(f"{client_final},p={base64.b64encode(proof).decode()}".encode())
     server_key = hmac.digest(salted_password, b"Server Key", hash_name)
     expected = base64.b64encode(hmac.digest(server_key, signed, hash_name)).decode()

@@ -12,18 +12,15 @@ class ThrottleNotice:
 
     def __init__(self) -> None:
         self._until: float | None = None
-        self._news = 0.0
+        self._unreported_s = 0.0
 
     def throttled(self, seconds: float, now: float) -> None:
         """Note that a broker throttles us for so many seconds."""
         if self._until is None or now > self._until + QUIET_S:
-            self._news = seconds
+            self._unreported_s = seconds
         self._until = max(self._until or now, now + seconds)
 
-    def news(self) -> float:
-        """Return the seconds of the first throttling if it is news, otherwise 0.
-
-        News is returned once.
-        """
-        news, self._news = self._news, 0.0
-        return news
+    def take_notice(self) -> float:
+        """Return the seconds of the first throttling since the last call, or 0."""
+        seconds, self._unreported_s = self._unreported_s, 0.0
+        return seconds

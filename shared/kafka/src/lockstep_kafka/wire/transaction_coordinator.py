@@ -149,14 +149,14 @@ class TransactionCoordinators:
         connection = await self._cluster.any_connection()
         version = connection.version("find_coordinator")
         request = coordinator_request(version, transactional_id, TRANSACTION_KEY)
-        found = read_coordinator(await connection.call(request))
-        if found.error_code != KafkaErrorCode.NONE:
-            if found.error_code == KafkaErrorCode.COORDINATOR_NOT_AVAILABLE:
+        coordinator = read_coordinator(await connection.call(request))
+        if coordinator.error_code != KafkaErrorCode.NONE:
+            if coordinator.error_code == KafkaErrorCode.COORDINATOR_NOT_AVAILABLE:
                 raise BrokerUnreachable(f"no coordinator of {transactional_id} yet", self._cluster.alias)
             about = f"cluster {self._cluster.alias}: coordinator of {transactional_id}"
             needs = ("transactional-id", transactional_id, "Write")
-            raise KafkaProtocolError(int(found.error_code), about, self._cluster.alias, needs)
-        return int(found.node_id)
+            raise KafkaProtocolError(int(coordinator.error_code), about, self._cluster.alias, needs)
+        return int(coordinator.node_id)
 
 
 def _code(answer: Any) -> int:

@@ -21,7 +21,7 @@ class UnsupportedRequests:
 
     def __init__(self) -> None:
         self._cases: dict[str, UnsupportedCase] = {}
-        self._news: list[tuple[str, UnsupportedCase]] = []
+        self._unreported: list[tuple[str, UnsupportedCase]] = []
 
     def __contains__(self, api: str) -> bool:
         return api in self._cases
@@ -33,9 +33,9 @@ class UnsupportedRequests:
         """
         if api not in self._cases:
             self._cases[api] = case
-            self._news.append((api, case))
+            self._unreported.append((api, case))
 
-    def news(self) -> list[tuple[str, UnsupportedCase]]:
+    def take_cases(self) -> list[tuple[str, UnsupportedCase]]:
         """Return the requests that were noted since the last call, so that each is reported once."""
-        news, self._news = self._news, []
-        return news
+        cases, self._unreported = self._unreported, []
+        return cases

@@ -163,7 +163,7 @@ class AccessReader:
             self.session = await self._open(host, port)
         except SessionRefused as exc:
             asked = {"sasl.mechanism": mechanism, "sasl.username": outcome.login.removeprefix("User:")}
-            why = refused_login(exc.why, login_name(asked) if mechanism else "")
+            why = refused_login(exc.message, login_name(asked) if mechanism else "")
             if exc.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
                 within = timedelta(seconds=self._within)
                 first = await read_first_answer(host, port, within, uses_tls=uses_tls(properties))

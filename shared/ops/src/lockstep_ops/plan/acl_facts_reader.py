@@ -64,7 +64,7 @@ def _facts(
     if not asked.delete:
         return AclFacts(found.missing)
     owned = owned_bindings(row for row in rows.values() if isinstance(row, CopiedAcl))
-    reviewed = review(owned, source, target, found.wanted, resources)
+    reviewed = review(owned, source, target, found.expected, resources)
     decided = deletions(
         reviewed,
         RevocationHistory(0, {one.binding: LONG_AGO for one in reviewed.revoked}),

@@ -275,7 +275,7 @@ def _take_in(check: CreationCheck, alias: str, creation: Creation) -> None:
             remedy = Remedy(str(trouble), "") if trouble.remedy is None else trouble.remedy
             check.rights.append(MissingRight(cluster=alias, lacks=remedy.lacks, command=remedy.command))
         else:
-            check.refused[name] = trouble.why
+            check.refused[name] = trouble.message
     check.hidden.update({name: f"{name} exists on {alias}, and it may not be described" for name in creation.existed})
     check.refused_configs.update(creation.refused)
     check.factors.update(creation.factors)

@@ -338,9 +338,9 @@ def _group(row: GroupStatus) -> GroupLine:
         f"{topic}-{number} has offset {offset} on the target, the translated offset is {place}"
         for topic, number, offset, place, _ in row.ahead[:1]
     ]
-    sentence, cause = format_sentence(row.why), NO_REASON
+    sentence, cause = format_sentence(row.stated_cause), NO_REASON
     if row.phase == "failing":
-        cause = row.why or ReasonCode.NO_CAUSE.to_reason(phase=row.phase)
+        cause = row.stated_cause or ReasonCode.NO_CAUSE.to_reason(phase=row.phase)
     elif row.held == "refused":
         cause = read_reason(row.held_cause, row.held_reason) or ReasonCode.TARGET_REFUSES_OFFSETS.to_reason()
     return GroupLine(

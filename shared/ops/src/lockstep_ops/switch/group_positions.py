@@ -127,7 +127,7 @@ def judge_groups(
     for row in rows:
         source = at_source.get(row.group)
         if row.phase == "failing":
-            text, known_ms = format_sentence(row.why) or "it fails", readings.position_known_ms(row)
+            text, known_ms = format_sentence(row.stated_cause) or "it fails", readings.position_known_ms(row)
             verdicts.append(GroupVerdict(row.group, "waiting", text, known_ms=known_ms))
         elif _is_about(row, source, targets):
             members = members_at_target.get(row.group, ())
@@ -226,7 +226,7 @@ def _waits(row: GroupStatus, source: GroupAtSource | None, targets: Mapping[str,
         topic, number, reason = waits[0]
         return f"{topic}-{number}: {format_sentence(reason)}"
     if row.more_waiting or not row.is_placed:
-        return format_sentence(row.why) or f"the place of {row.more_waiting:,} more partitions is not known"
+        return format_sentence(row.stated_cause) or f"the place of {row.more_waiting:,} more partitions is not known"
     if source is not None:
         known = {(targets[topic], number) for topic, number, *_ in row.positions if topic in targets}
         if lacking := sorted(source.offsets.keys() - known):

@@ -243,7 +243,7 @@ async def read_offsets(
             "transaction open there. It ends by itself after its transaction.timeout.ms; ask again then",
         ) from exc
     found: dict[tuple[str, str], dict[TopicPartition, int]] = {}
-    for connector, changes in fold.known.items():
+    for connector, changes in fold.changes.items():
         for change in changes.values():
             place = change.source_partition()
             if place is not None and change.offset is not None:

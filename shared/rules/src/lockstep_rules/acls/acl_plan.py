@@ -60,30 +60,30 @@ Verdict = Callable[[AclBinding], AclBinding | LeftOutReason]
 class AclPlan:
     """The bindings that belong on the target, and those of them that it lacks."""
 
-    wanted: Mapping[AclBinding, str]
+    expected: Mapping[AclBinding, str]
     """The bindings, each with the source name of the resource that it was copied from."""
     missing: tuple[AclBinding, ...]
     left_out: tuple[LeftOutBinding, ...]
 
     @property
     def present(self) -> int:
-        return len(self.wanted) - len(self.missing)
+        return len(self.expected) - len(self.missing)
 
     @property
     def left_out_counts(self) -> tuple[tuple[str, int], ...]:
         """The number of bindings left out by reason, in the order of `LeftOutReason`."""
-        counts = Counter(left.reason for left in self.left_out)
+        counts = Counter(entry.reason for entry in self.left_out)
         return tuple((reason.value, counts[reason]) for reason in LeftOutReason if counts[reason])
 
     @property
     def left_out_names(self) -> tuple[tuple[str, str], ...]:
         """The first `NAMED` bindings left out, each with its reason."""
-        return tuple((str(left.binding), left.reason.value) for left in self.left_out[:NAMED])
+        return tuple((str(entry.binding), entry.reason.value) for entry in self.left_out[:NAMED])
 
     @property
     def unknown(self) -> tuple[AclBinding, ...]:
         """Source bindings that could not be read in full. They are reported and never re-created."""
-        return tuple(left.binding for left in self.left_out if left.reason is LeftOutReason.UNKNOWN)
+        return tuple(entry.binding for entry in self.left_out if entry.reason is LeftOutReason.UNKNOWN)
 
 
 def judge(binding: AclBinding, rule: AclRule) -> AclBinding | LeftOutReason:
@@ -111,16 +111,16 @@ def plan(source: Iterable[AclBinding], target: Iterable[AclBinding], verdict: Ve
 
     Planning again after applying finds nothing missing.
     """
-    wanted: dict[AclBinding, str] = {}
+    expected: dict[AclBinding, str] = {}
     left_out: list[LeftOutBinding] = []
     for binding in sorted(source):
         match verdict(binding):
             case AclBinding() as copy:
-                wanted[copy] = binding.name
+                expected[copy] = binding.name
             case LeftOutReason() as reason:
                 left_out.append(LeftOutBinding(binding, reason))
-    left_out.sort(key=lambda left: (_RANKS[left.reason], left.binding))
-    return AclPlan(wanted, tuple(sorted(wanted.keys() - set(target))), tuple(left_out))
+    left_out.sort(key=lambda entry: (_RANKS[entry.reason], entry.binding))
+    return AclPlan(expected, tuple(sorted(expected.keys() - set(target))), tuple(left_out))
 
 
 EVERYTHING = "*"

@@ -31,10 +31,10 @@ class OwnedBinding:
 
     def origins(self) -> tuple[AclBinding, ...]:
         """Return the source bindings that it may be a copy of (ALLOW ALL is copied as ALLOW READ)."""
-        same = replace(self.binding, name=self.source_name)
-        if (same.permission, same.operation) == ("ALLOW", "READ"):
-            return same, replace(same, operation="ALL")
-        return (same,)
+        origin = replace(self.binding, name=self.source_name)
+        if (origin.permission, origin.operation) == ("ALLOW", "READ"):
+            return origin, replace(origin, operation="ALL")
+        return (origin,)
 
 
 def owned_bindings(rows: Iterable[CopiedAcl]) -> list[OwnedBinding]:
@@ -48,7 +48,7 @@ def _binding(row: CopiedAcl) -> AclBinding:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Our bindings that are not wanted any more.
+    """Our bindings that are not expected on the target any more.
 
     One that the source still grants is in none of these, selected or not.
     """
@@ -65,17 +65,17 @@ def review(
     owned: Iterable[OwnedBinding],
     source: Collection[AclBinding],
     target: Collection[AclBinding],
-    wanted: Collection[AclBinding],
+    expected: Collection[AclBinding],
     resources: Collection[str],
 ) -> Review:
-    """Compare our bindings with a complete reading of both sides about `resources`, and with the wanted ones."""
+    """Compare our bindings with a complete reading of both sides about `resources`, and with the expected ones."""
     covered = {binding.resource for binding in source}
     gone: list[OwnedBinding] = []
     revoked: list[OwnedBinding] = []
     silent: list[OwnedBinding] = []
     for own in owned:
         binding = own.binding
-        if binding.resource not in resources or binding in wanted:
+        if binding.resource not in resources or binding in expected:
             continue
         if binding not in target:
             gone.append(own)

@@ -163,9 +163,9 @@ def missing_capabilities(
         roles: Its roles in the flows.
         refused: Keys of requests that it announces and does not know all the same, as its answers show.
     """
-    wanted, keys = frozenset(roles), frozenset(refused)
+    all_roles, keys = frozenset(roles), frozenset(refused)
     for capability in CAPABILITIES:
-        if wanted & capability.roles and (capability.request in keys or not capability.is_there(versions)):
+        if all_roles & capability.roles and (capability.request in keys or not capability.is_there(versions)):
             yield capability
 
 

@@ -66,10 +66,15 @@ def find_obstacle(
     if row.phase == "failing":
         return None  # it is judged by itself
     if row.phase not in PHASES:
-        return "", row.why or ReasonCode.GROUP_NOT_PLACED.to_reason()
-    if not row.waits and not row.is_placed and row.why and not may_settle(row.why, reads_source=reads_source):
-        return "", row.why
-    held = row.why_held
-    if not row.synced and not row.held and held and not may_settle(held, reads_source=reads_source):
-        return "", held
+        return "", row.stated_cause or ReasonCode.GROUP_NOT_PLACED.to_reason()
+    if (
+        not row.waits
+        and not row.is_placed
+        and row.stated_cause
+        and not may_settle(row.stated_cause, reads_source=reads_source)
+    ):
+        return "", row.stated_cause
+    held_cause = row.stated_held_cause
+    if not row.synced and not row.held and held_cause and not may_settle(held_cause, reads_source=reads_source):
+        return "", held_cause
     return None

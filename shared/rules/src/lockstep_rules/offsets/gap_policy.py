@@ -38,21 +38,21 @@ class GapCase(Enum):
 class GapFound:
     """A case with the evidence of both clusters.
 
-    `wanted` is the next upstream offset to copy. `start` and `end` are those of the source's log now. Up to `agreed`
-    its log still is the one that was copied. `epoch` (DOUBT only) is that of our records which the row does not know,
-    and whose own row may still come; -1: there are none. The target's cases use the next two. `held` is the last
-    downstream offset that the target had acknowledged, and `target_end` is the end of its log now; -1: unknown.
-    `decision` is the policy's; None: halt.
+    `next_upstream` is the upstream offset to copy next. `start` and `end` are those of the source's log now. Up to
+    `agreed` its log still is the one that was copied. `epoch` (DOUBT only) is that of our records which the row does
+    not know, and whose own row may still come; -1: there are none. The target's cases use the next two.
+    `acked_downstream` is the last downstream offset that the target had acknowledged, and `target_end` is the end of
+    its log now; -1: unknown. `decision` is the policy's; None: halt.
     """
 
     case: GapCase
     text: str
-    wanted: int
+    next_upstream: int
     start: int
     end: int
     agreed: int = -1
     epoch: int = -1
-    held: int = -1
+    acked_downstream: int = -1
     target_end: int = -1
     decision: "GapDecision | None" = None
 
@@ -62,13 +62,13 @@ class GapFound:
         return self.case in (GapCase.TARGET_TRUNCATED, GapCase.TARGET_RECREATED)
 
     @property
-    def gone(self) -> tuple[int, int] | None:
+    def lost_downstream(self) -> tuple[int, int] | None:
         """Downstream offsets (first, last) whose records the target has lost; None: there are none, or it is unknown.
 
         If the topic was re-created, this is all that its former log may have held from 0 on.
         """
-        first = {GapCase.TARGET_TRUNCATED: self.target_end, GapCase.TARGET_RECREATED: 0}.get(self.case, -1)
-        return (first, self.held) if 0 <= first <= self.held else None
+        begin = {GapCase.TARGET_TRUNCATED: self.target_end, GapCase.TARGET_RECREATED: 0}.get(self.case, -1)
+        return (begin, self.acked_downstream) if 0 <= begin <= self.acked_downstream else None
 
     def halts(self, code: ReasonCode) -> Reason:
         """Return the reason why the partition halts, with the facts from the clusters."""
@@ -79,14 +79,14 @@ class GapFound:
         """Return the fields of the event. `target_wanted` is the downstream offset for the next record."""
         facts: dict[str, Any] = {
             "case": self.case.value,
-            "wanted": self.wanted,
+            "wanted": self.next_upstream,
             "source_start": self.start,
             "source_end": self.end,
         }
         target_facts: dict[str, Any] = {
-            "target_wanted": self.held + 1,
+            "target_wanted": self.acked_downstream + 1,
             "target_end": self.target_end,
-            "gone": self.gone,
+            "gone": self.lost_downstream,
         }
         return facts | (target_facts if self.target_end >= 0 else {})
 
@@ -95,31 +95,32 @@ class GapFound:
 class GapDecision:
     """The decision to continue at `begin`, in a new epoch of the chain.
 
-    `lost` has the upstream offsets (first, last) that will not be copied, `again` those whose records the target may
-    hold twice. `gone` has the downstream offsets that the target lost and that are not copied again. None: there are
-    none, or it is unknown.
+    `policy` is the value of the key that decided. `skipped` has the upstream offsets (first, last) that will not be
+    copied, `repeated` those whose records the target may hold twice. `lost_downstream` has the downstream offsets that
+    the target lost and that are not copied again. None: there are none, or it is unknown.
     """
 
     begin: int
-    word: str
-    lost: tuple[int, int] | None = None
-    again: tuple[int, int] | None = None
-    gone: tuple[int, int] | None = None
+    policy: str
+    skipped: tuple[int, int] | None = None
+    repeated: tuple[int, int] | None = None
+    lost_downstream: tuple[int, int] | None = None
 
     def text(self, key: str) -> str:
         """Return where the copy goes on, by which value of which key, and at what cost."""
-        text = f"going on at offset {self.begin} ({key}={self.word})"
-        if self.lost:
-            text += f"; offsets {self.lost[0]} to {self.lost[1]} are not copied"
-        if self.again:
-            text += f"; offsets {self.again[0]} to {self.again[1]} may be on the target twice"
-        if self.gone:
-            text += f"; what the target had at its offsets {self.gone[0]} to {self.gone[1]} stays gone"
+        text = f"going on at offset {self.begin} ({key}={self.policy})"
+        if self.skipped:
+            text += f"; offsets {self.skipped[0]} to {self.skipped[1]} are not copied"
+        if self.repeated:
+            text += f"; offsets {self.repeated[0]} to {self.repeated[1]} may be on the target twice"
+        if self.lost_downstream:
+            begin, end = self.lost_downstream
+            text += f"; what the target had at its offsets {begin} to {end} stays gone"
         return text
 
     def facts(self) -> dict[str, Any]:
         """Return the ranges of offsets, as fields of the event."""
-        return {"lost": self.lost, "again": self.again, "gone": self.gone}
+        return {"lost": self.skipped, "again": self.repeated, "gone": self.lost_downstream}
 
 
 def decide_gap(gap: GapFound, policy: str) -> GapDecision | None:
@@ -130,26 +131,26 @@ def decide_gap(gap: GapFound, policy: str) -> GapDecision | None:
     | RECORDS_GONE | at the log's start | the same |
     | SOURCE_TRUNCATED | where the logs part: what came after that is new | at the log's start |
     | SOURCE_RECREATED | at the new log's end | at the new log's start |
-    | TARGET_TRUNCATED | at `wanted`: what the target lost stays lost | at the source's log start |
-    | TARGET_RECREATED | at `wanted`: what the target held before stays gone | at the source's log start |
+    | TARGET_TRUNCATED | at `next_upstream`: what the target lost stays lost | at the source's log start |
+    | TARGET_RECREATED | at `next_upstream`: what the target held before stays gone | at the source's log start |
     | DOUBT | after the last progress written: what came behind it may be doubled | - |
     """
     if policy == "halt":
         return None
     if policy == "restart" or gap.case is GapCase.RECORDS_GONE:
         return _from_start(gap, policy)
-    begin = gap.wanted
+    begin = gap.next_upstream
     if gap.case is GapCase.SOURCE_TRUNCATED:
         begin = max(gap.start, min(gap.agreed, gap.end))
     elif gap.case is GapCase.SOURCE_RECREATED:
         begin = gap.end
-    lost = (gap.start, begin - 1) if gap.case is GapCase.SOURCE_RECREATED else (gap.wanted, begin - 1)
+    skipped = (gap.start, begin - 1) if gap.case is GapCase.SOURCE_RECREATED else (gap.next_upstream, begin - 1)
     return GapDecision(
         begin=begin,
-        word=policy,
-        lost=lost if lost[0] <= lost[1] else None,
-        again=(begin, gap.end - 1) if gap.case is GapCase.DOUBT and begin < gap.end else None,
-        gone=gap.gone,
+        policy=policy,
+        skipped=skipped if skipped[0] <= skipped[1] else None,
+        repeated=(begin, gap.end - 1) if gap.case is GapCase.DOUBT and begin < gap.end else None,
+        lost_downstream=gap.lost_downstream,
     )
 
 
@@ -167,7 +168,7 @@ def goes_back(committed: int | None, decision: GapDecision) -> bool:
 
 def lost_on_target(gap: GapFound, decision: GapDecision) -> int:
     """Return how many downstream offsets stay lost. The log of a deleted topic cannot be counted."""
-    lost = decision.gone if gap.case is GapCase.TARGET_TRUNCATED else None
+    lost = decision.lost_downstream if gap.case is GapCase.TARGET_TRUNCATED else None
     return lost[1] - lost[0] + 1 if lost else 0
 
 
@@ -184,11 +185,11 @@ def _from_start(gap: GapFound, policy: str) -> GapDecision:
     The target will have records twice, unless its topic or the source's was re-created.
     """
     same_log = gap.case in (GapCase.RECORDS_GONE, GapCase.SOURCE_TRUNCATED, GapCase.TARGET_TRUNCATED)
-    gone = (gap.wanted, gap.start - 1)
-    before = (gap.start, min(gap.wanted, gap.end) - 1)
+    removed = (gap.next_upstream, gap.start - 1)
+    before = (gap.start, min(gap.next_upstream, gap.end) - 1)
     return GapDecision(
         begin=gap.start,
-        word=policy,
-        lost=gone if gap.case is not GapCase.SOURCE_RECREATED and gone[0] <= gone[1] else None,
-        again=before if same_log and before[0] <= before[1] else None,
+        policy=policy,
+        skipped=removed if gap.case is not GapCase.SOURCE_RECREATED and removed[0] <= removed[1] else None,
+        repeated=before if same_log and before[0] <= before[1] else None,
     )

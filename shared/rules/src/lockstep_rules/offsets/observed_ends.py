@@ -15,10 +15,10 @@ class ObservedEnds:
     merge makes no record younger. Neither does a clock that goes back. Times are milliseconds of one clock.
     """
 
-    __slots__ = ("_seen",)
+    __slots__ = ("_ends",)
 
     def __init__(self) -> None:
-        self._seen: list[tuple[int, int]] = []
+        self._ends: list[tuple[int, int]] = []
         """(next offset, time), both ascending."""
 
     def observe(self, end: int, at_ms: int, upstream: int) -> None:
@@ -26,38 +26,38 @@ class ObservedEnds:
 
         `upstream` is the last offset copied.
         """
-        seen = self._seen
-        while seen and seen[0][0] <= upstream + 1:
-            del seen[0]
+        ends = self._ends
+        while ends and ends[0][0] <= upstream + 1:
+            del ends[0]
         if end <= upstream + 1:
-            seen.clear()
+            ends.clear()
             return
-        if seen and end < seen[-1][0]:
+        if ends and end < ends[-1][0]:
             self._cut(end)
-        elif not seen:
-            seen.append((end, at_ms))
-        elif end > seen[-1][0]:
-            if at_ms - seen[-1][1] < RESOLUTION_MS:
-                seen[-1] = (end, seen[-1][1])
+        elif not ends:
+            ends.append((end, at_ms))
+        elif end > ends[-1][0]:
+            if at_ms - ends[-1][1] < RESOLUTION_MS:
+                ends[-1] = (end, ends[-1][1])
                 return
-            seen.append((end, at_ms))
-            if len(seen) > MOST:
+            ends.append((end, at_ms))
+            if len(ends) > MOST:
                 self._join_closest()
 
     def since_ms(self, upstream: int) -> int | None:
         """Return when an end beyond the record after `upstream` was first observed; None: no such end was observed."""
-        return next((at_ms for end, at_ms in self._seen if end > upstream + 1), None)
+        return next((at_ms for end, at_ms in self._ends if end > upstream + 1), None)
 
     def _cut(self, end: int) -> None:
         """Drop the ends beyond the end of a log that became shorter."""
-        seen = self._seen
-        first = next(number for number, (seen_end, _) in enumerate(seen) if seen_end > end)
-        at_ms = seen[first][1]
-        del seen[first:]
-        if not seen or seen[-1][0] < end:
-            seen.append((end, at_ms))
+        ends = self._ends
+        index = next(number for number, (seen_end, _) in enumerate(ends) if seen_end > end)
+        at_ms = ends[index][1]
+        del ends[index:]
+        if not ends or ends[-1][0] < end:
+            ends.append((end, at_ms))
 
     def _join_closest(self) -> None:
-        seen = self._seen
-        first = min(range(len(seen) - 1), key=lambda number: seen[number + 1][1] - seen[number][1])
-        seen[first : first + 2] = [(seen[first + 1][0], seen[first][1])]
+        ends = self._ends
+        index = min(range(len(ends) - 1), key=lambda number: ends[number + 1][1] - ends[number][1])
+        ends[index : index + 2] = [(ends[index + 1][0], ends[index][1])]

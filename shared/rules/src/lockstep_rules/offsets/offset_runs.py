@@ -208,8 +208,8 @@ class RunMap:
 
         The runs of the epoch before it are still true.
         """
-        former = self._in_generation(row.producer_epoch - 1)
-        return replace(former, open_run=(Run(*row.open_run),), decided=row.upstream, left_out_until=row.upstream + 1)
+        ended = self._in_generation(row.producer_epoch - 1)
+        return replace(ended, open_run=(Run(*row.open_run),), decided=row.upstream, left_out_until=row.upstream + 1)
 
     def _counts(self, row: OffsetRuns | PartitionProgress) -> bool:
         identity = (self.producer_id, self.source_topic_id, self.target_topic_id)

@@ -17,13 +17,13 @@ class OffsetSyncRule:
     `lag_max` is `offset.lag.max` in records; 0 emits at every record. Raises ValueError if it is negative.
     """
 
-    __slots__ = ("_delayed", "_last", "_step", "_synced")
+    __slots__ = ("_delayed", "_last_acked", "_step", "_synced")
 
     def __init__(self, lag_max: int) -> None:
         if lag_max < 0:
             raise ValueError(f"offset.lag.max cannot be negative, it is {lag_max}")
         self._step = lag_max + 1
-        self._last: tuple[UpstreamOffset, DownstreamOffset] | None = None
+        self._last_acked: tuple[UpstreamOffset, DownstreamOffset] | None = None
         """Upstream and downstream offset of the last acknowledged record; None before the first, which gets a sync."""
         self._synced = 0
         """Downstream offset of the last sync."""
@@ -39,14 +39,14 @@ class OffsetSyncRule:
         """
         if count < 1:
             raise ValueError(f"a run has at least one record, not {count}")
-        last, newest = self._last, downstream_first + count - 1
+        last_acked, newest = self._last_acked, downstream_first + count - 1
         if (
-            last is not None
-            and last[0] + 1 == upstream_first
-            and last[1] <= downstream_first
+            last_acked is not None
+            and last_acked[0] + 1 == upstream_first
+            and last_acked[1] <= downstream_first
             and newest - self._synced < self._step
         ):
-            self._last = self._delayed = _pair(upstream_first + count - 1, newest)
+            self._last_acked = self._delayed = _pair(upstream_first + count - 1, newest)
             return ()
         due: list[int] = []
         if self._is_due(upstream_first, downstream_first):
@@ -60,8 +60,8 @@ class OffsetSyncRule:
             self._synced += steps * self._step
             if due[-1] != self._synced:
                 due.append(self._synced)
-        self._last = _pair(upstream_first + count - 1, newest)
-        self._delayed = None if due and due[-1] == newest else self._last
+        self._last_acked = _pair(upstream_first + count - 1, newest)
+        self._delayed = None if due and due[-1] == newest else self._last_acked
         return tuple(_pair(upstream_first + (downstream - downstream_first), downstream) for downstream in due)
 
     def on_stretches(
@@ -88,8 +88,8 @@ class OffsetSyncRule:
 
     def _is_due(self, upstream: int, downstream: int) -> bool:
         """Return whether a record needs a sync of its own, by the four conditions of MM2's `PartitionState.update`."""
-        last_upstream, last_downstream = self._last or (upstream, downstream)
-        no_previous_sync_this_lifetime = self._last is None
+        last_upstream, last_downstream = self._last_acked or (upstream, downstream)
+        no_previous_sync_this_lifetime = self._last_acked is None
         translated_offset_too_stale = downstream - self._synced >= self._step
         skipped_upstream_record = upstream - last_upstream != 1
         truncated_downstream_topic = downstream < last_downstream

@@ -91,11 +91,11 @@ def newest_sync_at(history: History, upstream: UpstreamOffset) -> OffsetSync | N
     return next((sync for sync in history if sync.upstream <= upstream), None)
 
 
-def with_sync(old: History, sync: OffsetSync) -> History:
+def with_sync(history: History, sync: OffsetSync) -> History:
     """Return the history after one more sync. One below the newest sync is an upstream rewind and drops all others."""
-    if sync.upstream < old[0].upstream:
+    if sync.upstream < history[0].upstream:
         return _only(sync)
-    new = list(old)
+    new = list(history)
     new[0] = sync
     replacement = sync
     reading = 0
@@ -105,7 +105,7 @@ def with_sync(old: History, sync: OffsetSync) -> History:
         below = new[slot + 1] if slot < SLOTS - 1 else None
         # Walk the old slots for the oldest sync that may be here; it never has to be found again for a later slot.
         while True:
-            candidate = old[reading]
+            candidate = history[reading]
             far_enough = _is_far(newer, candidate, far)
             promote = (
                 far_enough
@@ -114,7 +114,7 @@ def with_sync(old: History, sync: OffsetSync) -> History:
             )
             if promote:
                 replacement = candidate
-            skip = not far_enough or (reading < SLOTS - 1 and candidate is old[reading + 1])
+            skip = not far_enough or (reading < SLOTS - 1 and candidate is history[reading + 1])
             if promote or skip:
                 reading += 1
             if not (skip and reading < slot):

@@ -242,13 +242,13 @@ def _translate_upstream(runs: RunMap, downstream: int) -> UpstreamPosition | Rea
         return UpstreamPosition(
             translation.upstream, follows=True, known_until=known_until, left_out_until=left_out_until
         )
-    first = records[0] if records else None
-    if first is not None and first.downstream == downstream:
+    first_run = records[0] if records else None
+    if first_run is not None and first_run.downstream == downstream:
         return UpstreamPosition(
-            UpstreamOffset(first.upstream), follows=False, known_until=downstream, since=first.upstream
+            UpstreamOffset(first_run.upstream), follows=False, known_until=downstream, since=first_run.upstream
         )
     begin = runs.begin[0] if runs.begin else None
     if begin is not None and begin.downstream <= downstream:
-        upstream = UpstreamOffset(begin.upstream if first is not None else runs.decided + 1)
+        upstream = UpstreamOffset(begin.upstream if first_run is not None else runs.decided + 1)
         return UpstreamPosition(upstream, follows=False, known_until=begin.downstream, since=begin.upstream)
     return ReasonCode.OPPOSITE_UNKNOWN.to_reason()

@@ -160,11 +160,11 @@ def _member_text(operator: str, argument: Any, ignore_case: bool) -> str:
         case "CATEGORY":
             category = str(argument).removeprefix("CATEGORY_")
             return _NOT_SPACE if category == "NOT_SPACE" else _CATEGORIES[category]
-    first, last = (argument, argument) if operator == "LITERAL" else argument
-    text = f"{_code(first)}-{_code(last)}"
+    begin, end = (argument, argument) if operator == "LITERAL" else argument
+    text = f"{_code(begin)}-{_code(end)}"
     if ignore_case:
         for letters in ("AZ", "az"):
-            low, high = max(first, ord(letters[0])), min(last, ord(letters[1]))
+            low, high = max(begin, ord(letters[0])), min(end, ord(letters[1]))
             text += f"{_code(low ^ 32)}-{_code(high ^ 32)}" if low <= high else ""
     return text
 

@@ -38,10 +38,10 @@ def needed_but_illegal(pattern: str) -> tuple[str, ...]:
 
 
 def _needed(nodes: Iterable[Any]) -> list[str]:
-    found: list[str] = []
+    needed: list[str] = []
     for operator, argument in nodes:
-        found += _needed_by(str(operator), argument)
-    return found
+        needed += _needed_by(str(operator), argument)
+    return needed
 
 
 def _needed_by(operator: str, argument: Any) -> list[str]:
@@ -52,7 +52,7 @@ def _needed_by(operator: str, argument: Any) -> list[str]:
             return _needed_by_class(argument)
         case "BRANCH":
             branches = [_needed(branch) for branch in argument[1]]
-            return [one for branch in branches for one in branch] if all(branches) else []
+            return [part for branch in branches for part in branch] if all(branches) else []
         case "SUBPATTERN":
             return _needed(argument[3])
         case "ATOMIC_GROUP":

@@ -114,13 +114,13 @@ def _failing(facts: SwitchFacts) -> Iterator[Blocker]:
 def _resting(facts: SwitchFacts) -> Iterator[Blocker]:
     """Yield the paused and stopped scopes. The desired state of a later release counts as paused."""
     topics = {partition.topic for partition in facts.partitions}
-    for scope, wanted in facts.resting:
+    for scope, desired in facts.resting:
         kind, _, name = scope.partition(":")
         topic = name.rpartition("-")[0] if kind == ScopeKind.PARTITION.value else name
         if kind in (ScopeKind.TOPIC.value, ScopeKind.PARTITION.value) and topic not in topics:
             continue  # the flow does not mirror the topic any more
-        reason = SwitchReason.STOPPED if wanted == "stopped" else SwitchReason.PAUSED
-        yield Blocker.with_details(reason, scope, {"wanted": wanted}, blocks=scope not in _NOT_NEEDED)
+        reason = SwitchReason.STOPPED if desired == "stopped" else SwitchReason.PAUSED
+        yield Blocker.with_details(reason, scope, {"wanted": desired}, blocks=scope not in _NOT_NEEDED)
 
 
 def _partitions(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
@@ -179,15 +179,15 @@ def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
             blocks = not limits.both_ways
             yield Blocker.with_details(SwitchReason.GROUP_IN_USE, row.group, _in_use(members), blocks=blocks)
         if row.phase == "failing":
-            yield Blocker(SwitchReason.GROUP_FAILING, row.group, cause=row.why)
+            yield Blocker(SwitchReason.GROUP_FAILING, row.group, cause=row.stated_cause)
         elif not (in_use and limits.both_ways):  # else it works on the target by a position of its own
-            yield from _place(row, limits)
+            yield from _position_blockers(row, limits)
 
 
-def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
+def _position_blockers(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
     """Yield what prevents the group from continuing at its checkpoints on the target."""
     if row.held == "refused":
-        yield Blocker(SwitchReason.GROUP_REFUSED, row.group, cause=row.why_held)
+        yield Blocker(SwitchReason.GROUP_REFUSED, row.group, cause=row.stated_held_cause)
     if row.ahead or row.more_ahead:
         are_rewound = bool(row.ahead) and all(state == REWOUND_ON_SOURCE for *_, state in row.ahead)
         cause = (ReasonCode.REWOUND if are_rewound else ReasonCode.AHEAD).to_reason()
@@ -196,11 +196,11 @@ def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
     if (obstacle := find_obstacle(row)) is not None:
         yield name_obstacle(row.group, *obstacle)
     elif waits or not row.is_placed:
-        cause = row.waits[0][2] if row.waiting else row.why
+        cause = row.waits[0][2] if row.waiting else row.stated_cause
         details = {"partitions": waits} if waits else {}
         yield Blocker.with_details(SwitchReason.GROUP_WAITING, row.group, details, cause=cause)
     elif limits.syncs_groups and not (row.synced or row.held):
-        yield Blocker.with_details(SwitchReason.GROUP_WAITING, row.group, {"written": 0}, cause=row.why_held)
+        yield Blocker.with_details(SwitchReason.GROUP_WAITING, row.group, {"written": 0}, cause=row.stated_held_cause)
 
 
 def name_obstacle(group: str, partition: str, cause: Reason) -> Blocker:
@@ -219,5 +219,5 @@ def _skips(row: GroupStatus) -> dict[str, Detail]:
 def _in_use(members: Sequence[str]) -> dict[str, Detail]:
     if not members:
         return {}
-    more = len(members) - NAMED_MEMBERS
-    return {"members": ", ".join(members[:NAMED_MEMBERS]) + (f" and {more:,} more" if more > 0 else "")}
+    unnamed = len(members) - NAMED_MEMBERS
+    return {"members": ", ".join(members[:NAMED_MEMBERS]) + (f" and {unnamed:,} more" if unnamed > 0 else "")}

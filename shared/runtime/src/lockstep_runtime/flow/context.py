@@ -15,7 +15,7 @@ from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlT
 from lockstep_runtime.flow.common_metrics import ROUND_FAILURES, ROUNDS, UNREADABLE
 from lockstep_runtime.flow.periodic import PeriodicTasks
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
-from lockstep_runtime.state.leadership import HEARTBEAT_VALID_S, Leadership, LeadPhase
+from lockstep_runtime.state.leadership import HEARTBEAT_VALID_S, Leadership, LeadershipState
 from lockstep_runtime.state.state_fold import owner_label
 from lockstep_runtime.state.state_log import StateLog
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
@@ -198,9 +198,11 @@ class FlowContext:
         return partition_for(key.encode(), COMMANDS_PARTITIONS) if self.divided else 0
 
     @property
-    def lead_phase(self) -> LeadPhase:
+    def leadership_state(self) -> LeadershipState:
         """Return the most advanced phase of leadership over all commands partitions."""
-        return max((self.leadership.lead_phase(p) for p in range(COMMANDS_PARTITIONS)), key=list(LeadPhase).index)
+        return max(
+            (self.leadership.leadership_state(p) for p in range(COMMANDS_PARTITIONS)), key=list(LeadershipState).index
+        )
 
     def _find_term(self, row: Row) -> int:
         self.must_act()

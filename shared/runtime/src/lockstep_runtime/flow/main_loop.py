@@ -11,11 +11,11 @@ from lockstep_kafka.common.errors import ClusterError, LeadershipLost, errors_in
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.state.leadership import leader_label
-from lockstep_runtime.util.auto_restart import auto_restart_for, count_failure, is_spent, is_unlimited, reset_count
+from lockstep_runtime.util.auto_restart import auto_restart_for, is_spent, record_failure, reset_count
 from lockstep_state.commands.command_vocabulary import RESTART, Scope
 from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.reason_catalogue import format_sentence
-from lockstep_state.rows.state_rows import Restarts, Row, Wanted
+from lockstep_state.rows.state_rows import DesiredState, Restarts, Row
 
 EXPECTED = (ClusterError, LeadershipLost, asyncio.CancelledError)
 
@@ -39,7 +39,7 @@ class MainLoop:
         ctx.state.listen(self._on_row)
 
     def _on_row(self, row: Row) -> None:
-        if isinstance(row, Wanted):
+        if isinstance(row, DesiredState):
             self._changed.set()
 
     async def run_forever(self) -> None:
@@ -56,7 +56,7 @@ class MainLoop:
             except BaseException as exc:
                 trouble = next((error for error in errors_in(exc) if isinstance(error, ClusterError)), None)
                 if trouble is not None:
-                    await self._count(ctx.clock.monotonic() - began, trouble.to_reason())
+                    await self._record_failure(ctx.clock.monotonic() - began, trouble.to_reason())
                 raise
             ctx.periodic.reset()
 
@@ -121,13 +121,12 @@ class MainLoop:
         owner = leader_label(ctx.service, share, divided=ctx.divided)
         return ctx.state.get(Restarts, owner, "service") or Restarts(owner=owner)
 
-    async def _count(self, worked_s: float, cause: Reason) -> None:
-        if is_unlimited(self._allowed):
-            return
+    async def _record_failure(self, worked_s: float, cause: Reason) -> None:
         ctx = self._ctx
-        row = count_failure(self._restarts(), self._allowed, worked_s, cause, self._requested)
-        await ctx.state.write_if_changed(row)
-        if is_spent(row, self._requested):
+        row = await record_failure(
+            ctx.state.write_if_changed, self._restarts(), self._allowed, worked_s, cause, self._requested
+        )
+        if row is not None:
             consequence = f"waits for the command {RESTART} {self._scope}"
             text = f"{ctx.connector.value}, {ctx.service}: {format_sentence(cause)}; {consequence}"
             await ctx.event("ServiceFailed", str(self._scope), text, cause=cause, failures=row.count)

@@ -61,11 +61,8 @@ class PeriodicTasks:
             name: The name of the round in logs, such as "topic refresh".
             interval: The time between the beginnings of two rounds.
             round_: The work.
-            rest: Pause after a round for at least so many times the processor time that the process took for it. So
-                work that
-            grows with the cluster does not come to fill a core. Waiting for a cluster costs nothing, and a triggered
-                round
-            does not wait for this either.
+            rest: The least pause after a round, as a multiple of the processor time that the process took for it. So
+                work that grows with the cluster never fills a core. A triggered round does not wait for this pause.
         """
         requested = self._requests.setdefault(name, asyncio.Event())
         backoff = Backoff(limit=max(5.0, min(30.0, interval.total_seconds())))

@@ -88,7 +88,7 @@ class Rotation:
         content = digests(self._files)
         self._steady = FileDigest(content)
         self._credentials = {flow: _FlowCredentials(used, identities(used, content)) for flow, used in settings.items()}
-        self._due = True
+        self._retries = True
         """Check even if no file has changed: the configuration was loaded some moments before the first check."""
         self._backoff = Backoff(first=CHECK_INTERVAL_S, limit=10.0)
         self._not_before = 0.0
@@ -115,7 +115,7 @@ class Rotation:
     async def check(self) -> None:
         """Check the files once, and take up what has changed."""
         content = await asyncio.to_thread(digests, self._files)
-        if not self._steady.differs(content) and not (self._due and time.monotonic() >= self._not_before):
+        if not self._steady.differs(content) and not (self._retries and time.monotonic() >= self._not_before):
             return
         try:
             newer = await asyncio.to_thread(self._reload)
@@ -131,8 +131,8 @@ class Rotation:
         await self._apply(newer, newer_content)
         self._files = files
         self._steady.accepted = newer_content
-        self._due = bool(self._refusals)
-        if self._due:
+        self._retries = bool(self._refusals)
+        if self._retries:
             self._not_before = time.monotonic() + self._backoff.next()
         else:
             self._backoff.reset()
@@ -140,7 +140,7 @@ class Rotation:
     # -- what cannot be taken up ---------------------------------------------------------------------------------------
 
     def _report_unusable(self, exc: ConfigurationError) -> None:
-        self._due = True
+        self._retries = True
         now = time.monotonic()
         self._broken_since = self._broken_since or now
         mistakes = "; ".join(map(str, exc.problems))

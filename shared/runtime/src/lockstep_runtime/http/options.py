@@ -49,10 +49,10 @@ def page_options(*host: str) -> Callable[[Callable[..., Any]], Callable[..., Any
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def with_access(
-            *, host: str, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None, **others: Any
+            *, host: str, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None, **parameters: Any
         ) -> Any:
             token = os.environ.get("LOCKSTEP_TOKEN", "").strip()
-            return command(access=AccessPolicy(host, 0, tls_cert, tls_key, token_file, token), **others)
+            return command(access=AccessPolicy(host, 0, tls_cert, tls_key, token_file, token), **parameters)
 
         guarded: Callable[..., Any] = with_access
         for option in reversed(options):

@@ -43,7 +43,10 @@ class MetadataAnswer7(MetadataResponse_v5):  # type: ignore[misc]  # aiokafka ha
     def decode(cls, data: BytesIO | bytes) -> "MetadataAnswer7":
         """Return the answer with the fields of version 5."""
         *head, topics = Schema(*_HEAD, _topics()).decode(BytesIO(data) if isinstance(data, bytes) else data)
-        return cls(*head, [(*topic, [(*one[:3], *one[4:]) for one in partitions]) for *topic, partitions in topics])
+        return cls(
+            *head,
+            [(*topic, [(*partition[:3], *partition[4:]) for partition in partitions]) for *topic, partitions in topics],
+        )
 
 
 class OffsetsAnswer4(OffsetResponse_v3):  # type: ignore[misc]  # aiokafka has no annotations
@@ -82,15 +85,15 @@ class OffsetsQuestion4(RequestStruct):  # type: ignore[misc]  # aiokafka has no 
         super().__init__(replica_id, isolation_level, asked)
 
 
-def _answer(former: type[Any], version: int, **members: Any) -> type[Any]:
+def _answer(base: type[Any], version: int, **members: Any) -> type[Any]:
     """Return the answer of a version whose form is that of a former one."""
-    form = {"API_VERSION": version, "SCHEMA": former.SCHEMA}
-    return new_class(f"{former.__name__}_as_{version}", (former,), exec_body=lambda body: body.update(form, **members))
+    form = {"API_VERSION": version, "SCHEMA": base.SCHEMA}
+    return new_class(f"{base.__name__}_as_{version}", (base,), exec_body=lambda body: body.update(form, **members))
 
 
-def _question(former: type[Any], version: int, answer: type[Any]) -> type[Any]:
+def _question(base: type[Any], version: int, answer: type[Any]) -> type[Any]:
     """Return the question of a version whose form is that of a former one."""
-    return _answer(former, version, RESPONSE_TYPE=answer)
+    return _answer(base, version, RESPONSE_TYPE=answer)
 
 
 NEWER: Mapping[type[Request[Any]], tuple[type[RequestStruct], ...]] = {

@@ -274,11 +274,11 @@ class OurClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no type
     async def _get_conn(
         self, node_id: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT, no_hint: bool = False
     ) -> AiokafkaConnection | None:
-        if (known := self._connected(node_id, group)) is not None:
-            return known
+        if (connection := self._connected(node_id, group)) is not None:
+            return connection
         async with self._get_conn_lock:
-            if (known := self._connected(node_id, group)) is not None:
-                return known
+            if (connection := self._connected(node_id, group)) is not None:
+                return connection
             broker = self.cluster.broker_metadata(node_id)
             try:
                 if broker is None:

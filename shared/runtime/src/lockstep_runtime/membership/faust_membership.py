@@ -35,7 +35,7 @@ class FaustMembership:
     def __init__(self, runner: FlowRunner) -> None:
         self._runner = runner
         self._app = build_app(runner.ctx, self._listen, None if runner.joins_anew else runner.ctx.instance)
-        self._left = False
+        self._has_left = False
         self._error: ClusterError | None = None
         """The error that has ended the membership, if the consumer's thread was the first to see it."""
         self._ended = asyncio.Event()
@@ -61,7 +61,7 @@ class FaustMembership:
         raise self._error or self._trouble(self._app.crash_reason)
 
     async def leave(self) -> None:
-        self._left = True
+        self._has_left = True
         self._release_instance_id()
         go_without_the_thread(self._app)
         try:
@@ -98,7 +98,7 @@ class FaustMembership:
     async def _commands(self, stream: Any) -> None:
         # Only hands over: Faust counts an event as done even when this raises.
         async for event in stream.events():
-            if self._left:
+            if self._has_left:
                 continue  # a next session has its own membership, which gets them too
             message = event.message
             at_ms = int((message.timestamp or 0) * 1000)
@@ -106,13 +106,13 @@ class FaustMembership:
             self._runner.receive_commands([record])
 
     async def _assigned(self, _: Any, assigned: Any, **__: Any) -> None:
-        if self._left:
+        if self._has_left:
             return
         self._runner.on_heartbeat(self._runner.ctx.clock.monotonic())
         self._runner.assigned(frozenset(tp.partition for tp in assigned))
 
     async def _revoked(self, _: Any, revoked: Any, **__: Any) -> None:
-        if not self._left:
+        if not self._has_left:
             await self._runner.revoked()
 
     def _end_from_thread(self, trouble: ClusterError) -> None:
@@ -138,11 +138,11 @@ class FaustMembership:
         return self._runner.ctx.clock.monotonic()
 
     def heartbeat_answered(self, asked_at: float) -> None:
-        if not self._left:
+        if not self._has_left:
             self._runner.on_heartbeat(asked_at)
 
     def place_is_taken(self) -> bool:
-        if not self._left and not self._runner.ctx.group_is_current:
+        if not self._has_left and not self._runner.ctx.group_is_current:
             return False
         self._end_from_thread(self._instance_taken())
         return True
@@ -152,5 +152,5 @@ class FaustMembership:
         self._end_from_thread(self._instance_taken() if is_taken else self._trouble(error, unnamed_code))
 
     def reading_failed(self, error: BaseException) -> None:
-        if not self._left:
+        if not self._has_left:
             self._end_from_thread(self._trouble(error))

@@ -71,9 +71,9 @@ class FlowRunner:
         """Take what makes a membership for each session; a membership calls methods of this runner."""
         self.ctx = ctx
         self._service = service
-        self._whole = f"the whole of {ctx.service}"
+        self._work_name = f"the whole of {ctx.service}"
         """The name of a trouble of the whole service. The service's name may be that of one of its rounds."""
-        self._lead = LeaderLoop(ctx, service, self._whole)
+        self._lead = LeaderLoop(ctx, service, self._work_name)
         self._memberships = memberships
         self._replayed_at: float | None = None
         self._ticked_at = self._acted_at = ctx.clock.monotonic()
@@ -142,7 +142,7 @@ class FlowRunner:
             "instance": ctx.instance,
             "acting": ctx.is_acting,
             "wanted": ctx.desired_state.connector(ctx.connector).word,
-            "standing": ctx.lead_phase.value,
+            "standing": ctx.leadership_state.value,
             "term": ctx.term,
             "leader": ctx.leadership.leader(0),
             "partitions": sorted(ctx.leadership.held),
@@ -305,7 +305,7 @@ class FlowRunner:
                 self._restarts.backoff.reset()
                 now = self.ctx.clock.monotonic()
                 if now - self._lead.acting_since > WORKS_AFTER:
-                    troubles.over(self._whole, answered=False)
+                    troubles.over(self._work_name, answered=False)
                 if self.ctx.is_acting:
                     self._acted_at = now
                 elif now - self._acted_at > FORGETS_AFTER:

@@ -73,11 +73,11 @@ It may still act, and no other begins beside it.
 class LeaderLoop:
     """Run the main loop of a service and its commands while this replica leads."""
 
-    def __init__(self, ctx: FlowContext, service: FlowService, whole: str) -> None:
-        """Take the service, and the name `whole` of a trouble of all of its work."""
+    def __init__(self, ctx: FlowContext, service: FlowService, work_name: str) -> None:
+        """Take the service, and the name `work_name` of a trouble of all of its work."""
         self.ctx = ctx
         self._service = service
-        self._whole = whole
+        self._work_name = work_name
         self._main_loop = MainLoop(
             ctx, service.run, service.run_while_stopped if isinstance(service, IdleWork) else None
         )
@@ -182,7 +182,7 @@ class LeaderLoop:
     async def _run_while_leading(self) -> None:
         """Run the service's main loop, and its commands beside it, until cancelled."""
         ctx = self.ctx
-        restarts = TaskRestarts(lambda error: ctx.periodic.troubles.began(self._whole, error), ctx.clock.monotonic)
+        restarts = TaskRestarts(lambda error: ctx.periodic.troubles.began(self._work_name, error), ctx.clock.monotonic)
         await restarts.run_forever(self._run_main_loop)
 
     async def _run_main_loop(self) -> None:

@@ -13,7 +13,7 @@ from lockstep_state.commands.command_vocabulary import PAUSE, RESTART, RESUME, S
 from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.data_plane_rows import Assignment
-from lockstep_state.rows.state_rows import MirroredTopic, Row, Wanted
+from lockstep_state.rows.state_rows import DesiredState, MirroredTopic, Row
 
 
 class DesiredPhase(IntEnum):
@@ -40,10 +40,10 @@ class DesiredStateView:
         self._rows = rows
         self._states = states
 
-    def row(self, scope: Scope) -> Wanted:
+    def row(self, scope: Scope) -> DesiredState:
         """Return the row of a scope; one that says `running` if there is none."""
-        row = self._rows.get(Wanted(scope=str(scope)).key())
-        return row if isinstance(row, Wanted) else Wanted(scope=str(scope))
+        row = self._rows.get(DesiredState(scope=str(scope)).key())
+        return row if isinstance(row, DesiredState) else DesiredState(scope=str(scope))
 
     def phase_for(self, *scopes: Scope) -> DesiredPhase:
         """Return the desired phase of something that is in all of `scopes`."""
@@ -79,7 +79,7 @@ class DesiredStateView:
         for scope, phase in connectors.items():
             if phase is not DesiredPhase.RUNNING:
                 yield scope, phase.word
-        rows = [row for row in self._rows.values() if isinstance(row, Wanted)]
+        rows = [row for row in self._rows.values() if isinstance(row, DesiredState)]
         for row in sorted(rows, key=lambda row: row.scope):
             if row.phase != "running" and row.scope not in connectors:
                 yield row.scope, row.phase
@@ -102,7 +102,7 @@ def _scopes_containing(topic: str, partition: int, slot: int | None = None) -> I
     yield Scope(ScopeKind.PARTITION, topic, partition)
 
 
-def apply_verb(row: Wanted, verb: str, command: str) -> Wanted:
+def apply_verb(row: DesiredState, verb: str, command: str) -> DesiredState:
     """Return the row after a command with the id `command`. To apply it twice changes nothing."""
     if verb == RESTART:
         return replace(row, restart=command)
@@ -136,7 +136,7 @@ def _unknown_slot(slot: int, rows: Mapping[str, Row]) -> Reason:
     return ReasonCode.SLOT_ABSENT.to_reason(slot=slot, slots=", ".join(map(str, slots)))
 
 
-def _phase(row: Wanted) -> DesiredPhase:
+def _phase(row: DesiredState) -> DesiredPhase:
     try:
         return DesiredPhase[row.phase.upper()]
     except KeyError:

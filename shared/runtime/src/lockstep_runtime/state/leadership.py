@@ -34,8 +34,8 @@ The other half is for acts under way.
 """
 
 
-class LeadPhase(Enum):
-    """Phases of a replica's leadership of one partition of the commands topic."""
+class LeadershipState(Enum):
+    """States of a replica's leadership of one partition of the commands topic."""
 
     IDLE = "standing by"
     CLAIMING = "claiming"
@@ -54,7 +54,7 @@ def label_service(label: str) -> str:
 
 @dataclass(slots=True)
 class _Claim:
-    phase: LeadPhase = LeadPhase.CLAIMING
+    state: LeadershipState = LeadershipState.CLAIMING
     term: int = -1
 
 
@@ -91,7 +91,7 @@ class Leadership:
 
     def unclaimed_partitions(self) -> tuple[int, ...]:
         """Return the partitions for which a leader row has to be appended now."""
-        return tuple(sorted(p for p, c in self._claims.items() if c.phase is LeadPhase.CLAIMING and c.term < 0))
+        return tuple(sorted(p for p, c in self._claims.items() if c.state is LeadershipState.CLAIMING and c.term < 0))
 
     def claimed(self, partition: int, term: int) -> None:
         """Take the offset `term` of our leader row. Ignored when the partition was given up meanwhile."""
@@ -99,7 +99,7 @@ class Leadership:
         if claim is None:
             return
         claim.term = term
-        self._update_phase(partition)
+        self._update_state(partition)
 
     def read_claim(self, label: str, instance: str, offset: int) -> None:
         """Take a leader row that was read. One that is read twice, or out of order, changes nothing."""
@@ -109,25 +109,25 @@ class Leadership:
         self._claimants.setdefault(label, {})[instance] = offset
         for partition in self._claims:
             if leader_label(self._service, partition, divided=self._divided) == label:
-                self._update_phase(partition)
+                self._update_state(partition)
 
-    def _update_phase(self, partition: int) -> None:
+    def _update_state(self, partition: int) -> None:
         claim = self._claims[partition]
         highest, _ = self._highest.get(leader_label(self._service, partition, divided=self._divided), (-1, ""))
         if claim.term < 0:
             return
         if highest == claim.term:
-            claim.phase = LeadPhase.LEADING
+            claim.state = LeadershipState.LEADING
         elif highest > claim.term:
             # Another instance claimed later while we hold the partition: the group decides, so claim again.
             self._claims[partition] = _Claim()
 
-    def lead_phase(self, partition: int = 0) -> LeadPhase:
+    def leadership_state(self, partition: int = 0) -> LeadershipState:
         claim = self._claims.get(partition)
-        return LeadPhase.IDLE if claim is None else claim.phase
+        return LeadershipState.IDLE if claim is None else claim.state
 
     def leads(self, partition: int = 0) -> bool:
-        return self.lead_phase(partition) is LeadPhase.LEADING
+        return self.leadership_state(partition) is LeadershipState.LEADING
 
     def leading(self) -> frozenset[int]:
         """Return the partitions that this replica leads."""
@@ -145,7 +145,7 @@ class Leadership:
     def claimed_by_others(self, term: int, instance: str) -> bool:
         """Return whether another instance has claimed after `term`, as far as read, even if it was succeeded since."""
         claimants = self._claimants.get(leader_label(self._service, 0, divided=self._divided), {})
-        return any(offset > term for other, offset in claimants.items() if other != instance)
+        return any(offset > term for claimant, offset in claimants.items() if claimant != instance)
 
     def leader(self, partition: int = 0) -> str:
         """Return the instance that claimed last, as far as read; "" when none has."""

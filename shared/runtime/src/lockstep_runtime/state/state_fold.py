@@ -9,6 +9,7 @@ from lockstep_state.commands.command_vocabulary import owner_of_wanted
 from lockstep_state.names import COMMANDS_PARTITIONS
 from lockstep_state.rows.state_rows import (
     ROWS,
+    DesiredState,
     GroupStatus,
     Leader,
     MalformedRow,
@@ -16,7 +17,6 @@ from lockstep_state.rows.state_rows import (
     Restarts,
     Row,
     SourceGroupsStatus,
-    Wanted,
     decode_row,
 )
 
@@ -28,7 +28,7 @@ DIVIDED: Mapping[type[Row], Callable[[Any], int]] = {
 }
 """Kinds whose owner divides the work: the commands partition of a row, which has a leader of its own."""
 
-BY_ROW: frozenset[type[Row]] = frozenset({Wanted, Restarts})
+BY_ROW: frozenset[type[Row]] = frozenset({DesiredState, Restarts})
 """Kinds whose rows each name their owner.
 
 Other kinds without an owner have no term: the epoch of the producer id orders rows of slots, and commands write
@@ -43,7 +43,7 @@ def owner_label(row: Row) -> str | None:
     match row:
         case Restarts():
             return row.owner
-        case Wanted():
+        case DesiredState():
             service = owner_of_wanted(row.scope)
             return leader_label(service, 0, divided=service in DIVIDED_SERVICES)
     owner = row.owned_by
@@ -138,8 +138,8 @@ class StateFold:
         return owner is not None and 0 < row.term < self._terms.get(owner, -1)
 
     def _is_outdated(self, name: str, row: PartitionProgress) -> bool:
-        former = self.rows.get(name)
-        return isinstance(former, PartitionProgress) and row.is_outdated_by(former)
+        replaced = self.rows.get(name)
+        return isinstance(replaced, PartitionProgress) and row.is_outdated_by(replaced)
 
     def all(self, kind: type[R]) -> list[R]:
         """Return every row of a kind, in the order of the keys."""

@@ -30,7 +30,7 @@ class StateLog(StateFold):
         self._topic_log: ControlTopicLog | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._listeners: list[Callable[[Row], None]] = []
-        self._former: dict[str, Row] = {}
+        self._replaced_rows: dict[str, Row] = {}
         """Rows, by key, of the state topic that was replaced, as far as they are not written again."""
 
     @property
@@ -91,8 +91,8 @@ class StateLog(StateFold):
 
     def differs(self, row: Row) -> bool:
         """Return whether the row differs from that of its key (time and term aside), or its key was overwritten."""
-        former = self.rows.get(row.key())
-        is_same = former is not None and replace(former, at_ms=0, term=0) == replace(row, at_ms=0, term=0)
+        present = self.rows.get(row.key())
+        is_same = present is not None and replace(present, at_ms=0, term=0) == replace(row, at_ms=0, term=0)
         return not is_same or row.key() in self.overwritten
 
     async def claim(self, row: Leader) -> int:
@@ -111,7 +111,7 @@ class StateLog(StateFold):
     ) -> None:
         """Begin with an empty fold: the topic is about to be replayed. `on_leader`, `wants`: see `StateFold`."""
         self._topic_log = topic_log
-        self._former |= self.rows
+        self._replaced_rows |= self.rows
         self._unreadable.begin(topic_log.topic)
         self.begin(on_leader, wants)
 
@@ -120,15 +120,15 @@ class StateLog(StateFold):
 
         `replaced`: the topic is another one, on the same cluster. `restore` writes the lost rows.
         """
-        lost = self._former if replaced else {}
-        self._former = {key: row for key, row in lost.items() if key not in self.rows}
+        lost = self._replaced_rows if replaced else {}
+        self._replaced_rows = {key: row for key, row in lost.items() if key not in self.rows}
 
     async def restore(self, is_ours: Callable[[Row], bool]) -> int:
         """Write the rows again that are lost and ours to write, and return how many. Raises as `write_all`."""
-        rows = [row for key, row in self._former.items() if key not in self.rows and is_ours(row)]
+        rows = [row for key, row in self._replaced_rows.items() if key not in self.rows and is_ours(row)]
         if rows:
             await self.write_all(rows)
-            self._former = {key: row for key, row in self._former.items() if key not in self.rows}
+            self._replaced_rows = {key: row for key, row in self._replaced_rows.items() if key not in self.rows}
         return len(rows)
 
     def receive(self, records: Sequence[Record]) -> None:

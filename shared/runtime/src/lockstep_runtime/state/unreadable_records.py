@@ -49,8 +49,8 @@ class UnreadableRecords:
     @property
     def by_partition(self) -> tuple[tuple[str, int, int], ...]:
         """Return topic, partition and count of the first partitions that have some, as many as fit into a row."""
-        first = sorted(self._counts.items())[:PARTITIONS_IN_ROW]
-        return tuple((topic, partition, count) for (topic, partition), count in first)
+        listed = sorted(self._counts.items())[:PARTITIONS_IN_ROW]
+        return tuple((topic, partition, count) for (topic, partition), count in listed)
 
     def count(self, topic: str, partition: int, records: int) -> None:
         """Count records that were passed over, and are logged elsewhere."""

@@ -48,9 +48,9 @@ class FailureTracker:
         """Causes of present outages that were logged, by cluster."""
         self._named: set[str] = set()
         """Troubles that were logged by name."""
-        self._others: set[str] = set()
+        self._unnamed: set[str] = set()
         """Troubles beyond `LOGGED_AT_ONCE`."""
-        self._others_count = 0
+        self._unnamed_count = 0
         """The number of troubles that have been among the others since there were none."""
 
     @property
@@ -64,7 +64,7 @@ class FailureTracker:
         return {name: _reason(trouble) for name, trouble in self._now.items()}
 
     @property
-    def first(self) -> tuple[tuple[str, Reason], ...]:
+    def row_causes(self) -> tuple[tuple[str, Reason], ...]:
         """Return the first present troubles, cut to fit into a row."""
         return tuple((name, _reason(trouble)) for name, trouble in islice(self._now.items(), MOST_IN_ROW))
 
@@ -74,9 +74,9 @@ class FailureTracker:
         if isinstance(before, ClusterUnreachable) and not _is_answer(trouble) and _alias(trouble) == before.alias:
             return  # the cluster has not answered since
         if isinstance(trouble, ClusterUnreachable):
-            if self._is_news(trouble):
+            if self._is_new_cause(trouble):
                 self._log.warn(
-                    "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
+                    "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.message
                 )
         elif str(before) != str(trouble) and not self._is_repeated(name, trouble):
             self._log_failing(name, trouble)
@@ -106,7 +106,7 @@ class FailureTracker:
         """Forget `name`, which is gone whether it works or not. Nothing is logged."""
         self._now.pop(name, None)
         self._named.discard(name)
-        self._others.discard(name)
+        self._unnamed.discard(name)
 
     def forget_all(self) -> None:
         """Forget all troubles, because none of them is retried here any more.
@@ -116,31 +116,31 @@ class FailureTracker:
         self._now.clear()
         self._causes.clear()
         self._named.clear()
-        self._others.clear()
+        self._unnamed.clear()
 
     def _log_failing(self, name: str, trouble: ClusterError | ClassFailed) -> None:
         keys = {"cluster": trouble.alias} if isinstance(trouble, ClusterError) else {}
-        if name in self._named or (name not in self._others and len(self._named) < LOGGED_AT_ONCE):
+        if name in self._named or (name not in self._unnamed and len(self._named) < LOGGED_AT_ONCE):
             self._named.add(name)
             if isinstance(trouble, TopicDeleted):
                 self._log.warn(f"{name} deleted", f"{trouble}; it is looked for again", **keys)
             else:
                 self._log.warn(f"{name} failing", f"{trouble}; trying again", **keys)
             return
-        if not self._others:
+        if not self._unnamed:
             self._log.warn("others failing", f"{name} too; further failures are not logged; trying again", **keys)
-            self._others_count = 0
-        self._others_count += name not in self._others
-        self._others.add(name)
+            self._unnamed_count = 0
+        self._unnamed_count += name not in self._unnamed
+        self._unnamed.add(name)
         self._log.debug(f"{name} failing", f"{trouble}; trying again", **keys)
 
     def _log_recovered(self, name: str, *, quietly: bool) -> None:
         self._named.discard(name)
-        if name in self._others:
-            self._others.discard(name)
+        if name in self._unnamed:
+            self._unnamed.discard(name)
             self._log.debug(f"{name} recovered")
-            if not self._others:
-                self._log.info("others recovered", f"all that were not named, {self._others_count:,}")
+            if not self._unnamed:
+                self._log.info("others recovered", f"all that were not named, {self._unnamed_count:,}")
         elif not quietly:
             self._log.info(f"{name} recovered")
 
@@ -149,28 +149,26 @@ class FailureTracker:
 
         It was logged when that began, and its end is logged with the last one's.
         """
+        others = (other for other_name, other in self._now.items() if other_name != name)
         if isinstance(trouble, ProtocolUnfit):
-            others = (other for other_name, other in self._now.items() if other_name != name)
             is_logged = any(isinstance(other, ProtocolUnfit) and other.alias == trouble.alias for other in others)
             return trouble.alias in self._logged_elsewhere or is_logged
         if not isinstance(trouble, NotPermitted) or trouble.remedy is None:
             return False
-        denied = (
-            other for other_name, other in self._now.items() if other_name != name and isinstance(other, NotPermitted)
-        )
-        return any(other.remedy is not None and other.remedy.command == trouble.remedy.command for other in denied)
+        remedies = (other.remedy for other in others if isinstance(other, NotPermitted))
+        return any(remedy is not None and remedy.command == trouble.remedy.command for remedy in remedies)
 
-    def _is_news(self, trouble: ClusterUnreachable) -> bool:
+    def _is_new_cause(self, trouble: ClusterUnreachable) -> bool:
         """Return whether the outage begins, or has a cause that was not logged for it."""
         if trouble.alias in self._logged_elsewhere:
             return False
         if not self._away(trouble.alias):
             self._causes.pop(trouble.alias, None)
-        causes, cause = self._causes[trouble.alias], _NO_CAUSE.sub("", trouble.why)
-        is_news = cause not in causes and len(causes) < LOGGED_CAUSES
-        if is_news:
+        causes, cause = self._causes[trouble.alias], _NO_CAUSE.sub("", trouble.message)
+        is_new = cause not in causes and len(causes) < LOGGED_CAUSES
+        if is_new:
             causes.add(cause)
-        return is_news
+        return is_new
 
     def _away(self, alias: str) -> bool:
         """Return whether the cluster is known to be away, or another component logs its outages."""

@@ -56,8 +56,8 @@ def configure(
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines(service) if log_format == "json" else CompactLines(service))
     root = logging.getLogger()
-    for old in list(root.handlers):
-        root.removeHandler(old)
+    for old_handler in list(root.handlers):
+        root.removeHandler(old_handler)
     root.addHandler(handler)
     debug = level.lower() == "debug"
     if not debug:
@@ -84,12 +84,14 @@ class CompactLines(logging.Formatter):
         self._service = service
 
     def format(self, record: logging.LogRecord) -> str:
-        at = time.strftime("%H:%M:%S", time.localtime(record.created))
+        time_of_day = time.strftime("%H:%M:%S", time.localtime(record.created))
         flow = getattr(record, FLOW, "")
         text = getattr(record, TEXT, "")
         source = f"{getattr(record, SERVICE, self._service)} {flow}".rstrip()
         loud = f"{record.levelname} " if record.levelno >= logging.WARNING else ""
-        line = "  ".join(part for part in (f"{at} {source}", f"{loud}{record.getMessage()}", str(text)) if part)
+        line = "  ".join(
+            part for part in (f"{time_of_day} {source}", f"{loud}{record.getMessage()}", str(text)) if part
+        )
         return line + self._traceback(record)
 
     def _traceback(self, record: logging.LogRecord) -> str:
@@ -105,12 +107,14 @@ def utc_text(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"
 
 
-def json_line(at: str, level: str, service: str, message: str, flow: str, text: str, keys: Mapping[str, Any]) -> str:
+def json_line(
+    time_text: str, level: str, service: str, message: str, flow: str, text: str, keys: Mapping[str, Any]
+) -> str:
     """Return a line of a JSON log of a service or of a run.
 
     `flow` and `text` are left out if they are empty. The keys of the event follow.
     """
-    body: dict[str, Any] = {"at": at, "level": level, SERVICE: service, "message": message}
+    body: dict[str, Any] = {"at": time_text, "level": level, SERVICE: service, "message": message}
     body.update({key: value for key, value in ((FLOW, flow), (TEXT, text)) if value})
     return json.dumps({**body, **keys}, ensure_ascii=False, default=str)
 

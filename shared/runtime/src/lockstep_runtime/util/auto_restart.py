@@ -1,8 +1,9 @@
-"""Limits of automatic restarts (`lockstep.auto.restart.*`, Strimzi's `autoRestart`). Pure.
+"""Limits of automatic restarts (`lockstep.auto.restart.*`, Strimzi's `autoRestart`).
 
 Failures count while they follow one another: a start that then works for `WORKS_AFTER` seconds resets the count.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from lockstep_config.flow.connector_settings import AutoRestart, AutoRestarts
@@ -48,6 +49,34 @@ def count_failure(
     spent = limit is not None and failures > limit
     phase = FAILED if spent else RUNNING
     return replace(row, count=failures, phase=phase, cause=cause if spent else NO_REASON, asked=requested)
+
+
+async def record_failure(
+    write: Callable[[Restarts], Awaitable[object]],
+    row: Restarts,
+    allowed: AutoRestart,
+    worked_s: float,
+    cause: Reason,
+    requested: tuple[str, ...],
+) -> Restarts | None:
+    """Write the row after one more failure, unless restarts are unlimited.
+
+    Args:
+        write: Appends the row to the state topic.
+        row: The row so far.
+        allowed: The limits.
+        worked_s: Seconds for which the start had worked.
+        cause: The reason of the failure.
+        requested: The ids of restart commands by now.
+
+    Returns:
+        The row if it was the last failure that is allowed, otherwise None.
+    """
+    if is_unlimited(allowed):
+        return None
+    failed = count_failure(row, allowed, worked_s, cause, requested)
+    await write(failed)
+    return failed if is_spent(failed, requested) else None
 
 
 def reset_count(row: Restarts, requested: tuple[str, ...]) -> Restarts:

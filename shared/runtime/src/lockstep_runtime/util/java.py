@@ -29,8 +29,8 @@ def major_version(text: str) -> int | None:
     match = re.search(r'(?:version |JAVA_VERSION=)"(\d+)(?:\.(\d+))?', text)
     if match is None:
         return None
-    first = int(match[1])
-    return int(match[2]) if first == 1 and match[2] else first
+    major = int(match[1])
+    return int(match[2]) if major == 1 and match[2] else major
 
 
 def version_text(text: str) -> str:

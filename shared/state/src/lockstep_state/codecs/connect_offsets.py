@@ -65,7 +65,7 @@ class OffsetFold:
     """
 
     def __init__(self) -> None:
-        self.known: dict[str, dict[bytes, OffsetChange]] = {}
+        self.changes: dict[str, dict[bytes, OffsetChange]] = {}
         """The offsets that are not reset, by the connector's name and the key as in the topic."""
 
     def apply(self, key: bytes | None, value: bytes | None) -> None:
@@ -85,7 +85,7 @@ class OffsetFold:
                 number = int(offset) if isinstance(offset, int) and not isinstance(offset, bool) else -1
                 if number not in LONG:
                     raise MalformedRecord("offset of Connect: the offset has more than 64 bits")
-                offsets = self.known.setdefault(connector, {})
+                offsets = self.changes.setdefault(connector, {})
                 offsets.pop(key, None)
                 if number >= 0:
                     offsets[key] = OffsetChange(partition, number)
@@ -94,7 +94,7 @@ class OffsetFold:
 
     def for_connector(self, connector: str) -> Mapping[bytes, OffsetChange]:
         """Return the offsets of the connector of that name."""
-        return self.known.get(connector, {})
+        return self.changes.get(connector, {})
 
 
 def parse_changes(connector: Connector, request: object) -> tuple[OffsetChange, ...]:

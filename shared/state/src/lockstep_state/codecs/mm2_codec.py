@@ -215,12 +215,12 @@ def _int(form: struct.Struct, field: str, number: int) -> bytes:
 class _Reader:
     """A reader of fields from left to right, with messages for those that end too early."""
 
-    def __init__(self, what: str, data: bytes | None) -> None:
+    def __init__(self, record_kind: str, data: bytes | None) -> None:
         if data is None:
-            raise MalformedRecord(f"{what}: missing (a tombstone, or a record without a key)")
-        self.what = what
+            raise MalformedRecord(f"{record_kind}: missing (a tombstone, or a record without a key)")
+        self.record_kind = record_kind
         self.data = data
-        self.at = 0
+        self.position = 0
 
     def number(self, form: struct.Struct, field: str) -> int:
         return int(form.unpack(self._read_bytes(form.size, field))[0])
@@ -240,7 +240,7 @@ class _Reader:
         try:
             return data.decode()
         except UnicodeDecodeError as exc:
-            raise MalformedRecord(f"{self.what}: {field} is not UTF-8: {exc}") from exc
+            raise MalformedRecord(f"{self.record_kind}: {field} is not UTF-8: {exc}") from exc
 
     def version(self) -> None:
         version = self.number(INT16, "version")
@@ -248,15 +248,15 @@ class _Reader:
             self._fail(f"there is no version {version}")
         if version != RECORD_VERSION:
             raise UnsupportedRecordVersion(
-                f"{self.what}: version {version}, this release reads version {RECORD_VERSION}"
+                f"{self.record_kind}: version {version}, this release reads version {RECORD_VERSION}"
             )
 
     def _read_bytes(self, size: int, field: str) -> bytes:
-        chunk = self.data[self.at : self.at + size]
+        chunk = self.data[self.position : self.position + size]
         if len(chunk) < size:
-            self._fail(f"{field} needs {size} bytes at {self.at}, {len(chunk)} are left")
-        self.at += size
+            self._fail(f"{field} needs {size} bytes at {self.position}, {len(chunk)} are left")
+        self.position += size
         return chunk
 
     def _fail(self, fault: str) -> NoReturn:
-        raise MalformedRecord(f"{self.what}: {fault}")
+        raise MalformedRecord(f"{self.record_kind}: {fault}")

@@ -12,13 +12,13 @@ def murmur2(data: bytes) -> int:
     """Return the 32-bit hash of `data` as Java has it: a signed int."""
     length = len(data)
     h = SEED ^ length
-    whole = length & ~3
-    for begin in range(0, whole, 4):
+    aligned = length & ~3
+    for begin in range(0, aligned, 4):
         k = int.from_bytes(data[begin : begin + 4], "little") * MIX & WORD
         k = (k ^ k >> 24) * MIX & WORD
         h = (h * MIX & WORD) ^ k
-    if whole < length:
-        h = (h ^ int.from_bytes(data[whole:], "little")) * MIX & WORD
+    if aligned < length:
+        h = (h ^ int.from_bytes(data[aligned:], "little")) * MIX & WORD
     h = (h ^ h >> 13) * MIX & WORD
     h ^= h >> 15
     return h - (1 << 32) if h & 0x80000000 else h

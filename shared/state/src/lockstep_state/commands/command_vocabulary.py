@@ -67,12 +67,12 @@ class Scope:
 
     def __str__(self) -> str:
         kind = str(self.kind.value)
-        what = {
+        suffixes = {
             ScopeKind.FLOW: "",
             ScopeKind.SLOT: f":{self.number}",
             ScopeKind.PARTITION: f":{self.name}-{self.number}",
         }
-        return kind + what.get(self.kind, f":{self.name}")
+        return kind + suffixes.get(self.kind, f":{self.name}")
 
     @property
     def connector(self) -> Connector:
@@ -131,9 +131,9 @@ def _connector(name: str) -> str:
         raise ValueError(f"there is no connector {name!r}; there are {names}") from None
 
 
-def _number(text: str, whole: str) -> int:
+def _number(text: str, scope_text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{whole!r} ends in {text!r}, which is no number")
+        raise ValueError(f"{scope_text!r} ends in {text!r}, which is no number")
     return int(text)
 
 
@@ -180,13 +180,13 @@ class ControlCommand:
 
 
 def _owners(scope: Scope) -> frozenset[str]:
-    whole = scope.kind is ScopeKind.FLOW
-    return frozenset(connector.owner for connector in (Connector if whole else (scope.connector,)))
+    is_flow = scope.kind is ScopeKind.FLOW
+    return frozenset(connector.owner for connector in (Connector if is_flow else (scope.connector,)))
 
 
 def _members(scope: Scope) -> frozenset[str]:
-    whole = scope.kind is ScopeKind.FLOW
-    return frozenset(service for service in SERVICES if whole or service_connector(service) is scope.connector)
+    is_flow = scope.kind is ScopeKind.FLOW
+    return frozenset(service for service in SERVICES if is_flow or service_connector(service) is scope.connector)
 
 
 def _keeper(scope: Scope) -> frozenset[str]:

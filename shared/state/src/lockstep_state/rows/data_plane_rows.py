@@ -304,14 +304,14 @@ class SlotStatus(Row):
     """The sentences of `causes`, for people and for earlier releases."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "troubles", tuple((what, format_sentence(cause)) for what, cause in self.causes))
+        object.__setattr__(self, "troubles", tuple((part, format_sentence(cause)) for part, cause in self.causes))
 
     @classmethod
     def from_fields(cls, values: Mapping[str, Any]) -> "SlotStatus":
         """Return the row of these fields. Texts without causes get the code `unknown`."""
-        given = dict(values)
-        texts = tuple((what, read_reason(NO_REASON, text)) for what, text in given.pop("troubles", ()))
-        return cls(**{**given, "causes": given.get("causes") or texts})
+        row_fields = dict(values)
+        texts = tuple((part, read_reason(NO_REASON, text)) for part, text in row_fields.pop("troubles", ()))
+        return cls(**{**row_fields, "causes": row_fields.get("causes") or texts})
 
 
 @row_kind("origin", "producer_id", owner="data-plane")

@@ -94,16 +94,16 @@ class GroupStatus(Row):
 
     @property
     def is_contested(self) -> bool:
-        """It is not moved because another flow feeds the same topic, and records of that one may be skipped."""
+        """The target's group is not moved: another flow feeds the same topic, and its records may be skipped."""
         return self.held_cause.code == ReasonCode.CONTESTED
 
     @property
-    def why_held(self) -> Reason:
+    def stated_held_cause(self) -> Reason:
         """The reason why the target's group is not moved; its code is `unknown` if the row has only a text."""
         return read_reason(self.held_cause, self.held_reason)
 
     @property
-    def why(self) -> Reason:
+    def stated_cause(self) -> Reason:
         """The reason why it waits or fails; its code is `unknown` if the row has only a text."""
         return read_reason(self.cause, self.reason)
 

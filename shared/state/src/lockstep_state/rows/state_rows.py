@@ -30,6 +30,7 @@ __all__ = [
     "Assignment",
     "ClusterCapabilities",
     "CopiedAcl",
+    "DesiredState",
     "FlowPulse",
     "GroupStatus",
     "Handover",
@@ -51,7 +52,6 @@ __all__ = [
     "SwitchTopic",
     "Verification",
     "VerifiedPartition",
-    "Wanted",
     "decode_row",
     "progress_by_partition",
 ]
@@ -184,7 +184,7 @@ class FlowPulse(ReasonedRow):
 
 @row_kind("wanted", "scope", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted(Row):
+class DesiredState(Row):
     """The desired state of a part of the flow's work. Without a row it is to run.
 
     Owner: topic-sync, for the checkpoint connector checkpoint (its partition 0), for the heartbeat connector heartbeat.
@@ -213,8 +213,8 @@ class Restarts(ReasonedRow):
     count: Count = 0
     phase: str = "running"
     asked: tuple[str, ...] = ()
-    """`Wanted.restart` of its scopes, when it failed. Other ids mean that a restart was requested since, and it counts
-    from none."""
+    """`DesiredState.restart` of its scopes, when it failed. Other ids mean that a restart was requested since, and it
+    counts from none."""
 
 
 @row_kind("handover", owner=None)

@@ -71,12 +71,12 @@ class ContentMatch:
             AmbiguousMatch: Two records of `tail` are the same in timestamp, key, value and headers, so one could be
                 taken for the other.
         """
-        self._place: dict[tuple[object, ...], int] = {}
+        self._indexes: dict[tuple[object, ...], int] = {}
         for index, record in enumerate(tail):
-            if self._place.setdefault(record_content(record), index) != index:
+            if self._indexes.setdefault(record_content(record), index) != index:
                 raise AmbiguousMatch("the target holds the same record twice beyond the last progress written")
         self._gone_before = gone_before
-        self._left = len(self._place) if beyond is None else beyond
+        self._remaining = len(self._indexes) if beyond is None else beyond
         self._reached = -1
         self._tombstones_since = tombstones_since
         self._open: PlainRecord | None = None
@@ -96,17 +96,17 @@ class ContentMatch:
                 them.
         """
         for record in records:
-            place = self._place.get(record_content(record))
-            self._left -= 1
-            if place is not None:
-                if place <= self._reached:
+            index = self._indexes.get(record_content(record))
+            self._remaining -= 1
+            if index is not None:
+                if index <= self._reached:
                     raise AmbiguousMatch(
                         f"the source's record at offset {record.offset} is in another place in the target's log "
                         "than in the source's"
                     )
-                self._reached, self._open = place, None
+                self._reached, self._open = index, None
                 self.upstream = record.offset
-            elif self._gone_before <= self._reached or (self._left < 0 and self._open is None):
+            elif self._gone_before <= self._reached or (self._remaining < 0 and self._open is None):
                 self.next = record.offset
                 return True
             elif self._open is None:
@@ -114,7 +114,7 @@ class ContentMatch:
                 self._untold = record.key is None or self._may_have_gone(record)
             elif record.key == self._open.key:
                 self._untold = self._untold or self._may_have_gone(record)
-            if self._left <= 0:
+            if self._remaining <= 0:
                 self.ends()
                 if self.next is not None:
                     return True
@@ -128,7 +128,7 @@ class ContentMatch:
                 left out of the copy.
         """
         for record in records:
-            if self._place.get(record_content(record), -1) > self._reached:
+            if self._indexes.get(record_content(record), -1) > self._reached:
                 raise AmbiguousMatch(
                     f"the target has the source's record at offset {record.offset}, and not the one at {self.next}"
                 )

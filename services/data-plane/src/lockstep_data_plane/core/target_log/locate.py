@@ -84,11 +84,11 @@ def locate(
     | the next record is gone from the source | a gap: RECORDS_GONE |
     | none of these | the row |
     """
-    found: Position | GapFound | NeedsMore
+    located: Position | GapFound | NeedsMore
     try:
         end = fence.last_append(row, target)
     except LogContradiction as exc:
-        found = _gap(row, source, exc.case, str(exc), epoch=exc.epoch)
+        located = _gap(row, source, exc.case, str(exc), epoch=exc.epoch)
     else:
         beyond = appended_since(row, end.sequence, end.others)
         if source is None:
@@ -96,12 +96,12 @@ def locate(
         if not beyond and target.shared:  # offsets that hold nothing of ours need not be read again
             row = replace(row, downstream=max(row.downstream, end.read_to))
             end = replace(end, downstream=row.downstream)
-        found = _on_both(row, source, end, beyond, match, counts=counts)
-    if not isinstance(found, GapFound):
-        return found
-    if found.on_target:
-        found = replace(found, held=row.downstream, target_end=target.log_end)
-    return replace(found, decision=decide_gap(found, policy(found.case)))
+        located = _on_both(row, source, end, beyond, match, counts=counts)
+    if not isinstance(located, GapFound):
+        return located
+    if located.on_target:
+        located = replace(located, acked_downstream=row.downstream, target_end=target.log_end)
+    return replace(located, decision=decide_gap(located, policy(located.case)))
 
 
 def _on_both(
@@ -114,54 +114,55 @@ def _on_both(
     counts: bool,
 ) -> Position | GapFound | NeedsMore:
     """Return where the copy goes on by the source's log, if our chain on the target ends at `end`."""
-    wanted = row.upstream + 1
-    if source.agreed < wanted:
+    next_upstream = row.upstream + 1
+    if source.agreed < next_upstream:
         text = (
             f"the source's log is the one that was copied up to offset {source.agreed} only, not up to {row.upstream}"
         )
         return _gap(row, source, GapCase.SOURCE_TRUNCATED, f"{text}: it was truncated")
     if isinstance(match, ComparedCopy):
         return _compared(row, source, end, match)
-    if beyond and (source.start > wanted or not counts):
+    if beyond and (source.start > next_upstream or not counts):
         if match is None:
             return NeedsMore(end)
         if isinstance(match, str):
             text = f"the target holds {beyond} records beyond the last progress written; {match}"
             return _gap(row, source, GapCase.DOUBT, text)
         # Each of the records appended has an upstream offset of its own, and what comes next is behind all of them.
-        if (source.end if match.at_end else match.next) < wanted + beyond:
+        if (source.end if match.at_end else match.next) < next_upstream + beyond:
+            copied_end = next_upstream + beyond
             text = f"the target holds {beyond} records beyond the last progress written, up to offset"
-            text = f"{text} {wanted + beyond - 1} at least, and the source's log is another one from {match.next} on"
+            text = f"{text} {copied_end - 1} at least, and the source's log is another one from {match.next} on"
             gap = _gap(row, source._replace(agreed=match.next), GapCase.SOURCE_TRUNCATED, f"{text}: it was truncated")
-            return replace(gap, wanted=wanted + beyond)
-        if match.upstream >= 0 or source.start <= wanted + beyond:
+            return replace(gap, next_upstream=copied_end)
+        if match.upstream >= 0 or source.start <= next_upstream + beyond:
             row = replace(row, downstream=end.downstream, sequence=end.sequence, others=end.others)
             return Position(replace(row, upstream=match.next - 1, upstream_epoch=-1), end)
-        wanted += beyond  # the source lost all of these records, so the next one is at least so far behind the row
-    return _gone(row, source, wanted) or Position(row, end)
+        next_upstream += beyond  # the source lost all of these records: the next one is at least so far behind the row
+    return _removed_gap(row, source, next_upstream) or Position(row, end)
 
 
 def _compared(row: PartitionProgress, source: LogEnds, end: LastAppend, match: ComparedCopy) -> Position | GapFound:
     """Return where the copy goes on if all records behind the row were compared one by one."""
     appended = appended_since(row, end.sequence, end.others) - match.doubled
     sequence = add_sequence(row.sequence, appended) if appended else row.sequence
-    end = replace(end, sequence=sequence, places=match.places)
-    place = replace(row, downstream=end.downstream, sequence=end.sequence, doubled=row.doubled + match.doubled)
+    end = replace(end, sequence=sequence, compared_runs=match.runs)
+    located_row = replace(row, downstream=end.downstream, sequence=end.sequence, doubled=row.doubled + match.doubled)
     if match.next > row.upstream + 1:
-        place = replace(place, upstream=match.next - 1, upstream_epoch=-1)
-    return _gone(row, source, match.wanted) or Position(place, end)
+        located_row = replace(located_row, upstream=match.next - 1, upstream_epoch=-1)
+    return _removed_gap(row, source, match.needed_from) or Position(located_row, end)
 
 
-def _gone(row: PartitionProgress, source: LogEnds, wanted: int) -> GapFound | None:
-    """Return the gap if the source's log begins behind the next record that is wanted."""
-    if source.start <= wanted:
+def _removed_gap(row: PartitionProgress, source: LogEnds, next_upstream: int) -> GapFound | None:
+    """Return the gap if the source's log begins behind the next record to copy."""
+    if source.start <= next_upstream:
         return None
-    removed = f"offsets {wanted} to {source.start - 1} were removed before they were copied"
+    removed = f"offsets {next_upstream} to {source.start - 1} were removed before they were copied"
     text = f"the source's log begins at {source.start}, {removed}"
-    return replace(_gap(row, source, GapCase.RECORDS_GONE, text), wanted=wanted)
+    return replace(_gap(row, source, GapCase.RECORDS_GONE, text), next_upstream=next_upstream)
 
 
 def _gap(row: PartitionProgress, source: LogEnds | None, case: GapCase, text: str, epoch: int = -1) -> GapFound:
     start, end, agreed = (-1, -1, -1) if source is None else source
-    wanted = row.upstream + 1
-    return GapFound(case=case, text=text, wanted=wanted, start=start, end=end, agreed=agreed, epoch=epoch)
+    next_upstream = row.upstream + 1
+    return GapFound(case=case, text=text, next_upstream=next_upstream, start=start, end=end, agreed=agreed, epoch=epoch)

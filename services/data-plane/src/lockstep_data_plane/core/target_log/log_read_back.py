@@ -17,10 +17,8 @@ from lockstep_data_plane.core.target_log.target_tail import LogContradiction, Ta
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch, CorruptRecordError, add_sequence
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_rules.offsets.offset_runs import Run
 from lockstep_state.rows.state_rows import PartitionProgress
-
-Place = tuple[int, int, int]
-"""The place of a stretch that is copied: (first upstream offset, its downstream offset, records)."""
 
 COMPARED_AT_MOST = 200_000
 """The most records behind the row that are compared: far more than a slot appends between two rows."""
@@ -123,14 +121,14 @@ class ReadBackTail(TargetTail):
 class ComparedCopy(NamedTuple):
     """The result of a comparison: where the copy is.
 
-    `next` is the first upstream offset that the target does not have. `wanted` is the same, or less where the source
-    has lost records in between that were never copied. `places` are those of the records behind the row, in order.
-    `doubled` is how many records the target has twice.
+    `next` is the first upstream offset that the target does not have. `needed_from` is the same, or less where the
+    source has lost records in between that were never copied. `runs` are the offset runs of the records behind the row,
+    in order. `doubled` is how many records the target has twice.
     """
 
     next: int
-    wanted: int
-    places: tuple[Place, ...] = ()
+    needed_from: int
+    runs: tuple[Run, ...] = ()
     doubled: int = 0
 
 
@@ -149,7 +147,7 @@ class CopyComparison:
             self._indexes[tail.content(record)].append(index)
         self._reached, self._upstream = 0, row.upstream
         self._next: int | None = None
-        self._places: list[Place] = []
+        self._runs: list[Run] = []
         self._stretches: list[tuple[list[PlainRecord], int]] = []
         """The stretches of records that are not the source's next ones, each with the number of offsets that the source
         has lost in its place.
@@ -181,11 +179,11 @@ class CopyComparison:
         for record in records:
             content = self._tail.content(record)
             indexes = self._indexes.get(content, [])
-            place = bisect_left(indexes, self._reached)
-            if place == len(indexes):
+            next_index = bisect_left(indexes, self._reached)
+            if next_index == len(indexes):
                 self._next = record.offset
             elif self.is_open:
-                self._match(record.offset, indexes[place])
+                self._match(record.offset, indexes[next_index])
                 self._copied.add(content)
             if not self.is_open:
                 break
@@ -196,11 +194,11 @@ class CopyComparison:
             strangers = self._tail.records[self._reached : index]
             self._stretches.append((strangers, upstream - self._upstream - 1))
         downstream = self._tail.records[index].offset
-        first, begin, count = self._places[-1] if self._places else (upstream, downstream, 0)
-        if (first + count, begin + count) == (upstream, downstream):
-            self._places[-1:] = [(first, begin, count + 1)]
+        run = self._runs[-1] if self._runs else None
+        if run is not None and (run.upstream_end, run.downstream_end) == (upstream, downstream):
+            self._runs[-1] = run._replace(length=run.length + 1)
         else:
-            self._places.append((upstream, downstream, 1))
+            self._runs.append(Run(upstream, downstream, 1))
         self._reached, self._upstream = index + 1, upstream
 
     def ends(self, source_end: int) -> None:
@@ -231,7 +229,7 @@ class CopyComparison:
         """
         if self._next is None:
             raise ValueError("the comparison has not ended")
-        doubled, wanted = 0, self._upstream + 1
+        doubled, needed_from = 0, self._upstream + 1
         for records, lost in self._stretches:
             unknown = self._unknown(records)
             doubled += len(records) - len(unknown)
@@ -242,5 +240,5 @@ class CopyComparison:
                     "ids. Another program appends there, or the source was truncated and has grown again"
                 )
             if records[-1] is self._tail.records[-1]:
-                wanted += len(unknown)
-        return ComparedCopy(self._next, wanted, tuple(self._places), doubled)
+                needed_from += len(unknown)
+        return ComparedCopy(self._next, needed_from, tuple(self._runs), doubled)

@@ -50,15 +50,15 @@ class SurvivingAppends:
             self._missing()
         self._ends[producer_id] = add_sequence(batch.base_sequence, batch.last_offset_delta)
         self._has_append_times = self._has_append_times or bool(batch.attributes & LOG_APPEND_TIME)
-        due = first
+        next_offset = first
         for record in read_records(batch):
             if record.offset < first:
                 continue
-            if record.offset > due:
+            if record.offset > next_offset:
                 self._missing()
             self._records.append(record)
-            due = record.offset + 1
-        if due <= batch.last_offset:
+            next_offset = record.offset + 1
+        if next_offset <= batch.last_offset:
             self._missing()
 
     def ends(self) -> None:

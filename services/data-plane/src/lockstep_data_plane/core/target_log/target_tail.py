@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch, add_sequence
 from lockstep_rules.offsets.gap_policy import GapCase
+from lockstep_rules.offsets.offset_runs import Run
 from lockstep_state.errors import NeedsDecision, RetriableError
 from lockstep_state.offsets import SEQUENCES
 from lockstep_state.rows.state_rows import PartitionProgress
@@ -31,9 +32,8 @@ class LastAppend:
         read_to: The offset up to which everything of ours is known.
         behind: How many records of ours were appended behind the batch `last`. None of them is left.
         stretches: (first offset, records) of what was appended behind the row, in order, as far as it was read. None:
-            some of it is gone, so the place of each record is unknown.
-        places: (first upstream offset, its downstream offset, records) of the records that were compared one by one
-            (`log_read_back.py`).
+            some of it is gone, so the offset of each record is unknown.
+        compared_runs: The offset runs of the records that were compared one by one (`log_read_back.py`).
     """
 
     sequence: int
@@ -43,7 +43,7 @@ class LastAppend:
     read_to: int = field(default=-1, compare=False)
     behind: int = field(default=0, compare=False)
     stretches: tuple[tuple[int, int], ...] | None = field(default=(), compare=False)
-    places: tuple[tuple[int, int, int], ...] = field(default=(), compare=False)
+    compared_runs: tuple[Run, ...] = field(default=(), compare=False)
 
     @classmethod
     def from_row(cls, row: PartitionProgress) -> "LastAppend":
@@ -63,11 +63,11 @@ class LastAppend:
         `own` is the partition's own producer id.
         """
         ends = {**dict(self.others), own: self.sequence}
-        gone = (sequence - ends.get(producer_id, -1)) % SEQUENCES
+        missing = (sequence - ends.get(producer_id, -1)) % SEQUENCES
         ends[producer_id] = sequence
         own_end = ends.pop(own)
         return replace(
-            self, sequence=own_end, others=tuple(sorted(ends.items())), behind=self.behind + gone, stretches=None
+            self, sequence=own_end, others=tuple(sorted(ends.items())), behind=self.behind + missing, stretches=None
         )
 
     def with_batch(self, batch: Batch, own: int) -> "LastAppend":
@@ -110,7 +110,7 @@ class NotReplicated(RetriableError):
 
 
 def last_append_in(
-    found: LastAppend, batches: Iterable[Batch], producer_id: int, epoch: int, others: Set[int] = frozenset()
+    end: LastAppend, batches: Iterable[Batch], producer_id: int, epoch: int, others: Set[int] = frozenset()
 ) -> LastAppend:
     """Return the end of the sequence behind some batches of the target's log.
 
@@ -121,8 +121,8 @@ def last_append_in(
         LogContradiction: The log holds batches of a later epoch of ours.
     """
     for batch in batches:
-        ours = batch.producer_id == producer_id or batch.producer_id in others
-        if not ours or batch.attributes & CONTROL:
+        is_ours = batch.producer_id == producer_id or batch.producer_id in others
+        if not is_ours or batch.attributes & CONTROL:
             continue
         if batch.producer_epoch > epoch:
             raise LogContradiction(
@@ -131,8 +131,8 @@ def last_append_in(
                 epoch=batch.producer_epoch,
             )
         if batch.producer_epoch == epoch:
-            found = found.with_batch(batch, producer_id)
-    return found
+            end = end.with_batch(batch, producer_id)
+    return end
 
 
 class TargetTail:
@@ -249,16 +249,19 @@ class TargetTail:
                 f"known record at {self.end.downstream}. Its leader {self._memory} our producer {row.producer_id}. "
                 "The removed records may have been ours"
             )
-        self._remembered = {p: sequence for p, (known, sequence) in producers.items() if known == epoch}
+        self._remembered = {
+            p: sequence for p, (producer_epoch, sequence) in producers.items() if producer_epoch == epoch
+        }
         all_read = self.log_end >= appended_to
         if all_read and self.removed >= 0:
             self.end = self.remembered(self._remembered)
-        for producer_id, (known, sequence) in sorted(producers.items()):
-            if known > epoch:
+        for producer_id, (producer_epoch, sequence) in sorted(producers.items()):
+            if producer_epoch > epoch:
                 raise LogContradiction(
-                    f"the target knows epoch {known} of our producer {producer_id}, our row knows {epoch}", epoch=known
+                    f"the target knows epoch {producer_epoch} of our producer {producer_id}, our row knows {epoch}",
+                    epoch=producer_epoch,
                 )
-            nothing = known == epoch and self.end.sequence_under(producer_id, row.producer_id) < 0
+            nothing = producer_epoch == epoch and self.end.sequence_under(producer_id, row.producer_id) < 0
             if all_read and not row.begun and nothing:
                 raise LogContradiction(
                     f"the leader of {self._name} remembers our sequence {sequence} of producer {producer_id} in epoch "
@@ -340,12 +343,12 @@ class TargetTail:
         The remembered sequence is beyond the one that was read, or before the row's. The leader is asked before the log
         is read. So another slot may have appended meanwhile what was read behind the remembered sequences.
         """
-        own, found = self._row.producer_id, []
+        own, differing = self._row.producer_id, []
         for producer_id, sequence in sorted(self._remembered.items()):
-            begin, end = (known.sequence_under(producer_id, own) for known in (self._begin, self.end))
+            begin, end = (append.sequence_under(producer_id, own) for append in (self._begin, self.end))
             if (sequence - begin) % SEQUENCES > (end - begin) % SEQUENCES:
-                found.append((sequence, end))
-        return found
+                differing.append((sequence, end))
+        return differing
 
     def _still_there(self, batch: Batch) -> None:
         """Check that a batch at or before the row's last record is ours.
@@ -366,20 +369,20 @@ class TargetTail:
         inside = batch.base_offset <= row.downstream <= batch.last_offset
         if not inside or row.sequence < 0 or batch.magic < 2 or batch.attributes & CONTROL:
             return
-        at = add_sequence(batch.base_sequence, row.downstream - batch.base_offset)
-        known = self._begin.sequence_under(batch.producer_id, row.producer_id)
-        if known == at and batch.producer_epoch == row.producer_epoch:
+        sequence = add_sequence(batch.base_sequence, row.downstream - batch.base_offset)
+        begin_sequence = self._begin.sequence_under(batch.producer_id, row.producer_id)
+        if begin_sequence == sequence and batch.producer_epoch == row.producer_epoch:
             return
-        ours = f"not our record with sequence {row.sequence} of producer {row.producer_id}"
-        theirs = f"what producer {batch.producer_id} appended there with sequence {at}, {ours}. It was"
+        expected = f"not our record with sequence {row.sequence} of producer {row.producer_id}"
+        present = f"what producer {batch.producer_id} appended there with sequence {sequence}, {expected}. It was"
         if batch.producer_id < 0:
-            theirs = f"a record without a producer id, {ours}. Either the target does not keep these, or it was"
+            present = f"a record without a producer id, {expected}. Either the target does not keep these, or it was"
         raise LogContradiction(
-            f"the target's log holds at offset {row.downstream} {theirs} truncated and has grown again",
+            f"the target's log holds at offset {row.downstream} {present} truncated and has grown again",
             GapCase.TARGET_TRUNCATED,
         )
 
     def _is_in_sequence(self, batch: Batch) -> bool:
         """Return whether the batch has records of ours that are not of a former epoch."""
-        ours = batch.producer_id == self._row.producer_id or batch.producer_id in self._others
-        return ours and not batch.attributes & CONTROL and batch.producer_epoch >= self._row.producer_epoch
+        is_ours = batch.producer_id == self._row.producer_id or batch.producer_id in self._others
+        return is_ours and not batch.attributes & CONTROL and batch.producer_epoch >= self._row.producer_epoch

@@ -22,11 +22,11 @@ class UnaccountedAppend:
 
     def sentence(self, source_name: str, target_name: str) -> str:
         """Say what is not known, and how to go on. The names are those of the partition on both sides."""
-        where = "only its leader remembers it" if self.offset < 0 else f"up to offset {self.offset}"
+        location = "only its leader remembers it" if self.offset < 0 else f"up to offset {self.offset}"
         return (
             f"nothing says where the copy of {source_name} ends, and the target's log of {target_name} holds what "
-            f"producer {self.producer_id} appended ({where}). Either our control topics were lost, or another program "
-            "copies there. To go on, stop the flow and alter the partition's offset"
+            f"producer {self.producer_id} appended ({location}). Either our control topics were lost, or another "
+            "program copies there. To go on, stop the flow and alter the partition's offset"
         )
 
 

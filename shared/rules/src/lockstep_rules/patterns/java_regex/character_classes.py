@@ -44,12 +44,12 @@ def category_ranges(category: str) -> str:
     The first call for a category goes through all of Unicode (about 0.1 s).
     """
     ranges: list[str] = []
-    first: int | None = None
+    begin: int | None = None
     for point in range(sys.maxunicode + 2):
-        within = point <= sys.maxunicode and unicodedata.category(chr(point)).startswith(category)
-        if within and first is None:
-            first = point
-        elif not within and first is not None:
-            ranges.append(f"\\U{first:08x}" if first == point - 1 else f"\\U{first:08x}-\\U{point - 1:08x}")
-            first = None
+        belongs = point <= sys.maxunicode and unicodedata.category(chr(point)).startswith(category)
+        if belongs and begin is None:
+            begin = point
+        elif not belongs and begin is not None:
+            ranges.append(f"\\U{begin:08x}" if begin == point - 1 else f"\\U{begin:08x}-\\U{point - 1:08x}")
+            begin = None
     return "".join(ranges)

@@ -4,15 +4,18 @@ from typing import NamedTuple, NoReturn
 
 
 class UntranslatablePattern(ValueError):
-    """The pattern is no regular expression, or means in Java what Python cannot express. `why` says which and where."""
+    """An error for a pattern that is no regular expression, or that means in Java what Python cannot express.
 
-    def __init__(self, pattern: str, why: str) -> None:
-        super().__init__(pattern, why)
+    `reason` says which, and where in the pattern.
+    """
+
+    def __init__(self, pattern: str, reason: str) -> None:
+        super().__init__(pattern, reason)
         self.pattern = pattern
-        self.why = why
+        self.reason = reason
 
     def __str__(self) -> str:
-        return f"regular expression {self.pattern!r}: {self.why}"
+        return f"regular expression {self.pattern!r}: {self.reason}"
 
 
 class PatternToken(NamedTuple):
@@ -20,7 +23,7 @@ class PatternToken(NamedTuple):
 
     char: str
     quoted: bool
-    at: int
+    position: int
 
 
 class Tokens:
@@ -67,23 +70,23 @@ class Tokens:
             collected += self.pop(missing).char
         return collected
 
-    def refuse(self, why: str) -> NoReturn:
+    def refuse(self, reason: str) -> NoReturn:
         """Raise UntranslatablePattern with the present position."""
-        at = self.tokens[min(self.next, len(self.tokens)) - 1].at if self.tokens and self.next else 0
-        raise UntranslatablePattern(self.pattern, f"{why}, at character {at + 1}")
+        position = self.tokens[min(self.next, len(self.tokens)) - 1].position if self.tokens and self.next else 0
+        raise UntranslatablePattern(self.pattern, f"{reason}, at character {position + 1}")
 
 
 def _tokens(pattern: str) -> list[PatternToken]:
     tokens: list[PatternToken] = []
-    at, quoted = 0, False
-    while at < len(pattern):
-        pair = pattern[at : at + 2]
+    position, quoted = 0, False
+    while position < len(pattern):
+        pair = pattern[position : position + 2]
         if pair == ("\\E" if quoted else "\\Q"):
             quoted = not quoted
-            at += 2
+            position += 2
             continue
         # An escaped backslash must not begin a \Q.
         width = 2 if not quoted and pair.startswith("\\") else 1
-        tokens.extend(PatternToken(char, quoted, at + i) for i, char in enumerate(pair[:width]))
-        at += width
+        tokens.extend(PatternToken(char, quoted, position + i) for i, char in enumerate(pair[:width]))
+        position += width
     return tokens

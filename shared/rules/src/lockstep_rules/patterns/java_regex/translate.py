@@ -51,7 +51,7 @@ def to_python(pattern: str) -> str:
         UntranslatablePattern: There is no such pattern. Characters are counted from 1 in its message.
     """
     try:
-        text = _Parser(pattern).whole()
+        text = _Parser(pattern).translate()
         re.compile(text)
     except re.error as exc:
         raise UntranslatablePattern(pattern, f"Python's regular expressions refuse it: {exc.msg}") from exc
@@ -76,22 +76,22 @@ class _Parser(Tokens):
         self.groups = 0
         self.names: set[str] = set()
 
-    def whole(self) -> str:
-        text = self._alternatives(_Flags(), last=r"\Z")
+    def translate(self) -> str:
+        text = self._alternatives(_Flags(), line_end=r"\Z")
         if self.special():
             self.refuse("a ) without its (")
         return "(?a)" + text
 
-    def _alternatives(self, flags: _Flags, last: str = AT_LAST_LINE_END) -> str:
+    def _alternatives(self, flags: _Flags, line_end: str = AT_LAST_LINE_END) -> str:
         """Translate up to the group's end. A flag set in one alternative holds in the later ones.
 
-        `last` replaces a `$` that ends an alternative. If nothing follows the alternatives, `$` is the end of the
+        `line_end` replaces a `$` that ends an alternative. If nothing follows the alternatives, `$` is the end of the
         name.
         """
         branches = []
         while True:
             text, flags = self._branch(flags)
-            branches.append(text.removesuffix(AT_LAST_LINE_END) + last if text.endswith(AT_LAST_LINE_END) else text)
+            branches.append(text.removesuffix(AT_LAST_LINE_END) + line_end if text.endswith(AT_LAST_LINE_END) else text)
             if not self.pop_if("|"):
                 return "|".join(branches)
 
@@ -240,9 +240,9 @@ class _Parser(Tokens):
             return POSIX[name]
         category = name.removeprefix("Is")
         if category not in UNICODE_CATEGORIES:
-            known = ", ".join(POSIX)
+            supported = ", ".join(POSIX)
             self.refuse(
-                f"\\p{{{name}}} is not supported: use a general category such as L, Lu or Nd, or one of {known}"
+                f"\\p{{{name}}} is not supported: use a general category such as L, Lu or Nd, or one of {supported}"
             )
         if category in CASED_CATEGORIES and flags.ignore_case:
             self.refuse(f"\\p{{{name}}} under the flag i has no counterpart here")
@@ -272,13 +272,13 @@ class _Parser(Tokens):
             self.refuse(f"\\{char} is not supported")
         return char
 
-    def _digits(self, wanted: str, missing: str) -> str:
-        ahead = "".join(token.char for token in self.tokens[self.next : self.next + 4] if not token.quoted)
-        found = re.match(wanted, ahead)
-        if found is None:
+    def _digits(self, digits: str, missing: str) -> str:
+        upcoming = "".join(token.char for token in self.tokens[self.next : self.next + 4] if not token.quoted)
+        match = re.match(digits, upcoming)
+        if match is None:
             self.refuse(missing)
-        self.next += found.end()
-        return found[0]
+        self.next += match.end()
+        return match[0]
 
     def _class(self, flags: _Flags) -> str:
         """Translate a class after its `[`, with unions and intersections.
@@ -295,11 +295,11 @@ class _Parser(Tokens):
         if negated and len(operands) == 1 and len(operands[0]) == 1 and operands[0][0].startswith("["):
             only = operands[0][0]
             return "[" + only[2:] if only.startswith("[^") else "[^" + only[1:]
-        *others, last = (parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})" for parts in operands)
-        text = "".join(f"(?={other})" for other in others) + last
+        *lookaheads, consumed = (parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})" for parts in operands)
+        text = "".join(f"(?={operand})" for operand in lookaheads) + consumed
         if negated:
             return f"(?:(?!{text}){ANY})"
-        return f"(?:{text})" if others else text
+        return f"(?:{text})" if lookaheads else text
 
     def _operand(self, flags: _Flags, *, first: bool) -> list[str]:
         """Return the parts of a union, each a class of its own, up to `]` or `&&`."""
@@ -319,24 +319,24 @@ class _Parser(Tokens):
             char = token.char
             if not token.quoted and char == "\\":
                 char = self.pop("a \\ at the end escapes nothing").char
-                if (found := self._set_escape(char, flags)) is not None:
-                    if found.startswith("^"):
-                        parts.append(f"[{found}]")
+                if (members_text := self._set_escape(char, flags)) is not None:
+                    if members_text.startswith("^"):
+                        parts.append(f"[{members_text}]")
                     else:
-                        members += found
+                        members += members_text
                     continue
                 char = self._char_escape(char)
             members += self._range_from(char)
         return [*([f"[{members}]"] if members else []), *parts]
 
-    def _range_from(self, first: str) -> str:
+    def _range_from(self, begin: str) -> str:
         if self.special() != "-" or self.special(1) in ("[", "]") or self.next + 1 >= len(self.tokens):
-            return re.escape(first)
+            return re.escape(begin)
         self.next += 1
         token = self.pop("")
-        last = token.char
-        if not token.quoted and last == "\\":
-            last = self._char_escape(self.pop("a \\ at the end escapes nothing").char)
-        if last < first:
-            self.refuse(f"illegal range {first}-{last}: its end comes before its beginning")
-        return f"{re.escape(first)}-{re.escape(last)}"
+        end = token.char
+        if not token.quoted and end == "\\":
+            end = self._char_escape(self.pop("a \\ at the end escapes nothing").char)
+        if end < begin:
+            self.refuse(f"illegal range {begin}-{end}: its end comes before its beginning")
+        return f"{re.escape(begin)}-{re.escape(end)}"
