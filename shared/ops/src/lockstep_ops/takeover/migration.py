@@ -39,7 +39,7 @@ class MigrationState(FlowState):
     cluster: str
     """The source's alias in MM2's progress."""
     place: OffsetLocation
-    theirs: Mapping[TopicPartition, int] | None = field(default_factory=dict)
+    mm2_offsets: Mapping[TopicPartition, int] | None = field(default_factory=dict)
     """MM2's offsets of this source. None: there is no such topic."""
     members: int = 0
     """The members of MM2's group."""

@@ -29,8 +29,8 @@ class PassedOverRecords:
     def pass_over(self, record: Record, error: ValueError) -> None:
         """Note a record that cannot be read, and go on behind it."""
         place = f"partition {record.partition} offset {record.offset}: {error}"
-        known = self._found.get(record.topic, UnreadRecords(record.topic, 0, place))
-        self._found[record.topic] = UnreadRecords(record.topic, known.count + 1, known.first)
+        earlier = self._found.get(record.topic, UnreadRecords(record.topic, 0, place))
+        self._found[record.topic] = UnreadRecords(record.topic, earlier.count + 1, earlier.first)
 
     @property
     def topics(self) -> Sequence[UnreadRecords]:
@@ -40,4 +40,4 @@ class PassedOverRecords:
 
 def as_counts(unread: Sequence[UnreadRecords]) -> Mapping[str, int]:
     """Return how many records of each topic were passed over, for programs."""
-    return {found.topic: found.count for found in unread}
+    return {records.topic: records.count for records in unread}
