@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep_ops.doctor.access_reader import AccessReader
-from lockstep_ops.doctor.checks.access import judge_connection, judge_login, judge_names, listed
+from lockstep_ops.doctor.checks.access import judge_connection, judge_login, judge_names
 from lockstep_ops.doctor.checks.access_facts import (
     AccessFacts,
     AddressConnection,
@@ -13,7 +13,8 @@ from lockstep_ops.doctor.checks.access_facts import (
     HostAddresses,
     LoginOutcome,
 )
-from lockstep_ops.doctor.checks.check import CheckFinding, Result
+from lockstep_ops.doctor.checks.check import SHOWN, CheckFinding, Result
+from lockstep_ops.formatting import shorten
 from lockstep_state.opening_step import OpeningStep
 
 FACTS = AccessFacts("A", "SASL_PLAINTEXT")
@@ -126,8 +127,8 @@ def test_login_ends_at_the_step_that_failed(changed: dict[str, object], codes: s
 
 
 def test_long_lists_name_three_and_count_the_others() -> None:
-    assert listed(["a", "b", "c"]) == "a; b; c"
-    assert listed("abcde") == "a; b; c and 2 more"
+    assert shorten("abc", SHOWN, "; ") == "a; b; c"
+    assert shorten("abcde", SHOWN, "; ") == "a; b; c and 2 more"
 
 
 @pytest.mark.parametrize(("server", "has_address"), [("127.0.0.1:1", True), ("name:1", False)])
