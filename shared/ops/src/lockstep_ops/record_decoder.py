@@ -110,9 +110,10 @@ def _offset_sync(key: bytes | None, value: bytes | None) -> DecodedRecord:
 
 
 def _checkpoint(key: bytes | None, value: bytes | None) -> DecodedRecord:
-    one = decode_checkpoint(key, value)
-    text = f"{one.topic}-{one.partition}  upstream {one.upstream} is downstream {one.downstream}"
-    return DecodedRecord("checkpoint", one.group, text, asdict(one))
+    checkpoint = decode_checkpoint(key, value)
+    offsets = f"upstream {checkpoint.upstream} is downstream {checkpoint.downstream}"
+    text = f"{checkpoint.topic}-{checkpoint.partition}  {offsets}"
+    return DecodedRecord("checkpoint", checkpoint.group, text, asdict(checkpoint))
 
 
 def _heartbeat(key: bytes | None, value: bytes | None) -> DecodedRecord:
@@ -158,9 +159,9 @@ ROLES: Mapping[str, Callable[[bytes | None, bytes | None], DecodedRecord]] = Map
 """The decoders of records, by the role of the topic."""
 
 
-def _undecoded(key: bytes | None, value: bytes | None, why: str) -> DecodedRecord:
-    text = f"{_printable(why)}; key {_short(key)}, value {_short(value)}"
-    return DecodedRecord(UNDECODED, "", text, {"why": why, "key": _hex(key), "value": _hex(value)})
+def _undecoded(key: bytes | None, value: bytes | None, reason: str) -> DecodedRecord:
+    text = f"{_printable(reason)}; key {_short(key)}, value {_short(value)}"
+    return DecodedRecord(UNDECODED, "", text, {"why": reason, "key": _hex(key), "value": _hex(value)})
 
 
 def _present(data: bytes | None) -> bytes:

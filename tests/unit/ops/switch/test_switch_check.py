@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lockstep_kafka.common.errors import ClusterUnreachable
+from lockstep_ops.switch.refusals import format_refusal
 from lockstep_ops.switch.switch_check import (
     ASKED_AGAIN,
     LEAVES_GROUPS,
@@ -18,7 +19,6 @@ from lockstep_ops.switch.switch_check import (
     blocking,
     failover_refusals,
     may_pass,
-    refusal,
     unknown_topics,
     way_back_blockers,
 )
@@ -89,10 +89,10 @@ def test_groups_read_too_long_ago_have_an_option_of_their_own() -> None:
     stale = {SwitchReason.GROUPS_STALE}
     assert left(Verb.FAILOVER, Allowance.NOT_READY) == NEVER_FORCED | LEAVES_GROUPS | stale
     assert left(Verb.FAILOVER) - left(Verb.FAILOVER, Allowance.STALE_GROUPS) == stale
-    assert refusal(blocker(SwitchReason.GROUPS_STALE)).endswith(
+    assert format_refusal(blocker(SwitchReason.GROUPS_STALE)).endswith(
         " (groups-stale). Say --allow-stale-groups to go on all the same"
     )
-    assert refusal(blocker(SwitchReason.LAG_UNKNOWN, "t-1")) == (
+    assert format_refusal(blocker(SwitchReason.LAG_UNKNOWN, "t-1")) == (
         "how far partition t-1 is behind is not known (lag-unknown)"
     )
 

@@ -180,7 +180,7 @@ def test_known_loss_counts_from_when_the_driver_saw_the_record() -> None:
 
 def test_known_loss_of_many_partitions_has_the_most_first() -> None:
     rows = rows_of(progress(2, source_end=20), progress(0, source_end=11), progress(1, source_end=20))
-    assert [loss.where for loss in known_loss(rows, [topic()])] == [("t", 1), ("t", 2), ("t", 0)]
+    assert [loss.partition for loss in known_loss(rows, [topic()])] == [("t", 1), ("t", 2), ("t", 0)]
 
 
 @given(st.integers(-1, 50), st.integers(-1, 80), st.integers(0, 80))
@@ -311,5 +311,5 @@ def test_records_by_partition_names_the_largest(counts: dict[TopicPartition, int
 def test_known_loss_of_a_partition_that_seldom_fetches_is_the_drivers() -> None:
     seen = SourceEnds(ends=(("t", 0, 40), ("t", 1, 5), ("u", 0, 9)))
     rows = rows_of(progress(0, source_end=12), progress(1, source_end=20), seen)
-    assert [(loss.where, loss.records) for loss in known_loss(rows, [topic()])] == [(T0, 30), (("t", 1), 10)]
+    assert [(loss.partition, loss.records) for loss in known_loss(rows, [topic()])] == [(T0, 30), (("t", 1), 10)]
     assert known_source_ends(rows) == {("t", 0): 40, ("t", 1): 20}

@@ -68,22 +68,22 @@ async def require_unchanged(plan: Path, file: Path, timeout: float = REACHED_WIT
     body = read_body(plan)
     effective = read_effective(file, os.environ)
     flows = {str(settings.flow): settings for settings in served_flows(effective.configuration)}
-    planned = {str(one.get("flow")): one for one in body["flows"] if isinstance(one, dict)}
+    planned = {str(flow_plan.get("flow")): flow_plan for flow_plan in body["flows"] if isinstance(flow_plan, dict)}
     if planned.keys() != flows.keys():
         differs = min(planned.keys() ^ flows.keys())
-        where = "the plan" if differs in planned else str(file)
-        raise CannotUse(f"{plan} is not a plan of {file}: only {where} has the flow {differs}; make it anew")
+        owner = "the plan" if differs in planned else str(file)
+        raise CannotUse(f"{plan} is not a plan of {file}: only {owner} has the flow {differs}; make it anew")
     changes: list[str] = []
-    for name, one in planned.items():
-        changes += setting_changes(name, one.get("settings", {}), effective.flows[name])
+    for name, flow_plan in planned.items():
+        changes += setting_changes(name, flow_plan.get("settings", {}), effective.flows[name])
     if not changes:
         clusters, coming = SharedClusters(flows.values()), coming_topics(flows.values())
-        for name, one in planned.items():
-            then = read_basis(plan, one.get("source")), read_basis(plan, one.get("target"))
+        for name, flow_plan in planned.items():
+            then = read_basis(plan, flow_plan.get("source")), read_basis(plan, flow_plan.get("target"))
             try:
                 topics = await FlowReader(flows[name], clusters, coming, WorkProgress(), timeout).topics()
-            except ClusterError as why:
-                raise CannotUse(f"{plan} cannot be checked: {why}") from why
+            except ClusterError as error:
+                raise CannotUse(f"{plan} cannot be checked: {error}") from error
             changes += basis_changes(then[0], cluster_basis(topics.source))
             changes += basis_changes(then[1], cluster_basis(topics.target))
     if changes:

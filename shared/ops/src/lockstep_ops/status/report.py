@@ -39,8 +39,8 @@ feeds the same topic, and the group would skip records of that one.
 
 def sum_if_known(values: Sequence[int | None], together: Callable[[Iterable[int]], int]) -> int | None:
     """Return what the values come to, or None if one of them is unknown."""
-    found = [value for value in values if value is not None]
-    return together(found) if len(found) == len(values) else None
+    known_values = [value for value in values if value is not None]
+    return together(known_values) if len(known_values) == len(values) else None
 
 
 def longest(values: Iterable[int]) -> int:
@@ -347,8 +347,8 @@ class Report:
     @property
     def exact(self) -> bool | None:
         """Return whether the target has each record of all copied partitions once, or None if there is none."""
-        known = [line.exact for line in self.partitions if line.exact is not None]
-        return all(known) if known else None
+        verdicts = [line.exact for line in self.partitions if line.exact is not None]
+        return all(verdicts) if verdicts else None
 
     @property
     def not_copying(self) -> dict[str, int]:

@@ -99,34 +99,34 @@ def build_report(
         limits: What has to hold before a switch.
         members: The members of groups on the target, by group.
     """
-    seen = _Seen(
+    parts = _ReportParts(
         rows, services, replicas or {}, frozenset(replicas_unknown), states, logs or LogOffsets(), at_ms, by_key
     )
-    partitions = tuple(seen.partitions())
-    group_rows = seen.of_present_services(GroupStatus)
-    topics, groups = tuple(seen.topics(partitions)), tuple(map(_group, group_rows))
-    shown, slots = tuple(seen.services()), tuple(seen.slots())
-    acls, pulse = seen.acls(), next(iter(seen.of_present_services(FlowPulse)), None)
-    not_known = groups_unknown(seen.all(SourceGroupsStatus)) if "checkpoint" in services else NO_REASON
+    partitions = tuple(parts.partitions())
+    group_rows = parts.of_present_services(GroupStatus)
+    topics, groups = tuple(parts.topics(partitions)), tuple(map(_group, group_rows))
+    shown, slots = tuple(parts.services()), tuple(parts.slots())
+    acls, pulse = parts.acls(), next(iter(parts.of_present_services(FlowPulse)), None)
+    not_known = groups_unknown(parts.all(SourceGroupsStatus)) if "checkpoint" in services else NO_REASON
     # A service that fails, or is to rest, is the cause, and shown as such.
-    reads = seen.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING and not any(
-        one.service == "checkpoint" and one.cause for one in shown
+    reads = parts.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING and not any(
+        line.service == "checkpoint" and line.cause for line in shown
     )
     failing = (
         *(("state topic", sentence) for sentence in unreadable),
-        *((f"cluster {alias}", why) for alias, why in seen.logs.troubles.items()),
-        *((one.service, one.trouble) for one in shown),
-        *((f"topic {one.topic}", one.trouble) for one in topics),
-        *((f"partition {one.topic}-{one.partition}", one.trouble) for one in partitions),
-        *((f"slot {one.slot}", one.trouble) for one in slots),
-        *((f"group {one.group}", one.trouble) for one in groups),
+        *((f"cluster {alias}", reason) for alias, reason in parts.logs.troubles.items()),
+        *((line.service, line.trouble) for line in shown),
+        *((f"topic {line.topic}", line.trouble) for line in topics),
+        *((f"partition {line.topic}-{line.partition}", line.trouble) for line in partitions),
+        *((f"slot {line.slot}", line.trouble) for line in slots),
+        *((f"group {line.group}", line.trouble) for line in groups),
         ("groups", format_sentence(not_known) if reads else ""),
         ("ACLs", acls.trouble if acls else ""),
     )
-    troubles = [Trouble(what, why) for what, why in failing if why]
+    troubles = [Trouble(subject, reason) for subject, reason in failing if reason]
     if pulse is not None and pulse.phase == "failing":
         troubles.append(Trouble("heartbeats", pulse.reason))
-    waiting = [row for row in seen.all(LegacyGroup) if row.phase == "waiting"]
+    waiting = [row for row in parts.all(LegacyGroup) if row.phase == "waiting"]
     troubles += [Trouble(f"legacy group {row.group}", row.reason) for row in waiting]
     report = Report(
         flow=str(flow),
@@ -137,20 +137,20 @@ def build_report(
         slots=slots,
         groups=groups,
         acls=acls,
-        clusters=cluster_lines(seen.all(ClusterCapabilities)),
+        clusters=cluster_lines(parts.all(ClusterCapabilities)),
         heartbeat="" if pulse is None else pulse.phase,
-        held_back=tuple(PausedPart(scope, word) for scope, word in seen.wanted.held_back()),
+        held_back=tuple(PausedPart(scope, word) for scope, word in parts.wanted.held_back()),
         troubles=tuple(troubles),
-        empty_selections=tuple(seen.empty_selections(flow)),
+        empty_selections=tuple(parts.empty_selections(flow)),
     )
     blockers = blockers_in(
         report,
         flow,
         groups=group_rows,
         groups_unknown=not_known,
-        services=seen.failing_services(),
+        services=parts.failing_services(),
         groups_age_ms=GroupReadings.from_rows(rows.values()).oldest_age_ms(at_ms, limits.max_groups_age_ms),
-        away=seen.logs.troubles,
+        away=parts.logs.troubles,
         members=members,
         limits=limits,
     )
@@ -158,8 +158,8 @@ def build_report(
 
 
 @dataclass
-class _Seen:
-    """The rows of a flow, sorted by their subject."""
+class _ReportParts:
+    """The parts of a report, each from the rows of its kind."""
 
     rows: InitVar[Mapping[str, Row]]
     _services: Collection[str]
@@ -227,16 +227,16 @@ class _Seen:
 
     def partitions(self) -> Iterable[PartitionLine]:
         """Yield every partition of selected topics, and none of topics that are gone or no longer selected."""
-        known = progress_by_partition(self.all(PartitionProgress))
+        progress = progress_by_partition(self.all(PartitionProgress))
         failing = dict(pair for row in self.all(SlotStatus) if row.phase == "started" for pair in row.causes)
-        asked = {tp: seen for ends in self.all(SourceEnds) for tp, seen in ends.by_partition().items()}
+        source_ends = {tp: end for ends in self.all(SourceEnds) for tp, end in ends.by_partition().items()}
         slots = SlotOwners.seen(self.all(Assignment), self.all(SlotStatus))
         for topic in self._topics():
             anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
             if not (topic.is_selected or anew):
                 continue
             for number in range(max(topic.source_partitions, self.logs.selected.get(topic.source_topic, 0))):
-                row = known.get((topic.source_topic, number))
+                row = progress.get((topic.source_topic, number))
                 slot = slots.by_partition.get((topic.source_topic, number), -1 if row is None else row.slot)
                 wanted = self.wanted.partition(topic.source_topic, number, slot if slot >= 0 else None).word
                 line = judged(
@@ -247,7 +247,7 @@ class _Seen:
                     slots=slots,
                     logs=self.logs,
                     at_ms=self._at_ms,
-                    asked=asked.get((topic.source_topic, number)),
+                    asked=source_ends.get((topic.source_topic, number)),
                     by_key=self._by_key,
                 )
                 cause = failing.get(f"{topic.source_topic}-{number}", NO_REASON)
@@ -325,8 +325,8 @@ def _slot_failure(row: SlotStatus) -> Reason:
     """Return the failure that a slot reports of itself, or NO_REASON."""
     if not row.causes:
         return NO_REASON
-    (what, cause), more = row.causes[0], len(row.causes) - 1
-    return (ReasonCode.PARTS_FAIL if more else ReasonCode.PART_FAILS).because(cause, what=what, more=more)
+    (part, cause), more = row.causes[0], len(row.causes) - 1
+    return (ReasonCode.PARTS_FAIL if more else ReasonCode.PART_FAILS).because(cause, what=part, more=more)
 
 
 def _group(row: GroupStatus) -> GroupLine:

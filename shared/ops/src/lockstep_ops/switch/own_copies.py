@@ -94,18 +94,18 @@ async def find_diverged(
     def unknown() -> list[TopicPartition]:
         witness.hear(_statuses(back.rows))
         tails = unwritten_tails(counts, ends, back.rows)
-        return [where for where, (slot, generation) in tails.items() if not witness.vouches(slot, generation)]
+        return [tp for tp, (slot, generation) in tails.items() if not witness.vouches(slot, generation)]
 
     await back.wait_until(lambda: not unknown(), VOUCHED_WITHIN_S)
-    left = unknown()
+    unvouched = unknown()
     await asyncio.sleep(WRITTEN_DOWN_S)
     await back.catch_up_now()
     diverged = diverged_records(ends, forth, back.rows, starts)
-    unsure = sorted(diverged.keys() & set(left))
-    vouched = {where: count for where, count in diverged.items() if where not in left}
+    unsure = sorted(diverged.keys() & set(unvouched))
+    vouched = {tp: count for tp, count in diverged.items() if tp not in unvouched}
     records = DivergedRecords(vouched, with_copies_outside_runs(vouched, back.rows))
     if unsure:
-        raise CopiesUnknown(_not_known(back.settings.flow, sum(diverged[where] for where in unsure), unsure), records)
+        raise CopiesUnknown(_not_known(back.settings.flow, sum(diverged[tp] for tp in unsure), unsure), records)
     return records
 
 

@@ -14,7 +14,6 @@ from lockstep_ops.switch.switch_positions import (
 from lockstep_ops.switch.switch_steps import Verb
 from lockstep_rules.groups.group_prospects import find_obstacle
 from lockstep_rules.switch.switch_readiness import name_obstacle
-from lockstep_rules.switch.switch_sentences import format_blocker
 from lockstep_state.reasons.reason import Detail, Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.reasons.refusal_catalogue import RefusalCode
@@ -89,24 +88,22 @@ def blocking(
     passed |= OF_A_SOURCE if verb is Verb.FAILOVER else ASKED_AGAIN
     needed = SwitchReason.SOURCE_UNREACHABLE if verb is not Verb.FAILOVER else SwitchReason.TARGET_UNREACHABLE
     return tuple(
-        one
-        for one in blockers
-        if one.blocks
-        and one.reason not in passed
-        and not (one.reason is SwitchReason.SERVICE_FAILING and one.subject in unneeded)
-        and not (rewind_groups and one.reason is SwitchReason.GROUP_SKIPS and one.cause.code == ReasonCode.REWOUND)
-        and (_allowance(one) not in allows or one.reason in NEVER_FORCED or one.reason is needed)
+        blocker
+        for blocker in blockers
+        if blocker.blocks
+        and blocker.reason not in passed
+        and not (blocker.reason is SwitchReason.SERVICE_FAILING and blocker.subject in unneeded)
+        and not (rewind_groups and _is_rewound(blocker))
+        and (allowance_for(blocker) not in allows or blocker.reason in NEVER_FORCED or blocker.reason is needed)
     )
 
 
-def refusal(blocker: Blocker) -> str:
-    """Return the refusal of a blocker for an operator, with its own option if it has one."""
-    allowance = _allowance(blocker)
-    option = "" if allowance is Allowance.NOT_READY else f". Say {allowance.option} to go on all the same"
-    return f"{format_blocker(blocker)} ({blocker.reason.word}){option}"
+def _is_rewound(blocker: Blocker) -> bool:
+    return blocker.reason is SwitchReason.GROUP_SKIPS and blocker.cause.code == ReasonCode.REWOUND
 
 
-def _allowance(blocker: Blocker) -> Allowance:
+def allowance_for(blocker: Blocker) -> Allowance:
+    """Return the option by which an operator goes on in spite of the blocker."""
     if blocker.reason in LEAVES_GROUPS:
         return Allowance.LEFT_GROUPS
     return Allowance.STALE_GROUPS if blocker.reason is SwitchReason.GROUPS_STALE else Allowance.NOT_READY
@@ -123,7 +120,7 @@ def way_back_blockers(blockers: Iterable[Blocker], *, allows: Collection[Allowan
         stays |= {SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED}
     if Allowance.LEFT_GROUPS not in allows:
         stays.add(SwitchReason.GROUP_CONTESTED)
-    return tuple(one for one in blockers if one.blocks and one.reason in stays)
+    return tuple(blocker for blocker in blockers if blocker.blocks and blocker.reason in stays)
 
 
 def with_obstacles(

@@ -30,7 +30,7 @@ class PartitionLoss:
     `records` is -1 if their number is not known.
     """
 
-    where: TopicPartition
+    partition: TopicPartition
     records: int
     since_ms: int
     """The time from which records are missing, Unix milliseconds."""
@@ -57,12 +57,12 @@ def switched_topics(rows: Mapping[str, Row], names: Sequence[str], heartbeats: I
     ]
 
 
-def _present_row(rows: Mapping[str, Row], where: TopicPartition) -> PartitionProgress | None:
+def _present_row(rows: Mapping[str, Row], tp: TopicPartition) -> PartitionProgress | None:
     """Return the progress of a partition, if it is about the topics that exist now."""
-    topic = rows.get(MirroredTopic(source_topic=where[0], target_topic="").key())
-    row = rows.get(PartitionProgress(topic=where[0], partition=where[1]).key())
-    known = topic if isinstance(topic, MirroredTopic) else None
-    return row if isinstance(row, PartitionProgress) and not is_of_another_log(row, known) else None
+    topic = rows.get(MirroredTopic(source_topic=tp[0], target_topic="").key())
+    row = rows.get(PartitionProgress(topic=tp[0], partition=tp[1]).key())
+    present_topic = topic if isinstance(topic, MirroredTopic) else None
+    return row if isinstance(row, PartitionProgress) and not is_of_another_log(row, present_topic) else None
 
 
 def not_copied(
@@ -72,13 +72,13 @@ def not_copied(
 
     Partitions of which everything is copied are absent.
     """
-    found = {}
-    for where, end in sorted(ends.items()):
-        row = _present_row(rows, where)
-        first = starts.get(where, 0) if row is None or row.upstream < 0 else row.upstream + 1
-        if end > first:
-            found[where] = end - first
-    return found
+    counts = {}
+    for tp, end in sorted(ends.items()):
+        row = _present_row(rows, tp)
+        next_offset = starts.get(tp, 0) if row is None or row.upstream < 0 else row.upstream + 1
+        if end > next_offset:
+            counts[tp] = end - next_offset
+    return counts
 
 
 def _numbers(topic: MirroredTopic) -> range:
@@ -96,23 +96,23 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
     knowing what the target holds. Records beyond the row are not lost. Each record has its own offset on the source,
     so the number is never less than what is lost.
     """
-    found = []
+    losses = []
     progress, ends, asked = progress_by_partition(rows.values()), known_source_ends(rows), _asked_ends(rows)
     begun: dict[str, set[int]] = defaultdict(set)
     for name, number in progress:
         begun[name].add(number)
-    every = [(one, number) for one in topics for number in sorted({*_numbers(one), *begun[one.source_topic]})]
+    every = [(topic, number) for topic in topics for number in sorted({*_numbers(topic), *begun[topic.source_topic]})]
     for topic, number in every:
         row, end = progress.get((topic.source_topic, number)), ends.get((topic.source_topic, number), -1)
         missing = 0 if row is None else max(row.lag_records, end - 1 - row.upstream) - row.beyond
         if row is None or is_of_another_log(row, topic) or row.case in NOT_COUNTABLE:
-            found.append(PartitionLoss((topic.source_topic, number), -1, 0))
+            losses.append(PartitionLoss((topic.source_topic, number), -1, 0))
         elif missing > 0:
             since = missing_since_ms(row, asked.get((topic.source_topic, number)))
-            found.append(PartitionLoss((topic.source_topic, number), missing, row.at_ms if since is None else since))
+            losses.append(PartitionLoss((topic.source_topic, number), missing, row.at_ms if since is None else since))
         elif end < 0:  # the source was not heard yet
-            found.append(PartitionLoss((topic.source_topic, number), -1, 0))
-    return sorted(found, key=lambda one: (-one.records, one.where))
+            losses.append(PartitionLoss((topic.source_topic, number), -1, 0))
+    return sorted(losses, key=lambda loss: (-loss.records, loss.partition))
 
 
 def known_source_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
@@ -121,8 +121,8 @@ def known_source_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
     Partitions that nobody saw are absent.
     """
     asked, progress = _asked_ends(rows), progress_by_partition(rows.values())
-    next_offsets = {where: max(row.source_end, asked.get(where, (-1, None))[0]) for where, row in progress.items()}
-    return {where: end for where, end in next_offsets.items() if end >= 0}
+    next_offsets = {tp: max(row.source_end, asked.get(tp, (-1, None))[0]) for tp, row in progress.items()}
+    return {tp: end for tp, end in next_offsets.items() if end >= 0}
 
 
 def _asked_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, tuple[int, int | None]]:
@@ -144,8 +144,8 @@ class RecordsKnown:
         """
         asked = rows.get(SourceEnds().key())
         newest = asked if isinstance(asked, SourceEnds) else SourceEnds()
-        numbers = {one.source_topic: range(max(one.partitions, len(_numbers(one)))) for one in topics}
-        return cls(newest.known_ms((topic, number) for topic, some in numbers.items() for number in some))
+        numbers = {topic.source_topic: range(max(topic.partitions, len(_numbers(topic)))) for topic in topics}
+        return cls(newest.known_ms((topic, number) for topic, partitions in numbers.items() for number in partitions))
 
     @property
     def least_ms(self) -> int:
@@ -176,12 +176,12 @@ def groups_known_until(known_ms: int, source: str) -> str:
 
 def count_losses(losses: Iterable[PartitionLoss]) -> dict[TopicPartition, int]:
     """Return the losses of which the number is known, by partition."""
-    return {one.where: one.records for one in losses if one.records > 0}
+    return {loss.partition: loss.records for loss in losses if loss.records > 0}
 
 
 def unknown_losses(losses: Iterable[PartitionLoss]) -> tuple[TopicPartition, ...]:
     """Return the partitions of which the loss is not known."""
-    return tuple(one.where for one in losses if one.records < 0)
+    return tuple(loss.partition for loss in losses if loss.records < 0)
 
 
 def unknown_loss_text(partitions: Sequence[TopicPartition]) -> str:
@@ -213,28 +213,28 @@ def diverged_records(
     """
     copies = _copied_ranges(back)
     sources = _source_topics(back)
-    found = {}
-    for where, end in sorted(ends.items()):
-        row = _present_row(forth, where)
-        first = max((starts or {}).get(where, 0), 0 if row is None else row.upstream + 1 + row.beyond)
-        if end <= first:
+    counts = {}
+    for tp, end in sorted(ends.items()):
+        row = _present_row(forth, tp)
+        next_offset = max((starts or {}).get(tp, 0), 0 if row is None else row.upstream + 1 + row.beyond)
+        if end <= next_offset:
             continue
-        came = copies.get((sources.get(where[0], ""), where[1]), ())
-        there = sum(max(0, min(end, until) - max(first, since)) for since, until in came)
-        if end - first > there:
-            found[where] = end - first - there
-    return found
+        ranges = copies.get((sources.get(tp[0], ""), tp[1]), ())
+        copied = sum(max(0, min(end, until) - max(next_offset, since)) for since, until in ranges)
+        if end - next_offset > copied:
+            counts[tp] = end - next_offset - copied
+    return counts
 
 
 def unwritten_tails(
-    where: Iterable[TopicPartition], ends: Mapping[TopicPartition, int], back: Mapping[str, Row]
+    partitions: Iterable[TopicPartition], ends: Mapping[TopicPartition, int], back: Mapping[str, Row]
 ) -> dict[TopicPartition, tuple[int, int]]:
     """Return the partitions whose log goes on behind what the flow to their cluster has written down.
 
     What is behind may be that flow's own.
 
     Args:
-        where: Partitions of a cluster.
+        partitions: Partitions of a cluster.
         ends: Their end offsets.
         back: The rows of the flow to that cluster.
 
@@ -247,7 +247,7 @@ def unwritten_tails(
     slots = {tp: (row.slot, row.generation) for row in assignments for tp in row.partitions}
     progress = progress_by_partition(back.values())
     unwritten = {}
-    for topic, number in where:
+    for topic, number in partitions:
         source = (sources.get(topic, ""), number)
         row = progress.get(source)  # acknowledged before the first append
         if row is not None and not row.has_end and ends.get((topic, number), 0) > row.downstream + 1:
@@ -270,8 +270,8 @@ def with_copies_outside_runs(
     """
     sources, copies, progress = _source_topics(back), _copied_ranges(back), progress_by_partition(back.values())
 
-    def has_them(where: TopicPartition) -> bool:
-        source = (sources.get(where[0], ""), where[1])
+    def has_them(tp: TopicPartition) -> bool:
+        source = (sources.get(tp[0], ""), tp[1])
         row = progress.get(source)
         if row is None or row.producer_id < 0:  # a row comes before the first append
             return False
@@ -295,9 +295,9 @@ def _copied_ranges(rows: Mapping[str, Row]) -> dict[TopicPartition, list[tuple[i
         if isinstance(row, OffsetRuns):
             chunks[row.topic, row.partition].append(row)
     return {
-        where: [(run.downstream, run.downstream_end) for run in RunMap.build(row, chunks.get(where, ())).records]
-        for where, row in progress_by_partition(rows.values()).items()
-        if _present_row(rows, where) is not None
+        tp: [(run.downstream, run.downstream_end) for run in RunMap.build(row, chunks.get(tp, ())).records]
+        for tp, row in progress_by_partition(rows.values()).items()
+        if _present_row(rows, tp) is not None
     }
 
 
@@ -308,15 +308,16 @@ def topic_rows(
     rows: Mapping[str, Row],
     target_ends: Mapping[TopicPartition, int],
     lost: Iterable[PartitionLoss] = (),
-    known: RecordsKnown | None = None,
+    records_known: RecordsKnown | None = None,
 ) -> list[SwitchTopic]:
     """Return a row for each topic, with what is known of its partitions."""
-    progress, losses = progress_by_partition(rows.values()), {one.where: one for one in lost}
-    found = []
+    progress, losses = progress_by_partition(rows.values()), {loss.partition: loss for loss in lost}
+    known_ms = None if records_known is None else records_known.by_partition
+    switch_topics = []
     for topic in topics:
         name, numbers = topic.source_topic, _numbers(topic)
         upstream = {n: progress[name, n].upstream if (name, n) in progress else -1 for n in numbers}
-        found.append(
+        switch_topics.append(
             SwitchTopic(
                 topic=name,
                 target_topic=topic.target_topic,
@@ -326,10 +327,10 @@ def topic_rows(
                 target_ends=tuple(target_ends.get((topic.target_topic, n), -1) for n in numbers),
                 missing=tuple(losses[name, n].records if (name, n) in losses else 0 for n in numbers),
                 since_ms=tuple(losses[name, n].since_ms if (name, n) in losses else 0 for n in numbers),
-                known_ms=() if known is None else tuple(known.by_partition.get((name, n), 0) for n in numbers),
+                known_ms=() if known_ms is None else tuple(known_ms.get((name, n), 0) for n in numbers),
             )
         )
-    return found
+    return switch_topics
 
 
 def known_ends(rows: Mapping[str, Row], switch: str) -> dict[TopicPartition, int]:
@@ -350,5 +351,5 @@ def records_by_partition(counts: Mapping[TopicPartition, int]) -> str:
 
 def partitions_by_count(counts: Mapping[TopicPartition, int]) -> str:
     """Return the same without the sum."""
-    largest = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    return shorten([f"{topic}-{number} ({count:,})" for (topic, number), count in largest], NAMED)
+    largest = sorted(counts, key=lambda tp: (-counts[tp], tp))
+    return shorten([f"{topic}-{number} ({counts[topic, number]:,})" for topic, number in largest], NAMED)

@@ -96,11 +96,11 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
     if settings.data_plane.by_key:
         raise SwitchRefused([RefusalCode.SWITCH_BY_KEYS.to_reason(flow=str(settings.flow))])
     notes: list[str] = []
-    known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
-    found, (refusals, kept, report, source_note) = await asyncio.gather(
+    records_known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
+    reachable_rows, (refusals, kept, report, source_note) = await asyncio.gather(
         _rows_if_reachable(opposite, verb), _refusals(log, options)
     )
-    opposite_rows = found or {}
+    opposite_rows = reachable_rows or {}
     others = [row for row in (log.switch, _switch(opposite_rows)) if row is not None]
     for row in others:
         if row.phase in UNDER_WAY:
@@ -116,7 +116,7 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
     groups_ms = GroupReadings.from_rows(log.rows.values()).list_known_ms
     if verb is Verb.FAILOVER:  # others ask the source in their steps
         source = settings.flow.source
-        notes += filter(None, [source_note, known.sentence(source), groups_known_until(groups_ms, source)])
+        notes += filter(None, [source_note, records_known.sentence(source), groups_known_until(groups_ms, source)])
     if opposite is None:
         notes.append(
             f"the file has no flow {settings.flow.target}->{settings.flow.source}: what is written on "
@@ -145,7 +145,7 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
         opposite_was=opposite_was,
         opposite_paused=_paused(opposite, opposite_rows, options.topics),
         last_done_ms=last_done_ms(log.switch),
-        source_known_ms=known.least_ms,
+        source_known_ms=records_known.least_ms,
         groups_known_ms=groups_ms,
         steps=tuple(states),
     )
@@ -156,7 +156,7 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
         notes=tuple(notes),
         report=report,
         may_pass=passes,
-        opposite=None if found is None else opposite,
+        opposite=None if reachable_rows is None else opposite,
     )
 
 
@@ -225,9 +225,9 @@ async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> S
         raise SwitchRefused([running(log.switch or row)])
     try:
         # The opposite flow has a row of its own, on the other cluster. Each switch reads it after its own was written.
-        other = _switch(await _rows_if_reachable(opposite, Verb(row.verb)) or {})
-        if other is not None and other.phase in UNDER_WAY:
-            raise SwitchRefused([running(other)])
+        opposite_switch = _switch(await _rows_if_reachable(opposite, Verb(row.verb)) or {})
+        if opposite_switch is not None and opposite_switch.phase in UNDER_WAY:
+            raise SwitchRefused([running(opposite_switch)])
     except (SwitchRefused, ClusterError):
         await log.write(replace(began, phase="aborted", ended_ms=now_ms()))
         raise
@@ -243,11 +243,11 @@ async def _refusals(
         refusals, remaining, note = await _failover_refusals(log, clusters, options)
         return refusals, remaining, None, note
     report = await read_report(log.settings, REPORTED_WITHIN_S, followed=log)
-    found = _about(report, log, options)
+    blockers = _about(report, log, options)
     if options.verb is Verb.FAILBACK and not options.drill:
-        remaining = way_back_blockers(found, allows=options.allows)
+        remaining = way_back_blockers(blockers, allows=options.allows)
     else:
-        remaining = blocking(found, options.verb, allows=options.allows, rewind_groups=options.rewind_groups)
+        remaining = blocking(blockers, options.verb, allows=options.allows, rewind_groups=options.rewind_groups)
     return [], remaining, report, ""
 
 
@@ -332,7 +332,9 @@ def _paused(opposite: OppositeFlow | None, rows: Mapping[str, Row], topics: Sequ
     if opposite is None:
         return ()
     wanted = DesiredStateView(rows, opposite.settings.states)
-    return tuple(one for one in topics if wanted.phase_for(Scope(ScopeKind.TOPIC, one)) is not DesiredPhase.RUNNING)
+    return tuple(
+        topic for topic in topics if wanted.phase_for(Scope(ScopeKind.TOPIC, topic)) is not DesiredPhase.RUNNING
+    )
 
 
 def _wanted(settings: FlowSettings, rows: Mapping[str, Row]) -> str:

@@ -104,9 +104,9 @@ class VerificationReport:
             "depth": self.depth,
             "equal": self.exit_code is Exit.FINE,
             "topics": [asdict(topic) for topic in self.topics],
-            "differences": [asdict(one) for one in self.differences],
+            "differences": [asdict(entry) for entry in self.differences],
             "beyond": [asdict(stretch) for stretch in self.beyond],
-            "not_verified": [asdict(one) for one in self.not_verified],
+            "not_verified": [asdict(entry) for entry in self.not_verified],
             "waiting": dict(self.waiting),
         }
 
@@ -132,23 +132,23 @@ def build_verification(
     for name, topic in selected:
         if topic.phase != "mirrored":
             waiting[name] = f"it is not mirrored: {topic.reason}" if topic.cause else "it is not mirrored"
-        found = []
+        partition_rows = []
         for number in range(topic.partitions):
             progress = _row(rows, PartitionProgress, name, number)
             last = _row(rows, VerifiedPartition, name, number)
             row = present_verification(last, progress, topic)
             if row is not None:
                 depths.add(row.depth)
-                differences += [FoundDifference(name, number, *one) for one in row.found]
+                differences += [FoundDifference(name, number, *fields) for fields in row.found]
                 if row.beyond:
                     beyond.append(BeyondCopy(name, number, row.beyond, row.beyond_first))
-                stretches += [UnverifiedStretch(name, number, *one) for one in row.stretches]
-            if why := _waits(topic, progress, last):
-                waiting[f"{name}-{number}"] = why
-            found.append((row or VerifiedPartition(topic=name, partition=number), progress))
+                stretches += [UnverifiedStretch(name, number, *fields) for fields in row.stretches]
+            if reason := _waits(topic, progress, last):
+                waiting[f"{name}-{number}"] = reason
+            partition_rows.append((row or VerifiedPartition(topic=name, partition=number), progress))
         for number in topic.missing_partitions:
             waiting[f"{name}-{number}"] = "the target topic has no such partition"
-        lines.append(_topic(name, found, request))
+        lines.append(_topic(name, partition_rows, request))
     return VerificationReport(
         flow=flow,
         depth="+".join(sorted(depths)),

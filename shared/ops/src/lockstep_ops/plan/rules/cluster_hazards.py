@@ -19,17 +19,17 @@ from lockstep_rules.topic_plan import factor_words
 def find_refused_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find topics that a cluster would not create."""
     long = {remote for remote in facts.selection.topics.values() if len(remote) > LONGEST_TOPIC}
-    own = {one.name: one.alias for one in facts.control_topics}
-    for topic, why in facts.refused.items():
+    own = {topic.name: topic.alias for topic in facts.control_topics}
+    for topic, reason in facts.refused.items():
         if topic in own:
-            yield topic, f"{topic} on {own[topic]}, a topic of Lockstep without which the flow does not start: {why}"
+            yield topic, f"{topic} on {own[topic]}, a topic of Lockstep without which the flow does not start: {reason}"
         elif topic not in long:
-            yield topic, f"{topic}: {why}"
+            yield topic, f"{topic}: {reason}"
 
 
 def find_refused_configs(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find configs of mirrored topics that the target does not take."""
-    own = {one.name for one in facts.control_topics}
+    own = {topic.name for topic in facts.control_topics}
     for remote, refused in facts.refused_configs.items():
         if remote not in own:
             yield remote, f"{remote}: {_refusals(refused)}"
@@ -37,13 +37,13 @@ def find_refused_configs(facts: FlowFacts, copy: CopyForecast) -> Iterator[Findi
 
 def find_refused_control_configs(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find configs of control topics that a cluster does not take."""
-    for one in facts.control_topics:
-        if refused := facts.refused_configs.get(one.name):
-            yield one.name, f"{one.name} on {one.alias} is created without {_refusals(refused)}"
+    for topic in facts.control_topics:
+        if refused := facts.refused_configs.get(topic.name):
+            yield topic.name, f"{topic.name} on {topic.alias} is created without {_refusals(refused)}"
 
 
 def _refusals(refused: Mapping[str, str]) -> str:
-    return "; ".join(f"{key} ({why})" for key, why in refused.items())
+    return "; ".join(f"{key} ({reason})" for key, reason in refused.items())
 
 
 def find_unfit_clusters(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
@@ -92,10 +92,10 @@ def find_exceeded_limits(facts: FlowFacts, copy: CopyForecast) -> Iterator[Findi
         created = count_own_topics(facts, cluster) + count_copies(facts, cluster)
         total = count_existing(cluster) + facts.file_topics.get(cluster.cluster_id, created)
         for tier in tiers if created.partitions else ():
-            for what, number, limit in tier.exceeded_by(total):
+            for kind, number, limit in tier.exceeded_by(total):
                 yield (
                     cluster.alias,
-                    f"{cluster.alias} would have {number:,} {what}. {cluster.product}, {tier.tier}, takes {limit:,}",
+                    f"{cluster.alias} would have {number:,} {kind}. {cluster.product}, {tier.tier}, takes {limit:,}",
                 )
 
 
@@ -112,6 +112,6 @@ def _count_words(count: TopicCount) -> str:
 
 def find_demanded_factors(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find topics for which a cluster takes another replication factor than the wanted one."""
-    own = {one.name: one.alias for one in facts.control_topics}
+    own = {topic.name: topic.alias for topic in facts.control_topics}
     for topic, factor in facts.factors.items():
         yield topic, f"{topic}: {own.get(topic, facts.target.alias)} takes {factor_words(factor)}"
