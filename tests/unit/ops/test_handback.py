@@ -137,8 +137,8 @@ def test_hand_back_does_not_wait_for_a_failed_slot(subject: str) -> None:
     flow = held(UNREAD, SlotStatus(slot=1, phase="started"), STOPPED, failed, replicas=1)
     assert not_drained(flow) == NO_REASON
     (refusal,) = map(format_sentence, plan_hand_back(flow).refusals)
-    what = "connector:MirrorSourceConnector" if subject == "service" else subject
-    assert f"lockstep restart {what}" in refusal
+    scope = "connector:MirrorSourceConnector" if subject == "service" else subject
+    assert f"lockstep restart {scope}" in refusal
     assert "(no room)" in refusal
     asked_again = held(UNREAD, DRAINED, STOPPED, replace(failed, asked=("before",)), replicas=1)
     assert "ask again in a moment" in format_sentence(not_drained(asked_again))

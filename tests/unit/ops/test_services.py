@@ -31,13 +31,13 @@ def test_service_arguments_have_host_and_tls_a_free_port_and_no_token() -> None:
 
 
 def test_shared_process_is_given_its_services_and_every_flow_once() -> None:
-    given = words(ProcessPlan("control-services", (TOPICS, BEATS)), AccessPolicy())
-    assert given[:3] == [
+    command_line = words(ProcessPlan("control-services", (TOPICS, BEATS)), AccessPolicy())
+    assert command_line[:3] == [
         "lockstep_runtime.service.shared_process",
         "--service=lockstep_topic_sync",
         "--service=lockstep_heartbeat",
     ]
-    assert given[3:9] == [*CONFIG, "--flow", "A->B", "--flow", "B->A"]
+    assert command_line[3:9] == [*CONFIG, "--flow", "A->B", "--flow", "B->A"]
 
 
 @pytest.mark.parametrize(

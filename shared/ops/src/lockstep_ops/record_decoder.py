@@ -5,7 +5,7 @@ Nothing raises: if a record cannot be read, its line says so.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -45,8 +45,9 @@ def decode(role: str, key: bytes | None, value: bytes | None) -> DecodedRecord:
     `RowChanges` gives what is new.
     """
     try:
-        seen = ROLES[role](key, value)
-        return DecodedRecord(_printable(str(seen.kind)), _printable(str(seen.about)), seen.text, seen.detail)
+        decoded = ROLES[role](key, value)
+        kind, about = _printable(str(decoded.kind)), _printable(str(decoded.about))
+        return replace(decoded, kind=kind, about=about)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as exc:
         return _undecoded(key, value, str(exc) or type(exc).__name__)
 
@@ -59,22 +60,23 @@ class RowChanges:
 
     def decode(self, key: bytes | None, value: bytes | None) -> DecodedRecord | None:
         """Return what the record changes, or None if it changes nothing."""
-        seen = decode("state", key, value)
-        if seen.kind == UNDECODED:
-            return seen
-        name = f"{seen.kind}/{seen.about}"
+        decoded = decode("state", key, value)
+        if decoded.kind == UNDECODED:
+            return decoded
+        name = f"{decoded.kind}/{decoded.about}"
         before = self._rows.get(name)
         if value is None:
             self._rows.pop(name, None)
-            return seen
-        self._rows[name] = seen.detail
+            return decoded
+        self._rows[name] = decoded.detail
         if before is None:
-            return seen
-        changed = {field: now for field, now in seen.detail.items() if field not in UNSAID and before.get(field) != now}
+            return decoded
+        fields = decoded.detail.items()
+        changed = {name: value for name, value in fields if name not in UNSAID and before.get(name) != value}
         if not changed:
             return None
         words = ", ".join(f"{name} {_short(before.get(name))} -> {_short(now)}" for name, now in changed.items())
-        return DecodedRecord(seen.kind, seen.about, words, seen.detail)
+        return replace(decoded, text=words)
 
 
 def _state(key: bytes | None, value: bytes | None) -> DecodedRecord:
@@ -85,8 +87,8 @@ def _state(key: bytes | None, value: bytes | None) -> DecodedRecord:
         return DecodedRecord(kind, about, "deleted")
     decode_row(key or b"", value)  # a row that this release would misread is none
     body = _object(value)
-    said = {name: now for name, now in body.items() if name not in UNSAID and now not in ("", [], None)}
-    return DecodedRecord(kind, about, _fields(said), body)
+    stated = {name: said for name, said in body.items() if name not in UNSAID and said not in ("", [], None)}
+    return DecodedRecord(kind, about, _fields(stated), body)
 
 
 def _event(key: bytes | None, value: bytes | None) -> DecodedRecord:

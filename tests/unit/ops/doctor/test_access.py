@@ -21,12 +21,12 @@ FACTS = AccessFacts("A", "SASL_PLAINTEXT")
 LOGIN = LoginOutcome("a:9092", "SASL_PLAINTEXT", "SCRAM-SHA-512", "User:mirror", OpeningStep.OPEN)
 
 
-def hosts(*found: HostAddresses) -> list[CheckFinding]:
-    return list(judge_names(replace(FACTS, hosts=found)))
+def hosts(*addresses: HostAddresses) -> list[CheckFinding]:
+    return list(judge_names(replace(FACTS, hosts=addresses)))
 
 
-def connections(*found: AddressConnection, brokers: tuple[BrokerFacts, ...] = ()) -> list[CheckFinding]:
-    return list(judge_connection(replace(FACTS, connections=found, brokers=brokers)))
+def connections(*opened: AddressConnection, brokers: tuple[BrokerFacts, ...] = ()) -> list[CheckFinding]:
+    return list(judge_connection(replace(FACTS, connections=opened, brokers=brokers)))
 
 
 def login(outcome: LoginOutcome) -> list[CheckFinding]:

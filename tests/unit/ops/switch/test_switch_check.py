@@ -80,9 +80,9 @@ def test_blocking_with_rewound_groups_lets_them_skip(verb: Verb) -> None:
 
 def test_blocking_with_consent_keeps_what_makes_it_impossible() -> None:
     needs_both = {SwitchReason.TARGET_UNREACHABLE, SwitchReason.NOTHING_COPIED, SwitchReason.SOURCE_UNREACHABLE}
-    some = (Allowance.NOT_READY, Allowance.LEFT_GROUPS)
-    assert left(Verb.SWITCHOVER, *some) == left(Verb.FAILBACK, *some) == needs_both
-    assert left(Verb.FAILOVER, *some, Allowance.STALE_GROUPS) == NEVER_FORCED
+    allowances = (Allowance.NOT_READY, Allowance.LEFT_GROUPS)
+    assert left(Verb.SWITCHOVER, *allowances) == left(Verb.FAILBACK, *allowances) == needs_both
+    assert left(Verb.FAILOVER, *allowances, Allowance.STALE_GROUPS) == NEVER_FORCED
 
 
 def test_groups_read_too_long_ago_have_an_option_of_their_own() -> None:
@@ -196,13 +196,13 @@ def test_about_topics_keeps_groups_that_read_them(reason: SwitchReason) -> None:
         GroupStatus(group="waits", phase="waiting", waiting=(("A.t", 0, "why"),)),
         GroupStatus(group="other", phase="translated", positions=(("A.u", 0, 1, 1),)),
     )
-    every = [blocker(reason, name) for name in ("reads", "waits", "other", "unknown")]
-    assert [kept.subject for kept in about_topics(every, rows, ["t"])] == ["reads", "waits", "unknown"]
+    blockers = [blocker(reason, name) for name in ("reads", "waits", "other", "unknown")]
+    assert [kept.subject for kept in about_topics(blockers, rows, ["t"])] == ["reads", "waits", "unknown"]
 
 
 def test_about_topics_keeps_what_is_about_no_topic() -> None:
-    every = [blocker(reason, "x") for reason in SwitchReason if reason not in OF_TOPICS | OF_GROUPS]
-    assert about_topics(every, ROWS, ["t"]) == tuple(every)
+    blockers = [blocker(reason, "x") for reason in SwitchReason if reason not in OF_TOPICS | OF_GROUPS]
+    assert about_topics(blockers, ROWS, ["t"]) == tuple(blockers)
 
 
 @pytest.mark.parametrize(

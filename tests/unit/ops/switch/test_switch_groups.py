@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_ops.switch.group_positions import GroupAtSource, GroupVerdict, Prospect, groups_text, judge_groups
@@ -149,6 +149,7 @@ def test_group_with_two_troubles_has_the_worse(worse: int, better: int) -> None:
 lists = st.sampled_from(("A.t", "A.u"))
 
 
+@settings(max_examples=50)
 @given(
     st.builds(
         group,
@@ -167,11 +168,11 @@ lists = st.sampled_from(("A.t", "A.u"))
 )
 def test_group_called_exact_has_no_trouble_at_all(row: GroupStatus, has_source: bool) -> None:
     verdict = judged(row, READ if has_source else None)
-    ours = [*row.waiting, *row.behind, *row.ahead]
+    listed = [*row.waiting, *row.behind, *row.ahead]
     if verdict.state == "exact":
         assert (row.synced, row.held, row.more_waiting, row.more_behind) == (True, "", 0, 0)
         assert row.phase != "failing"
-        assert not [place for place in ours if place[0] == "A.t"]
+        assert not [place for place in listed if place[0] == "A.t"]
     if verdict.state == "behind":
         assert not [place for place in (*row.waiting, *row.ahead) if place[0] == "A.t"]
         assert verdict.read_again == sum(records for name, _, records in row.behind if name == "A.t")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lockstep_ops.switch.switch_positions import (
     PartitionLoss,
+    RecordsKnown,
     diverged_records,
     known_ends,
     known_loss,
@@ -108,13 +109,14 @@ def test_not_copied_is_of_partitions_with_an_end_and_from_zero_without_a_start()
     assert not_copied({}, {T0: 0}, rows_of(progress(upstream=1))) == {}
 
 
+@settings(max_examples=50)
 @given(st.integers(0, 50), st.integers(0, 50), st.one_of(st.none(), st.integers(-1, 60)))
 def test_not_copied_never_is_less_than_the_offsets_left(start: int, length: int, upstream: int | None) -> None:
     end = start + length
     rows = {} if upstream is None else rows_of(progress(upstream=upstream))
     copied = -1 if upstream is None else upstream
-    left = sum(offset > copied for offset in range(start, end))
-    assert not_copied({T0: end}, {T0: start}, rows).get(T0, 0) >= left
+    remaining = sum(offset > copied for offset in range(start, end))
+    assert not_copied({T0: end}, {T0: start}, rows).get(T0, 0) >= remaining
 
 
 # -- what is lost -----------------------------------------------------------------------------------------------------
@@ -170,12 +172,12 @@ def test_known_loss_of_a_partition_never_fetched_is_the_drivers() -> None:
 
 
 def test_known_loss_counts_from_when_the_driver_saw_the_record() -> None:
-    row, seen = progress(source_end=10, at_ms=10_000), SourceEnds(asked_ms=90_000, ends=(("t", 0, 15),))
-    assert known_loss(rows_of(row, seen), [topic()]) == [PartitionLoss(T0, 5, 10_000)], "it was up to date then"
-    seen = replace(seen, since_ms=(40_000,))
-    assert known_loss(rows_of(row, seen), [topic()]) == [PartitionLoss(T0, 5, 40_000)]
+    row, source_ends = progress(source_end=10, at_ms=10_000), SourceEnds(asked_ms=90_000, ends=(("t", 0, 15),))
+    assert known_loss(rows_of(row, source_ends), [topic()]) == [PartitionLoss(T0, 5, 10_000)], "it was up to date then"
+    source_ends = replace(source_ends, since_ms=(40_000,))
+    assert known_loss(rows_of(row, source_ends), [topic()]) == [PartitionLoss(T0, 5, 40_000)]
     behind = replace(row, source_end=12, lag_records=2, lag_ms=3_000)
-    assert known_loss(rows_of(behind, seen), [topic()]) == [PartitionLoss(T0, 5, 7_000)]
+    assert known_loss(rows_of(behind, source_ends), [topic()]) == [PartitionLoss(T0, 5, 7_000)]
 
 
 def test_known_loss_of_many_partitions_has_the_most_first() -> None:
@@ -183,6 +185,7 @@ def test_known_loss_of_many_partitions_has_the_most_first() -> None:
     assert [loss.partition for loss in known_loss(rows, [topic()])] == [("t", 1), ("t", 2), ("t", 0)]
 
 
+@settings(max_examples=50)
 @given(st.integers(-1, 50), st.integers(-1, 80), st.integers(0, 80))
 def test_known_loss_never_is_less_than_the_rows_have(upstream: int, end: int, lag: int) -> None:
     row = progress(upstream=upstream, source_end=end, lag_records=lag)
@@ -282,9 +285,9 @@ def test_topic_rows_without_topics_or_partitions_are_empty() -> None:
 
 
 def test_known_ends_are_those_of_this_switch() -> None:
-    mine = SwitchTopic(topic="t", target_topic="A.t", switch="1", ends=(5, 0))
-    theirs = SwitchTopic(topic="u", target_topic="A.u", switch="0", ends=(9,))
-    assert known_ends(rows_of(mine, theirs, progress()), "1") == {("t", 0): 5, ("t", 1): 0}
+    own = SwitchTopic(topic="t", target_topic="A.t", switch="1", ends=(5, 0))
+    earlier = SwitchTopic(topic="u", target_topic="A.u", switch="0", ends=(9,))
+    assert known_ends(rows_of(own, earlier, progress()), "1") == {("t", 0): 5, ("t", 1): 0}
 
 
 @settings(max_examples=30)
@@ -292,7 +295,7 @@ def test_known_ends_are_those_of_this_switch() -> None:
 def test_known_ends_are_what_topic_rows_wrote(ends: dict[TopicPartition, int]) -> None:
     written = topic_rows([topic(partitions=3), named("u", partitions=3)], "1", ends, {}, {})
     read = known_ends(rows_of(*written), "1")
-    assert {where: read[where] for where in ends} == ends
+    assert {tp: read[tp] for tp in ends} == ends
 
 
 @pytest.mark.parametrize(
@@ -309,7 +312,37 @@ def test_records_by_partition_names_the_largest(counts: dict[TopicPartition, int
 
 
 def test_known_loss_of_a_partition_that_seldom_fetches_is_the_drivers() -> None:
-    seen = SourceEnds(ends=(("t", 0, 40), ("t", 1, 5), ("u", 0, 9)))
-    rows = rows_of(progress(0, source_end=12), progress(1, source_end=20), seen)
+    source_ends = SourceEnds(ends=(("t", 0, 40), ("t", 1, 5), ("u", 0, 9)))
+    rows = rows_of(progress(0, source_end=12), progress(1, source_end=20), source_ends)
     assert [(loss.partition, loss.records) for loss in known_loss(rows, [topic()])] == [(T0, 30), (("t", 1), 10)]
     assert known_source_ends(rows) == {("t", 0): 40, ("t", 1): 20}
+
+
+ASKED = SourceEnds(asked_ms=1_700_000_003_000)
+COUNTED = "is counted only as far as slots had fetched it"
+
+
+def test_records_known_is_when_the_driver_asked_for_all_ends() -> None:
+    times = RecordsKnown.from_rows(rows_of(progress(0, at_ms=1_700_000_009_000), ASKED), [topic(partitions=2)])
+    assert times.least_ms == 1_700_000_003_000
+    assert times.sentence("A") == f"What A accepted after 2023-11-14T22:13:23.000+00:00 {COUNTED}"
+
+
+@pytest.mark.parametrize("rows", [{}, rows_of(replace(ASKED, more=1))])
+def test_records_known_has_no_moment_where_not_all_ends_are_known(rows: dict[str, Row]) -> None:
+    times = RecordsKnown.from_rows(rows, [topic(partitions=2)])
+    assert (times.least_ms, times.sentence("A")) == (0, f"What A accepted {COUNTED}")
+
+
+@pytest.mark.parametrize(
+    ("answered_ms", "since"), [(1_700_000_001_000, "after 2023-11-14T22:13:21.000+00:00 already"), (0, "at any time")]
+)
+def test_records_known_names_partitions_without_an_answer(answered_ms: int, since: str) -> None:
+    rows = rows_of(replace(ASKED, unanswered=(("t", 1, answered_ms), ("u", 0, 1))))
+    times = RecordsKnown.from_rows(rows, [topic(partitions=2)])
+    assert times.by_partition == {("t", 0): 1_700_000_003_000, ("t", 1): answered_ms}
+    assert times.least_ms == answered_ms
+    assert times.sentence("A") == (
+        f"What A accepted after 2023-11-14T22:13:23.000+00:00 {COUNTED}, and so is what it accepted {since} in t-1, "
+        "about which it did not answer"
+    )

@@ -74,8 +74,8 @@ async def test_step_is_written_as_running_before_it_does_anything(
     written: list[tuple[Step, str]] = []
 
     async def perform(step: Step, row: Switch) -> tuple[str, Switch]:
-        last: Any = scene.topic.log(compacted=True).switch
-        written.append((step, next(state.state for state in step_states(last) if state.step is step)))
+        row_before: Any = scene.topic.log(compacted=True).switch
+        written.append((step, next(state.state for state in step_states(row_before) if state.step is step)))
         return "", row
 
     monkeypatch.setattr(scene.switcher, "_perform", perform)
@@ -91,8 +91,8 @@ async def test_switch_that_goes_on_has_the_step_that_failed_again(
     with pytest.raises(StepFailed):
         await scene.run()
     scene.fails = set()
-    last: Any = scene.log.switch
-    row = await scene.switcher.run(last)
+    row_before: Any = scene.log.switch
+    row = await scene.switcher.run(row_before)
     assert row.phase == "done"
     assert all(seconds >= 0 for seconds in seconds_in_steps(row))
 

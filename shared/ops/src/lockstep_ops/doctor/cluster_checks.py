@@ -47,14 +47,14 @@ async def reach_cluster(cluster: Admin, within: float) -> str:
     except AdvertisedAddressUnresolved:
         raise
     except ClusterError:
-        if (remaining_s := ends_at - time.monotonic()) < LEAST_PROBE_S:
+        if (left := ends_at - time.monotonic()) < LEAST_PROBE_S:
             raise
-        await cluster.probe(timedelta(seconds=remaining_s))
-    remaining_s = max(LEAST_PROBE_S, ends_at - time.monotonic())
-    if unreachable := await cluster.unreachable_brokers(min(PROBE, timedelta(seconds=remaining_s))):
+        await cluster.probe(timedelta(seconds=left))
+    left = max(LEAST_PROBE_S, ends_at - time.monotonic())
+    if away := await cluster.unreachable_brokers(min(PROBE, timedelta(seconds=left))):
         raise PathFault(
             f"{cluster.bootstrap} answers, and names brokers that cannot be reached from here: "
-            + "; ".join(f"{broker} ({reason})" for broker, reason in unreachable.items())
+            + "; ".join(f"{broker} ({why})" for broker, why in away.items())
             + ". Set advertised.listeners of these brokers to addresses that are known here"
         )
     return cluster.bootstrap
@@ -111,8 +111,8 @@ async def send_canary(settings: FlowSettings, topic: str, within: float) -> str:
     mark = f"lockstep canary {uuid.uuid4()}".encode()
     remote = settings.remote_topic(topic)
 
-    async def write(remaining_s: float) -> None:
-        async with producing(settings, remaining_s, "source") as producer:
+    async def write(left: float) -> None:
+        async with producing(settings, left, "source") as producer:
             await producer.send(topic, mark, mark, None, None)
 
     arrival_s = await _arrival(settings, remote, lambda record: record.key == mark, within, begin=write)

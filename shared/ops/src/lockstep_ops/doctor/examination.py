@@ -195,8 +195,8 @@ class Examination:
                 return judge_capabilities(facts, self._roles(cluster.connection.alias))
         is_measured_later = self._options.bandwidth and cluster.connection.alias in self._targets
         read = read_cluster(cluster.reading, cluster.admin, self._left_s(), is_measured_later=is_measured_later)
-        main, own = self._main(cluster).reading.facts.cluster_id, facts.cluster_id
-        other_id = main if main and own and main != own else ""
+        main, mine = self._main(cluster).reading.facts.cluster_id, facts.cluster_id
+        other_id = main if main and mine and main != mine else ""
         return judge_cluster(replace(await read, other_id=other_id))
 
     def _roles(self, alias: str) -> frozenset[Role]:

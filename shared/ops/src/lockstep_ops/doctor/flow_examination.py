@@ -31,24 +31,24 @@ async def examine_rights(clusters: FlowClusters) -> list[CheckFinding]:
         ClusterError: A cluster does not answer, or refuses.
     """
     settings = clusters.settings
-    flow, findings = str(settings.flow), list[CheckFinding]()
+    flow, found = str(settings.flow), list[CheckFinding]()
     on_source, on_target = await clusters.source.topic_names(), await clusters.target.topic_names()
     mirrored = mirrored_topics(settings, on_source, on_target)
     hidden = await hidden_topics(clusters.source, on_source) if settings.enabled and not mirrored else None
     if hidden:
-        findings.append(registry.RIGHTS.unknown(flow, hidden.lacks, hidden.command, probe_exit=Exit.TROUBLE))
-    for admin, grants, topics, existing in (
+        found.append(registry.RIGHTS.unknown(flow, hidden.lacks, hidden.command, probe_exit=Exit.TROUBLE))
+    for admin, grants, every, there in (
         (clusters.source, source_grants(settings), [*mirrored], on_source),
         (clusters.target, target_grants(settings), [*mirrored.values()], on_target),
     ):
-        missing = await missing_rights(admin, grants, topics, existing)
-        findings += judge_rights(flow, admin.alias, missing)
+        missing = await missing_rights(admin, grants, every, there)
+        found += judge_rights(flow, admin.alias, missing)
         if not missing and (unknown := await unknown_rights(admin)):
-            findings.append(registry.RIGHTS.unknown(flow, unknown))
+            found.append(registry.RIGHTS.unknown(flow, unknown))
         elif not missing and not (hidden and admin is clusters.source):
             text = f"{admin.alias}: {len(grants)} are needed, and those that brokers can be asked about are there"
-            findings.append(registry.RIGHTS.ok(flow, text))
-    return findings
+            found.append(registry.RIGHTS.ok(flow, text))
+    return found
 
 
 async def examine_flow(
@@ -68,11 +68,11 @@ async def examine_flow(
     if options.canary_topic is not None:
         canary = send_canary(settings, options.canary_topic, within)
         work.append(_arrived(registry.CANARY, flow, canary, within))
-    findings = list(await asyncio.gather(*work))
+    found = list(await asyncio.gather(*work))
     if options.bandwidth:
         on_step(f"{flow}: the bandwidth", BANDWIDTH_S)
-        findings += judge_bandwidth(await BandwidthReader(settings, clusters.source, clusters.target).read())
-    return findings
+        found += judge_bandwidth(await BandwidthReader(settings, clusters.source, clusters.target).read())
+    return found
 
 
 async def _heartbeat(clusters: FlowClusters, options: DoctorOptions) -> CheckFinding:

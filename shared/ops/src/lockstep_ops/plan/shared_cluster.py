@@ -38,12 +38,12 @@ class KeptAnswers(Generic[K, T]):
 
         An error of `ask` is not kept: it is raised, and the next call asks again.
         """
-        keys = list(dict.fromkeys(wanted))
-        unasked = [key for key in keys if key not in self._asked]
-        if unasked:
-            self._answers |= await ask(unasked)
-            self._asked |= set(unasked)
-        return {key: self._answers[key] for key in keys if key in self._answers}
+        every = list(dict.fromkeys(wanted))
+        new = [one for one in every if one not in self._asked]
+        if new:
+            self._answers |= await ask(new)
+            self._asked |= set(new)
+        return {one: self._answers[one] for one in every if one in self._answers}
 
 
 class SharedCluster(Admin):
@@ -64,9 +64,9 @@ class SharedCluster(Admin):
         return cast(T, self._kept[key])
 
     def _answers(self, key: Hashable) -> KeptAnswers[Any, Any]:
-        answers = self._kept.setdefault(key, KeptAnswers[Any, Any]())
-        assert isinstance(answers, KeptAnswers)
-        return answers
+        found = self._kept.setdefault(key, KeptAnswers[Any, Any]())
+        assert isinstance(found, KeptAnswers)
+        return found
 
     async def _outcome(
         self, key: Hashable, names: Iterable[str], ask: Callable[[Sequence[str]], Awaitable[Outcome[T]]]
@@ -75,16 +75,16 @@ class SharedCluster(Admin):
             outcome = await ask(new)
             return {**outcome.done, **outcome.failed, **outcome.denied}
 
-        outcomes: Outcome[T] = Outcome()
+        found: Outcome[T] = Outcome()
         for name, answer in (await self._answers(key).answers(names, merged)).items():
             match answer:
                 case RequestRefused():
-                    outcomes.failed[name] = answer
+                    found.failed[name] = answer
                 case NotPermitted():
-                    outcomes.denied[name] = answer
+                    found.denied[name] = answer
                 case _:
-                    outcomes.done[name] = cast(T, answer)
-        return outcomes
+                    found.done[name] = cast(T, answer)
+        return found
 
     # -- the cluster ---------------------------------------------------------------------------------------------------
 
@@ -125,15 +125,15 @@ class SharedCluster(Admin):
 
     async def config_pieces(self, topics: Iterable[str]) -> AsyncIterator[Outcome[tuple[TopicConfig, ...]]]:
         async def read(new: Sequence[str]) -> Outcome[tuple[TopicConfig, ...]]:
-            outcome = await together(Admin.config_pieces(self, new))
+            found = await together(Admin.config_pieces(self, new))
             # Nearly all configs of all topics are alike: the same value is kept once.
             alike = self._configs.setdefault
-            done = {name: tuple(alike(config, config) for config in configs) for name, configs in outcome.done.items()}
-            return Outcome(done, outcome.failed, outcome.denied)
+            done = {name: tuple(alike(one, one) for one in configs) for name, configs in found.done.items()}
+            return Outcome(done, found.failed, found.denied)
 
         wanted = list(dict.fromkeys(topics))
-        for start in range(0, len(wanted), CHANGED_AT_ONCE):
-            yield await self._outcome("configs", wanted[start : start + CHANGED_AT_ONCE], read)
+        for at in range(0, len(wanted), CHANGED_AT_ONCE):
+            yield await self._outcome("configs", wanted[at : at + CHANGED_AT_ONCE], read)
 
     async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
         return await self._outcome("topic operations", names, super().topic_operations)
@@ -220,10 +220,6 @@ class SharedClusters:
 
     def _access(self, alias: str) -> Access:
         """Return the access that all flows need on a cluster."""
-        accesses = [
-            needed_access(settings, alias)
-            for settings in self._flows
-            if alias in (settings.flow.source, settings.flow.target)
-        ]
-        grants = dict.fromkeys(grant for access in accesses for grant in access.grants)
-        return Access(accesses[0].login, accesses[0].bootstrap, tuple(grants))
+        every = [needed_access(one, alias) for one in self._flows if alias in (one.flow.source, one.flow.target)]
+        grants = dict.fromkeys(grant for access in every for grant in access.grants)
+        return Access(every[0].login, every[0].bootstrap, tuple(grants))

@@ -101,7 +101,7 @@ def judged(
     source = logs.source.get(tp)
     target_end = NOT_ASKED if by_key else logs.target.get((topic.target_topic, number))
     silent = row is not None and at_ms - row.at_ms > WRITES_WITHIN_MS
-    why = why_unknown(row, topic, source, target_end, silent=silent)
+    unknown_reason = why_unknown(row, topic, source, target_end, silent=silent)
     lag = behind(row, topic, source, target_end, silent=silent)
     slot = slots.by_partition.get(tp, -1)
     state, state_reason = _standing(topic, number, row, wanted, slot, slots, logs, lag, at_ms, by_key)
@@ -122,7 +122,7 @@ def judged(
         case="" if row is None else row.case,
         cause=row.cause or ReasonCode.NO_CAUSE.to_reason(phase=row.phase) if row is not None and halted else NO_REASON,
         state=state,
-        why=state_reason or ("" if lag is not None else why),
+        why=state_reason or ("" if lag is not None else unknown_reason),
         quarantined=0 if row is None else row.quarantined,
         given_up=0 if row is None else row.given_up,
         target_lost=0 if row is None else row.target_lost,

@@ -96,7 +96,7 @@ class SourceEndsReader:
     async def _require_still(
         self, topics: Sequence[MirroredTopic], before: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> None:
-        grown = {where: end - before[where] for where, end in ends.items() if end > before.get(where, end)}
+        grown = {tp: end - before[tp] for tp, end in ends.items() if end > before.get(tp, end)}
         if grown:
             source = self._log.settings.flow.source
             raise StepFailed(f"producers still write to {source}: {records_by_partition(grown)}. {FENCE}")

@@ -173,7 +173,7 @@ def about_topics(blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: S
         for row in rows.values()
         if isinstance(row, GroupStatus)
     }
-    return tuple(one for one in blockers if _is_about(one, topics, groups))
+    return tuple(blocker for blocker in blockers if _is_about(blocker, topics, groups))
 
 
 def _is_about(blocker: Blocker, topics: Sequence[str], groups: Mapping[str, bool]) -> bool:

@@ -144,9 +144,9 @@ class SwitchClusters:
         topics = list(topics)
         await self._require_known_partitions(topics)
         committed = self.settings.data_plane.isolation_level == "read_committed"
-        asked = partitions(topics)
-        ends = await self.source.end_offsets(asked, read_committed=committed)
-        return _complete(ends, asked, self.settings.flow.source)
+        where = partitions(topics)
+        ends = await self.source.end_offsets(where, read_committed=committed)
+        return _complete(ends, where, self.settings.flow.source)
 
     async def _require_known_partitions(self, topics: Iterable[MirroredTopic]) -> None:
         """Check that the flow has heard of all partitions of these topics on the source.
@@ -154,14 +154,14 @@ class SwitchClusters:
         Raises:
             NotFoundYet: The source has more.
         """
-        found_partitions = {topic.source_topic: topic.partitions for topic in topics}
-        present = (await self.source.topics(found_partitions)).require_done()
+        known = {topic.source_topic: topic.partitions for topic in topics}
+        present = (await self.source.topics(known)).require_done()
         for name, topic in present.items():
-            if topic.partitions > found_partitions[name]:
+            if topic.partitions > known[name]:
                 partitions_there, source = topic.partitions, self.settings.flow.source
                 raise NotFoundYet(
                     RefusalCode.PARTITIONS_NOT_FOUND.to_reason(
-                        topic=name, partitions=partitions_there, source=source, known=found_partitions[name]
+                        topic=name, partitions=partitions_there, source=source, known=known[name]
                     )
                 )
 
@@ -175,17 +175,17 @@ class SwitchClusters:
         Raises:
             NotFoundYet: A topic has no row yet.
         """
-        settings, only = self.settings, set(names)
-        found_topics = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)}
+        settings, wanted = self.settings, set(names)
+        known = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)}
         for name in sorted(await self.source.topic_names()):
-            if name in found_topics or (only and name not in only) or settings.policy.is_heartbeats_topic(name):
+            if name in known or (wanted and name not in wanted) or settings.policy.is_heartbeats_topic(name):
                 continue
             if settings.replicates(name):
                 raise NotFoundYet(RefusalCode.TOPIC_NOT_FOUND.to_reason(flow=str(settings.flow), topic=name))
 
     async def source_starts(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
-        asked = partitions(topics)
-        return _complete(await self.source.begin_offsets(asked), asked, self.settings.flow.source)
+        where = partitions(topics)
+        return _complete(await self.source.begin_offsets(where), where, self.settings.flow.source)
 
     async def ends_at(self, topics: Iterable[MirroredTopic], moment_ms: int) -> dict[TopicPartition, int]:
         """Return the offset of the first record of that time or later in each source partition.
@@ -195,23 +195,23 @@ class SwitchClusters:
         topics = list(topics)
         ends = await self.source_ends(topics)
         since = await self.source.offsets_since(ends, moment_ms)
-        offsets = _complete(since, list(ends), self.settings.flow.source)
-        return {tp: min(ends[tp], offset) if offset >= 0 else ends[tp] for tp, offset in offsets.items()}
+        found = _complete(since, list(ends), self.settings.flow.source)
+        return {where: min(ends[where], at) if at >= 0 else ends[where] for where, at in found.items()}
 
     async def open_transactions(self, topics: Iterable[MirroredTopic]) -> list[TopicPartition]:
         """Return the partitions of the source with an open transaction that the flow waits for."""
         if self.settings.data_plane.isolation_level != "read_committed":
             return []
-        asked = partitions(topics)
+        where = partitions(topics)
         stable, high = await asyncio.gather(
-            self.source.end_offsets(asked, read_committed=True), self.source.end_offsets(asked)
+            self.source.end_offsets(where, read_committed=True), self.source.end_offsets(where)
         )
-        return [tp for tp in asked if stable.get(tp, -1) < high.get(tp, 0)]
+        return [one for one in where if stable.get(one, -1) < high.get(one, 0)]
 
     async def target_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
         """Return the ends of the target's logs, by the names of the target. Those that it has not are absent."""
-        asked = [(topic.target_topic, number) for topic in topics for number in range(topic.partitions)]
-        return await self.target.end_offsets(asked)
+        where = [(topic.target_topic, number) for topic in topics for number in range(topic.partitions)]
+        return await self.target.end_offsets(where)
 
     # -- groups --------------------------------------------------------------------------------------------------------
 
@@ -223,15 +223,15 @@ class SwitchClusters:
         Raises:
             ClusterError: The source does not answer, or refuses.
         """
-        names, topic_names = sorted(groups), {topic.source_topic for topic in topics}
+        names, theirs = sorted(groups), {topic.source_topic for topic in topics}
         described = (await self.source.describe_groups(names)).require_done()
         offsets = await asyncio.gather(*(self.source.group_offsets(name) for name in names))
         return {
             name: GroupAtSource(
-                {tp: committed.offset for tp, committed in group_offsets.items() if tp[0] in topic_names},
+                {where: at.offset for where, at in known.items() if where[0] in theirs},
                 described[name].member_names if described[name].members else (),
             )
-            for name, group_offsets in zip(names, offsets, strict=True)
+            for name, known in zip(names, offsets, strict=True)
         }
 
     async def members_at_target(self, groups: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -241,7 +241,7 @@ class SwitchClusters:
             ClusterError: The target does not answer, or refuses.
         """
         described = (await self.target.describe_groups(groups)).require_done()
-        return {name: group.member_names for name, group in described.items() if group.members}
+        return {name: one.member_names for name, one in described.items() if one.members}
 
 
 def partitions(topics: Iterable[MirroredTopic]) -> list[TopicPartition]:
@@ -255,16 +255,16 @@ def known_groups(rows: Mapping[str, Row]) -> list[GroupStatus]:
 
 
 def _complete(
-    answers: Mapping[TopicPartition, int], wanted: Iterable[TopicPartition], alias: str
+    found: Mapping[TopicPartition, int], wanted: Iterable[TopicPartition], alias: str
 ) -> dict[TopicPartition, int]:
     """Return the answers for all wanted partitions.
 
     Raises:
         StepFailed: A partition was not answered. What is not known is not taken for nothing.
     """
-    missing = [tp for tp in wanted if tp not in answers]
+    missing = [where for where in wanted if where not in found]
     if missing:
         topic, number = missing[0]
         partition, count = f"{topic}-{number}", len(missing)
         raise StepFailed(RefusalCode.ENDS_UNKNOWN.to_reason(cluster=alias, count=count, partition=partition))
-    return dict(answers)
+    return dict(found)

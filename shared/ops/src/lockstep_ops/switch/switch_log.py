@@ -74,9 +74,9 @@ class SwitchLog(FollowedFlow):
 
     async def write(self, row: Switch) -> Switch:
         """Append the switch's row under our name, and return it. Raises as `append`."""
-        ours = replace(row, operator=self.operator)
-        await self.append(ours)
-        return ours
+        own_row = replace(row, operator=self.operator)
+        await self.append(own_row)
+        return own_row
 
     async def begin(self, row: Switch) -> Switch | None:
         """Append the row of a new switch under our name, and return it.

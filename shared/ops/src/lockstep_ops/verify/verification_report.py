@@ -1,8 +1,8 @@
-"""The results of verification in a flow, by topic and by difference. Pure."""
+"""The results of verification in a flow, by topic and by difference, and the share that is compared. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lockstep_ops.exit_codes import Exit
 from lockstep_rules.offsets.verified_copy import present_verification
@@ -207,4 +207,20 @@ def _topic(
         not_verified=sum(count for row, _ in partitions for _, count in row.not_verified),
         behind=sum(_behind(*partition, request) for partition in partitions),
         seconds=round(sum(row.busy_ms for row, _ in partitions) / 1000, 1),
+    )
+
+
+class ComparedShare(NamedTuple):
+    """Source offsets that are compared, of those that are wanted."""
+
+    compared: int
+    wanted: int
+
+
+def compared_share(rows: Iterable[VerifiedPartition], request: str) -> ComparedShare:
+    """Return the share of the partitions that a request has reached."""
+    reached = [row for row in rows if row.request == request and row.first >= 0]
+    return ComparedShare(
+        sum(max(0, row.upstream - row.first + 1) for row in reached),
+        sum(max(0, max(row.upstream_end, row.source_end - 1) - row.first + 1) for row in reached),
     )

@@ -134,13 +134,13 @@ def received_rate(samples: Sequence[tuple[float, int]]) -> MeasuredRate:
 
     Only intervals in which data came count. The first of them does not, because part of it was for connecting.
     """
-    intervals = [(then[0] - now[0], then[1] - now[1]) for now, then in pairwise(samples)]
-    busy = [(lasted, size) for lasted, size in intervals if size >= BUSY_BYTES][1:]
-    lasted = sum(one[0] for one in busy)
+    intervals = [(end_s - begin_s, after - before) for (begin_s, before), (end_s, after) in pairwise(samples)]
+    busy = [(seconds, size) for seconds, size in intervals if size >= BUSY_BYTES][1:]
+    lasted = sum(seconds for seconds, _ in busy)
     if len(busy) < LEAST_INTERVALS or lasted <= 0:
         return MeasuredRate(trouble="there is too little to read for a measure", is_too_little=True)
-    size = sum(one[1] for one in busy)
-    return MeasuredRate(size / lasted, size)
+    received = sum(size for _, size in busy)
+    return MeasuredRate(received / lasted, received)
 
 
 def slots_for(bytes_per_s: float, *, has_tls: bool) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lockstep_ops.doctor.checks import limit_checks
+from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.check import SHOWN, CheckFinding
 from lockstep_ops.doctor.checks.quotas import CONSUMER, PRODUCER, ClientQuota, effective_quota
 from lockstep_ops.formatting import count_text, in_bytes, shorten
@@ -114,7 +114,7 @@ def judge_limits(facts: FlowLimits) -> Iterator[CheckFinding]:
 
 
 def _control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
-    check = limit_checks.CONTROL_TOPICS
+    check = registry.CONTROL_TOPICS
     for fault in facts.control_faults:
         yield (check.failed if fault.ends_work else check.warning)(facts.flow, fault.sentence, fault.command)
     if not facts.control_faults:
@@ -122,7 +122,7 @@ def _control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
 
 
 def _new_control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
-    check = limit_checks.NEW_CONTROL_TOPICS
+    check = registry.NEW_CONTROL_TOPICS
     for sentence in facts.refused_topics:
         yield check.failed(facts.flow, sentence)
     for sentence in facts.changed_topics:
@@ -133,7 +133,7 @@ def _new_control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
 
 
 def _message_size(facts: FlowLimits) -> CheckFinding:
-    check = limit_checks.MESSAGE_SIZE
+    check = registry.MESSAGE_SIZE
     target_max, source_max = facts.target.number(MESSAGE_MAX), facts.source.number(MESSAGE_MAX)
     smaller = [pair for pair in facts.pairs if _copy_limit(pair, target_max) < pair.source_bytes]
     if smaller:
@@ -173,7 +173,7 @@ def _copy_limit(pair: TopicPair, broker_bytes: int | None) -> float:
 
 
 def _request_size(facts: FlowLimits) -> CheckFinding:
-    check = limit_checks.REQUEST_SIZE
+    check = registry.REQUEST_SIZE
     if facts.request_bytes is None:
         return check.skipped(facts.flow, "not set; the target's limit counts")
     target_max = facts.target.number(MESSAGE_MAX)
@@ -184,7 +184,7 @@ def _request_size(facts: FlowLimits) -> CheckFinding:
 
 
 def _replication(flow: str, side: SideLimits) -> CheckFinding:
-    check = limit_checks.REPLICATION_FACTOR
+    check = registry.REPLICATION_FACTOR
     high = {key: factor for key, factor in side.factors.items() if factor > side.brokers}
     brokers = count_text(side.brokers, "broker")
     if high:
@@ -197,7 +197,7 @@ def _replication(flow: str, side: SideLimits) -> CheckFinding:
 
 
 def _quota(facts: FlowLimits, side: SideLimits, key: str, doing: str) -> CheckFinding:
-    check = limit_checks.QUOTAS
+    check = registry.QUOTAS
     if side.quotas is None:
         return check.unknown(facts.flow, f"{doing} {side.alias}: {side.quotas_trouble}", side.quotas_fix)
     quota_and_rate = effective_quota(side.quotas, side.user, side.client_id, key)
@@ -212,7 +212,7 @@ def _quota(facts: FlowLimits, side: SideLimits, key: str, doing: str) -> CheckFi
 
 
 def _timestamps(facts: FlowLimits) -> CheckFinding:
-    check, target = limit_checks.TIMESTAMPS, facts.target
+    check, target = registry.TIMESTAMPS, facts.target
     redated = [
         pair.copy
         for pair in facts.pairs
@@ -233,7 +233,7 @@ def _timestamps(facts: FlowLimits) -> CheckFinding:
 
 
 def _unclean(flow: str, side: SideLimits) -> CheckFinding:
-    check = limit_checks.UNCLEAN_ELECTION
+    check = registry.UNCLEAN_ELECTION
     if side.configs is None or UNCLEAN not in side.configs:
         text = side.configs_trouble or f"no broker of {side.alias} has {UNCLEAN}"
         return check.unknown(flow, text, side.configs_fix)

@@ -103,12 +103,10 @@ def _topics(
     facts: FlowFacts, starts: Mapping[TopicPartition, _Start], curve: SharedRate | None
 ) -> Iterator[TopicForecast]:
     for topic, remote in facts.copied.items():
-        source_topic = facts.source.topics.get(topic)
-        numbers = range(facts.source.names.get(topic, 0) if source_topic is None else source_topic.partitions)
-        kept_ms, kept_bytes = _retention(source_topic)
+        kept_ms, kept_bytes = _retention(facts.source.topics.get(topic))
         partitions = tuple(
             _partition(facts, (topic, number), starts.get((topic, number)), curve, (kept_ms, kept_bytes))
-            for number in numbers
+            for number in range(facts.source.partition_count(topic))
         )
         begins = {forecast.begins for forecast in partitions if forecast.begins}
         yield TopicForecast(

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lockstep_ops.findings.finding_kind import FindingKind
-from lockstep_ops.plan.rules import cluster_hazards as cluster_checks
 from lockstep_ops.plan.rules import hazard_checks as checks
 from lockstep_ops.plan.rules.flow_facts import FlowFacts
 from lockstep_ops.plan.rules.flow_plan import ERROR, NOTE, WARNING, CopyForecast, PlanHazard
@@ -175,7 +174,7 @@ HAZARDS = (
         "Lockstep's own, the flow does not start.",
         "Change what the message names, on the target or in the file",
         ERROR,
-        find=cluster_checks.find_refused_topics,
+        find=checks.find_refused_topics,
     ),
     HazardKind(
         "LS016",
@@ -184,7 +183,7 @@ HAZARDS = (
         "or the brokers do not permit the value. The topic is created without that config.",
         "Exclude the key (`config.properties.exclude`), or upgrade the target",
         WARNING,
-        find=cluster_checks.find_refused_configs,
+        find=checks.find_refused_configs,
     ),
     HazardKind(
         "LS017",
@@ -278,7 +277,7 @@ HAZARDS = (
         "The event ConfigRefused says so when it happens. Without `cleanup.policy` no topic is created.",
         "Nothing has to be done",
         NOTE,
-        find=cluster_checks.find_refused_control_configs,
+        find=checks.find_refused_control_configs,
     ),
     HazardKind(
         "LS027",
@@ -287,7 +286,7 @@ HAZARDS = (
         "then for the brokers' default, then for two or one replica. The first that is taken counts.",
         "Set `replication.factor`, and the factors of the control topics, to what the cluster takes",
         WARNING,
-        find=cluster_checks.find_demanded_factors,
+        find=checks.find_demanded_factors,
     ),
     HazardKind(
         "LS028",
@@ -296,7 +295,7 @@ HAZARDS = (
         "speak their versions of them. The flow waits until that is so.",
         "Upgrade the brokers, or Lockstep ([docs/reference/broker-versions.md](../reference/broker-versions.md))",
         ERROR,
-        find=cluster_checks.find_unfit_clusters,
+        find=checks.find_unfit_clusters,
     ),
     HazardKind(
         "LS029",
@@ -305,7 +304,7 @@ HAZARDS = (
         "the work is then not done, or done in another way, as the line says.",
         "Nothing has to be done if you can do without",
         WARNING,
-        find=cluster_checks.find_missing_requests,
+        find=checks.find_missing_requests,
     ),
     HazardKind(
         "LS030",
@@ -314,7 +313,7 @@ HAZARDS = (
         "all flows of the file create, and the limits of each tier. A flow needs each topic of its own.",
         "Compare with the limit of your tier of the service before the start",
         NOTE,
-        find=cluster_checks.find_few_topics,
+        find=checks.find_few_topics,
     ),
     HazardKind(
         "LS031",
@@ -324,7 +323,7 @@ HAZARDS = (
         "flow does not start.",
         "Use a higher tier, raise the quota, select fewer topics, or lower `offset.storage.partitions`",
         WARNING,
-        find=cluster_checks.find_exceeded_limits,
+        find=checks.find_exceeded_limits,
     ),
 )
 
