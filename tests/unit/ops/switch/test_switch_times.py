@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from lockstep_config import FlowSettings
-from lockstep_ops.switch import switch_run, switcher
+from lockstep_ops.switch import switch_plan, switcher
 from lockstep_ops.switch.switch_clusters import StepFailed
 from lockstep_ops.switch.switch_log import SwitchLog
-from lockstep_ops.switch.switch_run import begin
+from lockstep_ops.switch.switch_plan import begin
 from lockstep_ops.switch.switch_steps import DONE, RUNNING, Step, Verb, began_at, planned_steps, step_states
 from lockstep_ops.switch.switcher import Switcher
 from lockstep_ops.work_progress import WorkProgress
@@ -28,7 +28,7 @@ class Scene:
 
     def __init__(self, settings: FlowSettings, patch: pytest.MonkeyPatch, verb: Verb) -> None:
         clock = itertools.count(BEGAN_MS + EACH_MS, EACH_MS)
-        for module in (switch_run, switcher):
+        for module in (switch_plan, switcher):
             patch.setattr(module, "now_ms", lambda: next(clock))
         self.topic = SharedTopic(settings, patch)
         self.log: SwitchLog = self.topic.log()

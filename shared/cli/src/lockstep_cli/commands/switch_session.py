@@ -35,7 +35,7 @@ from lockstep_ops.switch.refusals import Refusal, format_refusal, refusal_as_jso
 from lockstep_ops.switch.switch_clusters import StepFailed
 from lockstep_ops.switch.switch_log import SwitchLog, TakenOver
 from lockstep_ops.switch.switch_options import SwitchOptions
-from lockstep_ops.switch.switch_run import (
+from lockstep_ops.switch.switch_plan import (
     SwitchPlan,
     begin,
     plan_switch,

@@ -18,7 +18,9 @@ RECHECK_INTERVAL_S = 0.25
 
 @dataclass(slots=True)
 class DesiredStateWait:
-    """The parts of a flow that are not yet as a verb says. The services without partitions are as soon as they answer.
+    """A wait for the partitions and slots that a command is about.
+
+    Services without partitions are not waited for: they have done what was asked as soon as they answer.
 
     Args:
         verb: `pause`, `resume`, `stop` or `restart`.

@@ -232,8 +232,8 @@ class _ReportParts:
         source_ends = {tp: end for ends in self.all(SourceEnds) for tp, end in ends.by_partition().items()}
         slots = SlotOwners.seen(self.all(Assignment), self.all(SlotStatus))
         for topic in self._topics():
-            anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
-            if not (topic.is_selected or anew):
+            is_created_anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
+            if not (topic.is_selected or is_created_anew):
                 continue
             for number in range(max(topic.source_partitions, self.logs.selected.get(topic.source_topic, 0))):
                 row = progress.get((topic.source_topic, number))
@@ -267,8 +267,8 @@ class _ReportParts:
         for line in partitions:
             by_topic[line.topic].append(line)
         for row in self._topics():
-            mine = by_topic[row.source_topic]
-            lags, ages = [line.lag_records for line in mine], [line.lag_ms for line in mine]
+            lines = by_topic[row.source_topic]
+            lags, ages = [line.lag_records for line in lines], [line.lag_ms for line in lines]
             yield TopicLine(
                 row.source_topic,
                 row.target_topic,
@@ -276,13 +276,13 @@ class _ReportParts:
                 self.wanted.phase_for(
                     Scope.for_connector(Connector.SOURCE), Scope(ScopeKind.TOPIC, row.source_topic)
                 ).word,
-                max(row.source_partitions, len(mine)),
-                sum(line.phase != NOT_BEGUN for line in mine),
-                sum(line.phase == "halted" for line in mine),
+                max(row.source_partitions, len(lines)),
+                sum(line.phase != NOT_BEGUN for line in lines),
+                sum(line.phase == "halted" for line in lines),
                 sum_if_known(lags, sum),
                 sum_if_known(ages, longest),
                 topic_failure(row),
-                sum(line.passed_over for line in mine),
+                sum(line.passed_over for line in lines),
                 row.note,
             )
 

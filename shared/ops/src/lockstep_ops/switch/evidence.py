@@ -155,11 +155,11 @@ class Evidence:
                 {
                     "partition": number,
                     "source_end": None if end < 0 else end,
-                    "copied_to": _at(row.copied, number, -1),
-                    "target_end": _at(row.target_ends, number, -1),
-                    "missing": None if (missing := _at(row.missing, number, 0)) < 0 else missing,
-                    "missing_since": _moment(_at(row.since_ms, number, 0)),
-                    "known_until": _moment(_at(row.known_ms, number, self.row.source_known_ms)),
+                    "copied_to": _value_of(row.copied, number, -1),
+                    "target_end": _value_of(row.target_ends, number, -1),
+                    "missing": None if (missing := _value_of(row.missing, number, 0)) < 0 else missing,
+                    "missing_since": _moment(_value_of(row.since_ms, number, 0)),
+                    "known_until": _moment(_value_of(row.known_ms, number, self.row.source_known_ms)),
                     "verified": self._verdict(row.topic, number),
                 }
                 for number, end in enumerate(row.ends)
@@ -196,12 +196,12 @@ class Evidence:
         lines += ["", "## Topics", "", heads, "|---|---|---|---|---|---|---|---|"]
         for topic in self.topics:
             for number, end in enumerate(topic.ends):
-                copied, target = _at(topic.copied, number, -1), _at(topic.target_ends, number, -1)
+                copied, target = _value_of(topic.copied, number, -1), _value_of(topic.target_ends, number, -1)
                 names = f"{topic.topic}-{number} | {topic.target_topic}-{number}"
-                since = _moment(_at(topic.since_ms, number, 0)) or ""
-                missing = _known(_at(topic.missing, number, 0))
-                known_until = _moment(_at(topic.known_ms, number, row.source_known_ms)) or "?"
-                offsets = f"{_known(end)} | {known_until} | {copied} | {_known(target)}"
+                since = _moment(_value_of(topic.since_ms, number, 0)) or ""
+                missing = _number_text(_value_of(topic.missing, number, 0))
+                known_until = _moment(_value_of(topic.known_ms, number, row.source_known_ms)) or "?"
+                offsets = f"{_number_text(end)} | {known_until} | {copied} | {_number_text(target)}"
                 lines.append(f"| {names} | {offsets} | {missing} | {since} |")
         lines += ["", "## Groups", "", "| group | state | read again | known up to | result |", "|---|---|---|---|---|"]
         for group in self.groups:
@@ -214,11 +214,11 @@ class Evidence:
         return "\n".join(lines) + "\n"
 
 
-def _at(values: tuple[int, ...], number: int, otherwise: int) -> int:
+def _value_of(values: tuple[int, ...], number: int, otherwise: int) -> int:
     return values[number] if number < len(values) else otherwise
 
 
-def _known(number: int) -> str:
+def _number_text(number: int) -> str:
     return "?" if number < 0 else str(number)
 
 

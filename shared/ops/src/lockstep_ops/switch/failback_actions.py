@@ -57,8 +57,8 @@ class ForwardFlow:
         ends, starts = await self._clusters.source_ends(topics), await self._clusters.source_starts(topics)
         try:
             return await find_diverged(ends, forward.rows, self._way_back, starts)
-        except CopiesUnknown as unknown:
-            raise StepFailed(unknown.reason) from unknown
+        except CopiesUnknown as exc:
+            raise StepFailed(exc.reason) from exc
 
     async def settle(self, row: Switch, progress: WorkProgress, within_s: float) -> str:
         """Do with diverged records what the operator said: copy them, or leave them out for good.

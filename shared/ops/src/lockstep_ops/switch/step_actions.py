@@ -70,11 +70,13 @@ class StepActions:
         """
         deadline, cutoff_ms = time.monotonic() + self._within_s, row.cutoff_ms
         if cutoff_ms:
-            logs = await self._source.of_all(deadline, lambda partitions: self.clusters.ends_at(partitions, cutoff_ms))
+            logs = await self._source.read_all(
+                deadline, lambda partitions: self.clusters.ends_at(partitions, cutoff_ms)
+            )
         elif row.drill:
-            logs = await self._source.of_all(deadline)
+            logs = await self._source.read_all(deadline)
         else:
-            logs = await self._source.of_still_ones(deadline)
+            logs = await self._source.read_still(deadline)
         topics, ends, asked_ms = logs
         await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, {}))
         return f"{count_text(len(ends), 'partition')} in {count_text(len(topics), 'topic')}", asked_ms
@@ -142,7 +144,7 @@ class StepActions:
         copied = 0
         while True:
             began = time.monotonic()
-            topics, ends, _ = await self._source.of_all(deadline)
+            topics, ends, _ = await self._source.read_all(deadline)
             starts = await self.clusters.source_starts(topics)
             remaining = sum(not_copied(ends, starts, self.log.rows).values())
             await self._wait_copied(ends, starts, topics)
@@ -246,8 +248,8 @@ class StepActions:
             return await find_diverged(ends, self.log.rows, await opposite.follow()), NO_REASON
         except TopicMissing:  # the opposite flow has never run
             return DivergedRecords(diverged_records(ends, self.log.rows, {})), NO_REASON
-        except CopiesUnknown as unknown:
-            return unknown.known, unknown.reason
+        except CopiesUnknown as exc:
+            return exc.counted, exc.reason
 
     async def _pause(self, topics: Sequence[MirroredTopic]) -> None:
         """Pause the topics, and wait until nothing of them moves."""

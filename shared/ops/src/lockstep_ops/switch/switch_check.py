@@ -83,15 +83,15 @@ def blocking(
     blockers: Iterable[Blocker], verb: Verb, *, allows: Collection[Allowance], rewind_groups: bool
 ) -> tuple[Blocker, ...]:
     """Return the blockers that keep a command from beginning."""
-    passed = set(LEFT_TO_STEPS)
+    left_out = set(LEFT_TO_STEPS)
     unneeded = {"acl-sync", "heartbeat"} if verb is Verb.FAILOVER else set()
-    passed |= OF_A_SOURCE if verb is Verb.FAILOVER else ASKED_AGAIN
+    left_out |= OF_A_SOURCE if verb is Verb.FAILOVER else ASKED_AGAIN
     needed = SwitchReason.SOURCE_UNREACHABLE if verb is not Verb.FAILOVER else SwitchReason.TARGET_UNREACHABLE
     return tuple(
         blocker
         for blocker in blockers
         if blocker.blocks
-        and blocker.reason not in passed
+        and blocker.reason not in left_out
         and not (blocker.reason is SwitchReason.SERVICE_FAILING and blocker.subject in unneeded)
         and not (rewind_groups and _is_rewound(blocker))
         and (allowance_for(blocker) not in allows or blocker.reason in NEVER_FORCED or blocker.reason is needed)
@@ -115,12 +115,12 @@ def way_back_blockers(blockers: Iterable[Blocker], *, allows: Collection[Allowan
     The flow back may be stopped, and far behind. Then its rows say little of groups, so step *return* judges them
     again.
     """
-    stays = {SwitchReason.TARGET_UNREACHABLE, SwitchReason.SOURCE_UNREACHABLE, SwitchReason.SERVICE_FAILING}
+    blocking_reasons = {SwitchReason.TARGET_UNREACHABLE, SwitchReason.SOURCE_UNREACHABLE, SwitchReason.SERVICE_FAILING}
     if Allowance.NOT_READY not in allows:
-        stays |= {SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED}
+        blocking_reasons |= {SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED}
     if Allowance.LEFT_GROUPS not in allows:
-        stays.add(SwitchReason.GROUP_CONTESTED)
-    return tuple(blocker for blocker in blockers if blocker.blocks and blocker.reason in stays)
+        blocking_reasons.add(SwitchReason.GROUP_CONTESTED)
+    return tuple(blocker for blocker in blockers if blocker.blocks and blocker.reason in blocking_reasons)
 
 
 def with_obstacles(

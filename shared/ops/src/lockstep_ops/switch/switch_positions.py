@@ -101,8 +101,10 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
     begun: dict[str, set[int]] = defaultdict(set)
     for name, number in progress:
         begun[name].add(number)
-    every = [(topic, number) for topic in topics for number in sorted({*_numbers(topic), *begun[topic.source_topic]})]
-    for topic, number in every:
+    numbered = [
+        (topic, number) for topic in topics for number in sorted({*_numbers(topic), *begun[topic.source_topic]})
+    ]
+    for topic, number in numbered:
         row, end = progress.get((topic.source_topic, number)), ends.get((topic.source_topic, number), -1)
         missing = 0 if row is None else max(row.lag_records, end - 1 - row.upstream) - row.beyond
         if row is None or is_of_another_log(row, topic) or row.case in NOT_COUNTABLE:
@@ -196,8 +198,8 @@ def name_partitions(partitions: Iterable[TopicPartition]) -> str:
 
 def diverged_records(
     ends: Mapping[TopicPartition, int],
-    forth: Mapping[str, Row],
-    back: Mapping[str, Row],
+    rows: Mapping[str, Row],
+    opposite_rows: Mapping[str, Row],
     starts: Mapping[TopicPartition, int] | None = None,
 ) -> dict[TopicPartition, int]:
     """Return the records of a cluster that the other one lacks, by partition.
@@ -207,15 +209,15 @@ def diverged_records(
 
     Args:
         ends: The end offsets of the cluster's partitions.
-        forth: The rows of the flow.
-        back: The rows of the opposite flow.
+        rows: The rows of the flow.
+        opposite_rows: The rows of the opposite flow.
         starts: The begin offsets of the cluster's partitions.
     """
-    copies = _copied_ranges(back)
-    sources = _source_topics(back)
+    copies = _copied_ranges(opposite_rows)
+    sources = _source_topics(opposite_rows)
     counts = {}
     for tp, end in sorted(ends.items()):
-        row = _present_row(forth, tp)
+        row = _present_row(rows, tp)
         next_offset = max((starts or {}).get(tp, 0), 0 if row is None else row.upstream + 1 + row.beyond)
         if end <= next_offset:
             continue
@@ -227,7 +229,7 @@ def diverged_records(
 
 
 def unwritten_tails(
-    partitions: Iterable[TopicPartition], ends: Mapping[TopicPartition, int], back: Mapping[str, Row]
+    partitions: Iterable[TopicPartition], ends: Mapping[TopicPartition, int], rows: Mapping[str, Row]
 ) -> dict[TopicPartition, tuple[int, int]]:
     """Return the partitions whose log goes on behind what the flow to their cluster has written down.
 
@@ -236,16 +238,16 @@ def unwritten_tails(
     Args:
         partitions: Partitions of a cluster.
         ends: Their end offsets.
-        back: The rows of the flow to that cluster.
+        rows: The rows of the flow to that cluster.
 
     Returns:
         By partition, the slot that copies it and the generation of the slot's assignment. The slot is -1 if none does,
         or if the flow has records in the partition that it has yet to count.
     """
-    sources = _source_topics(back)
-    assignments = [row for row in back.values() if isinstance(row, Assignment) and not row.ending]
+    sources = _source_topics(rows)
+    assignments = [row for row in rows.values() if isinstance(row, Assignment) and not row.ending]
     slots = {tp: (row.slot, row.generation) for row in assignments for tp in row.partitions}
-    progress = progress_by_partition(back.values())
+    progress = progress_by_partition(rows.values())
     unwritten = {}
     for topic, number in partitions:
         source = (sources.get(topic, ""), number)
@@ -256,7 +258,7 @@ def unwritten_tails(
 
 
 def with_copies_outside_runs(
-    partitions: Iterable[TopicPartition], back: Mapping[str, Row]
+    partitions: Iterable[TopicPartition], rows: Mapping[str, Row]
 ) -> frozenset[TopicPartition]:
     """Return the partitions to which the flow may have appended records that no offset run names.
 
@@ -266,9 +268,9 @@ def with_copies_outside_runs(
 
     Args:
         partitions: Partitions of a cluster.
-        back: The rows of the flow to that cluster.
+        rows: The rows of the flow to that cluster.
     """
-    sources, copies, progress = _source_topics(back), _copied_ranges(back), progress_by_partition(back.values())
+    sources, copies, progress = _source_topics(rows), _copied_ranges(rows), progress_by_partition(rows.values())
 
     def has_them(tp: TopicPartition) -> bool:
         source = (sources.get(tp[0], ""), tp[1])

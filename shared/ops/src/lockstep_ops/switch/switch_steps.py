@@ -87,17 +87,17 @@ class StepState:
 
 def planned_steps(verb: Verb, *, hooks: Collection[Step], has_opposite: bool, drill: bool) -> tuple[Step, ...]:
     """Return the steps of a switch, in order. `hooks` are the hooks that the file has."""
-    positions = (Step.SETTLE,) if verb is Verb.FAILOVER else (Step.ENDS, Step.DRAIN)
+    copy_steps = (Step.SETTLE,) if verb is Verb.FAILOVER else (Step.ENDS, Step.DRAIN)
     if drill:
-        return (Step.CHECK, *positions, Step.GROUPS, Step.STOP, Step.RESTORE)
-    back = (Step.DIVERGED, Step.RETURN) if verb is Verb.FAILBACK else ()
+        return (Step.CHECK, *copy_steps, Step.GROUPS, Step.STOP, Step.RESTORE)
+    failback_steps = (Step.DIVERGED, Step.RETURN) if verb is Verb.FAILBACK else ()
     # The opposite flow of a failover leads to a cluster that is gone.
     reverse = (Step.REVERSE,) if has_opposite and verb is not Verb.FAILOVER else ()
-    every = (
-        *(Step.CHECK, *back, Step.BEFORE, Step.FENCE, *positions),
+    steps = (
+        *(Step.CHECK, *failback_steps, Step.BEFORE, Step.FENCE, *copy_steps),
         *(Step.GROUPS, Step.STOP, *reverse, Step.REDIRECT, Step.AFTER),
     )
-    return tuple(step for step in every if step not in HOOKS or step in hooks)
+    return tuple(step for step in steps if step not in HOOKS or step in hooks)
 
 
 def step_states(row: Switch) -> tuple[StepState, ...]:
@@ -156,14 +156,14 @@ def has_begun(row: Switch, *steps: Step) -> bool:
 
 def find_abort_refusal(row: Switch, flow: Flow) -> Reason:
     """Return why the switch cannot be taken back, or NO_REASON if it can."""
-    then = str(Verb.SWITCHOVER if row.verb == Verb.FAILBACK else Verb.FAILBACK)
+    next_verb = str(Verb.SWITCHOVER if row.verb == Verb.FAILBACK else Verb.FAILBACK)
     details = {"flow": str(flow), "verb": row.verb}
     if row.phase == "done":
-        return RefusalCode.SWITCH_IS_DONE.to_reason(**details, then=then)
+        return RefusalCode.SWITCH_IS_DONE.to_reason(**details, then=next_verb)
     if row.phase == "aborted":  # `aborting` goes on
         return RefusalCode.SWITCH_IS_ABORTED.to_reason(**details)
     if has_begun(row, *REDIRECTED):
-        return RefusalCode.CLIENTS_REDIRECTED.to_reason(**details, then=then)
+        return RefusalCode.CLIENTS_REDIRECTED.to_reason(**details, then=next_verb)
     return NO_REASON
 
 

@@ -64,7 +64,7 @@ def plan_hand_back(state: MigrationState, *, stops_first: bool = False) -> HandB
         offsets=tuple(offsets),
         writes=tuple((tp, offset) for tp, offset in offsets if (state.mm2_offsets or {}).get(tp) != offset),
         row=state.handover("handed-back", len(offsets)),
-        refusals=tuple(_refusals(state, dict(offsets), NO_REASON if stops_first else _moves(state, unread))),
+        refusals=tuple(_refusals(state, dict(offsets), NO_REASON if stops_first else _not_final(state, unread))),
         notes=(*map(str, state.unread), *_notes(rows, gone, unread)),
     )
 
@@ -149,7 +149,7 @@ def _failed(state: FlowState) -> Reason:
     return NO_REASON
 
 
-def _moves(state: MigrationState, unread: _Unread) -> Reason:
+def _not_final(state: MigrationState, unread: _Unread) -> Reason:
     """Return why the rows are not final, or NO_REASON if they are."""
     if cause := _awaited(state, unread):
         return _failed(state) or cause
@@ -166,12 +166,12 @@ def _moves(state: MigrationState, unread: _Unread) -> Reason:
     return RefusalCode.SOURCE_KNOWS_END.to_reason(**beyond, **details)
 
 
-def _refusals(state: MigrationState, offsets: Mapping[TopicPartition, int], moves: Reason) -> Iterator[Reason]:
+def _refusals(state: MigrationState, offsets: Mapping[TopicPartition, int], not_final: Reason) -> Iterator[Reason]:
     place, target = state.place, state.flow.target
     if state.members:
         yield still_runs(place, target, state.members)
-    if moves:
-        yield moves
+    if not_final:
+        yield not_final
     elif not offsets:
         yield (RefusalCode.NOTHING_TO_HAND_BACK if state.progress() else RefusalCode.NOTHING_WRITTEN).to_reason()
     if state.mm2_offsets is None:

@@ -144,7 +144,7 @@ def plan_takeover(state: TakeoverState) -> TakeoverPlan:
     topics = tuple(_topics(state, mm2_offsets, partitions))
     wanted = DesiredStateView(state.rows, state.states).connector(Connector.SOURCE)
     rows = state.progress()
-    alters = tuple((tp, offset) for tp, offset in _went_on(state, mm2_offsets).items() if tp in rows)
+    alters = tuple((tp, offset) for tp, offset in _copied_since_hand_back(state, mm2_offsets).items() if tp in rows)
     to_write = {} if state.own.is_same(state.place) else mm2_offsets
     writes = tuple((tp, offset) for tp, offset in sorted(to_write.items()) if state.own_offsets.get(tp) != offset)
     return TakeoverPlan(
@@ -180,7 +180,9 @@ def _own_positions(state: TakeoverState) -> dict[TopicPartition, int]:
     return {**state.own_offsets, **{tp: row.upstream for tp, row in state.progress().items()}}
 
 
-def _went_on(state: TakeoverState, mm2_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+def _copied_since_hand_back(
+    state: TakeoverState, mm2_offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
     """Return the offsets to which MM2 has copied on since the flow was handed back to it."""
     row = state.rows.get("handover/progress")
     if not isinstance(row, Handover) or row.phase != "handed-back":
@@ -205,9 +207,11 @@ def _refusals(
         code = RefusalCode.OFFSETS_OF_OTHERS if others else RefusalCode.OFFSETS_ABSENT
         details = {"topic": place.topic, "cluster": target, "connector": place.connector, "alias": state.cluster}
         yield code.to_reason(**details, others=others)
-    own_offsets, went_on = _own_positions(state), _went_on(state, mm2_offsets)
+    own_offsets, since_hand_back = _own_positions(state), _copied_since_hand_back(state, mm2_offsets)
     if differing := [
-        tp for tp, offset in sorted(mm2_offsets.items()) if own_offsets.get(tp, offset) != offset and tp not in went_on
+        tp
+        for tp, offset in sorted(mm2_offsets.items())
+        if own_offsets.get(tp, offset) != offset and tp not in since_hand_back
     ]:
         own_offset, mm2_offset = own_offsets[differing[0]], mm2_offsets[differing[0]]
         yield RefusalCode.PROGRESS_DIFFERS.to_reason(partitions=named(differing), here=own_offset, theirs=mm2_offset)

@@ -135,15 +135,15 @@ def build_verification(
         partition_rows = []
         for number in range(topic.partitions):
             progress = _row(rows, PartitionProgress, name, number)
-            last = _row(rows, VerifiedPartition, name, number)
-            row = present_verification(last, progress, topic)
+            latest = _row(rows, VerifiedPartition, name, number)
+            row = present_verification(latest, progress, topic)
             if row is not None:
                 depths.add(row.depth)
                 differences += [FoundDifference(name, number, *fields) for fields in row.found]
                 if row.beyond:
                     beyond.append(BeyondCopy(name, number, row.beyond, row.beyond_first))
                 stretches += [UnverifiedStretch(name, number, *fields) for fields in row.stretches]
-            if reason := _waits(topic, progress, last):
+            if reason := _waits(topic, progress, latest):
                 waiting[f"{name}-{number}"] = reason
             partition_rows.append((row or VerifiedPartition(topic=name, partition=number), progress))
         for number in topic.missing_partitions:
@@ -160,10 +160,10 @@ def build_verification(
     )
 
 
-def _waits(topic: MirroredTopic, progress: PartitionProgress | None, last: VerifiedPartition | None) -> str:
-    """Return why the partition is not compared, or "" if nothing prevents it. `last` may be of a log that is gone."""
-    if last is not None and last.cause:
-        return last.reason
+def _waits(topic: MirroredTopic, progress: PartitionProgress | None, latest: VerifiedPartition | None) -> str:
+    """Return why the partition is not compared, or "" if nothing prevents it. `latest` may be of a log that is gone."""
+    if latest is not None and latest.cause:
+        return latest.reason
     if progress is None and topic.phase == "mirrored":
         return "nothing of it is copied yet"
     return ""

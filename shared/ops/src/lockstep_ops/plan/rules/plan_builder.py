@@ -38,8 +38,8 @@ def build_flow_plan(facts: FlowFacts, rate: CopyRate | None, settings: Mapping[s
 
 def build_plan(file: str, made_at_ms: int, release: str, flows: Sequence[FlowPlan]) -> Plan:
     """Return the plan of all flows of a file."""
-    every = tuple(flows)
-    return Plan(file=file, made_at_ms=made_at_ms, release=release, flows=every, summary=summarize(every))
+    flow_plans = tuple(flows)
+    return Plan(file=file, made_at_ms=made_at_ms, release=release, flows=flow_plans, summary=summarize(flow_plans))
 
 
 def cluster_basis(facts: ClusterState) -> ClusterBasis:

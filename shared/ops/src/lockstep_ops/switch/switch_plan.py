@@ -1,8 +1,8 @@
-"""Begins, continues and aborts a switch: reads what there is, and refuses what must not be."""
+"""Plans a switch from what both clusters say, refuses what must not be, and begins it."""
 
 import asyncio
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lockstep_config import FlowSettings
@@ -95,9 +95,8 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
         raise SwitchRefused([RefusalCode.NO_TOPIC_TO_SWITCH.to_reason(flow=str(settings.flow))])
     if settings.data_plane.by_key:
         raise SwitchRefused([RefusalCode.SWITCH_BY_KEYS.to_reason(flow=str(settings.flow))])
-    notes: list[str] = []
     records_known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
-    reachable_rows, (refusals, kept, report, source_note) = await asyncio.gather(
+    reachable_rows, (refusals, blockers, report, source_note) = await asyncio.gather(
         _rows_if_reachable(opposite, verb), _refusals(log, options)
     )
     opposite_rows = reachable_rows or {}
@@ -105,7 +104,7 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
     for row in others:
         if row.phase in UNDER_WAY:
             raise SwitchRefused([running(row)])
-    refusals += kept
+    refusals += blockers
     opposite_was = "" if opposite is None else _wanted(opposite.settings, opposite_rows)
     if verb is Verb.FAILBACK and not options.drill and not refusals:
         assert opposite is not None
@@ -114,19 +113,11 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
     if Allowance.SOON not in options.allows and not options.drill and (soon := too_soon(others, now_ms())):
         refusals.append(soon)
     groups_ms = GroupReadings.from_rows(log.rows.values()).list_known_ms
+    notes = [*_notes(settings, opposite, options)]
     if verb is Verb.FAILOVER:  # others ask the source in their steps
         source = settings.flow.source
-        notes += filter(None, [source_note, records_known.sentence(source), groups_known_until(groups_ms, source)])
-    if opposite is None:
-        notes.append(
-            f"the file has no flow {settings.flow.target}->{settings.flow.source}: what is written on "
-            f"{settings.flow.target} does not come back to {settings.flow.source}"
-        )
-    elif verb is Verb.FAILOVER:
-        back = opposite.settings.flow
-        notes.append(f"{back} goes on by itself when {settings.flow.source} is back, if it was not stopped")
-    if not settings.switch.hook_fence and verb is not Verb.FAILOVER and not options.drill and not options.cutoff_ms:
-        notes.append("lockstep.switch.hook.fence is not set: stop the producers yourself, step ends waits for that")
+        known_until = [source_note, records_known.sentence(source), groups_known_until(groups_ms, source)]
+        notes = [*filter(None, known_until), *notes]
     hooks = {step for step in HOOKS if getattr(settings.switch, f"hook_{step}")}
     steps = planned_steps(verb, hooks=hooks, has_opposite=opposite is not None, drill=options.drill)
     states = [(str(step), WAITING, 0, 0, "") for step in steps]
@@ -149,15 +140,26 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
         groups_known_ms=groups_ms,
         steps=tuple(states),
     )
-    passes = len(refusals) == len(kept) and may_pass(kept)
     return SwitchPlan(
         row=row,
         refusals=tuple(refusals),
         notes=tuple(notes),
         report=report,
-        may_pass=passes,
+        may_pass=len(refusals) == len(blockers) and may_pass(blockers),
         opposite=None if reachable_rows is None else opposite,
     )
+
+
+def _notes(settings: FlowSettings, opposite: OppositeFlow | None, options: SwitchOptions) -> Iterator[str]:
+    """Yield what an operator should know beforehand of the opposite flow and of the producers."""
+    source, target = settings.flow.source, settings.flow.target
+    is_failover = options.verb is Verb.FAILOVER
+    if opposite is None:
+        yield f"the file has no flow {target}->{source}: what is written on {target} does not come back to {source}"
+    elif is_failover:
+        yield f"{opposite.settings.flow} goes on by itself when {source} is back, if it was not stopped"
+    if not settings.switch.hook_fence and not is_failover and not options.drill and not options.cutoff_ms:
+        yield "lockstep.switch.hook.fence is not set: stop the producers yourself, step ends waits for that"
 
 
 async def _failback_refusals(
@@ -237,7 +239,7 @@ async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> S
 async def _refusals(
     log: SwitchLog, options: SwitchOptions
 ) -> tuple[list[Refusal], tuple[Blocker, ...], Report | None, str]:
-    """Return other refusals than blockers, the blockers, the flow's report, and a note about the source."""
+    """Return other refusals than blockers, the blockers, the flow's report, and a note about the source or ""."""
     if options.verb is Verb.FAILOVER:
         clusters = SwitchClusters(log.settings, options.within_s)
         refusals, remaining, note = await _failover_refusals(log, clusters, options)
