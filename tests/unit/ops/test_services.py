@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_ops.services import ProcessPlan, ServicePlan, arguments, plan_processes
+from lockstep_ops.services import ProcessPlan, ServicePlan, plan_processes, process_arguments
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_state.names import Flow
 
@@ -18,7 +18,7 @@ CONFIG = ["--config", "/mm2.properties"]
 
 
 def words(process: ProcessPlan, access: AccessPolicy) -> list[str]:
-    return list(arguments(process, config=CONFIG, instance="one", access=access, debug=False))
+    return list(process_arguments(process, config=CONFIG, instance="one", access=access, debug=False))
 
 
 def test_service_arguments_have_host_and_tls_a_free_port_and_no_token() -> None:

@@ -12,7 +12,7 @@ from lockstep_cli.commands.migrate_commands import COMMANDS
 from lockstep_cli.rendering.plan_tables import plan_shown
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.exit_codes import CannotUse
-from lockstep_ops.takeover.migration import named
+from lockstep_ops.formatting import name_partitions
 from lockstep_ops.takeover.offset_location import OffsetLocation, offset_location
 from lockstep_ops.takeover.passed_over import PassedOverRecords
 from lockstep_ops.takeover.takeover import PartitionPlan, TakeoverState, flush_note, plan_takeover
@@ -162,7 +162,7 @@ def test_takeover_counts_records_removed_by_retention() -> None:
 
 
 def test_sentences_name_a_few() -> None:
-    assert named([("t", n) for n in range(7)]) == "t-0, t-1, t-2, t-3, t-4 and 2 more"
+    assert name_partitions([("t", n) for n in range(7)]) == "t-0, t-1, t-2, t-3, t-4 and 2 more"
 
 
 def test_a_program_reads_all_of_a_plan() -> None:

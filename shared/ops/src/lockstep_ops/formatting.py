@@ -34,6 +34,11 @@ def shorten(names: Iterable[str], most: int = 5, separator: str = ", ") -> str:
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
 
 
+def name_partitions(partitions: Iterable[tuple[str, int]], most: int = 5) -> str:
+    """Return the first `most` partitions as a text: `orders-0, orders-1 and 7 more`."""
+    return shorten([f"{topic}-{number}" for topic, number in partitions], most)
+
+
 _TIMES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 

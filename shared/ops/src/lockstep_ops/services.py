@@ -73,7 +73,7 @@ def plan_processes(services: Sequence[ServicePlan], *, apart: bool) -> tuple[Pro
     return (*planes, ProcessPlan(CONTROL_SERVICES, control))
 
 
-def arguments(
+def process_arguments(
     process: ProcessPlan, *, config: Sequence[str], instance: str, access: AccessPolicy, debug: bool
 ) -> Sequence[str]:
     """Return the command line of a process behind `python -m`.

@@ -15,7 +15,7 @@ from lockstep_ops.plan.rules.flow_facts import (
     TopicClaim,
 )
 from lockstep_ops.plan.rules.flow_plan import ERROR, LOCKSTEP, NOTE, WARNING, PlanHazard, PlannedGroup
-from lockstep_ops.plan.rules.hazards import HAZARDS, found_hazards
+from lockstep_ops.plan.rules.hazards import HAZARDS, find_hazards
 from lockstep_rules.clusters.cluster_capabilities import Role, missing_capabilities
 from lockstep_rules.selection_count import SelectionCount
 from lockstep_rules.topic_plan import Create, LeftOutTopic, Selection, TopicSyncPlan
@@ -55,7 +55,7 @@ ALL_EXCLUDED = "0 of 2 topics of A match: topics.exclude takes all 1 that topics
 
 
 def hazards(flow: FlowFacts, per_second: int = 1_000_000) -> dict[str, PlanHazard]:
-    return {hazard.code: hazard for hazard in found_hazards(flow, forecast(flow, per_second))}
+    return {hazard.code: hazard for hazard in find_hazards(flow, forecast(flow, per_second))}
 
 
 def plain(lines: str = "", **fields: Any) -> FlowFacts:

@@ -20,7 +20,7 @@ from lockstep_ops.switch.switch_log import SwitchLog, TakenOver
 from lockstep_ops.switch.switch_options import SwitchOptions
 from lockstep_ops.switch.switch_plan import SwitchPlan, begin, plan_switch
 from lockstep_ops.switch.switch_steps import DONE, RUNNING, Step, Verb, with_step
-from lockstep_ops.switch.switch_under_way import SwitchRefused, running
+from lockstep_ops.switch.switch_under_way import SwitchRefused, under_way_refusal
 from lockstep_state.rows.state_rows import MirroredTopic, Row, Switch
 from tests.support.shared_topic import SharedTopic
 
@@ -178,7 +178,7 @@ def session(
 
     async def planned(log: SwitchLog, _opposite: object, options: SwitchOptions) -> SwitchPlan:
         if log.switch is not None and log.switch.phase == "running":
-            raise SwitchRefused([running(log.switch)])
+            raise SwitchRefused([under_way_refusal(log.switch)])
         return SwitchPlan(row=new(f"after {last(log).id}"), refusals=(), notes=())
 
     monkeypatch.setattr(switch_session, "plan_switch", planned)

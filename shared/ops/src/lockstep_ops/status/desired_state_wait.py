@@ -38,7 +38,7 @@ class DesiredStateWait:
     total: int = 0
     """The most parts that were outstanding at once."""
 
-    def look(self, rows: Mapping[str, Row]) -> None:
+    def update(self, rows: Mapping[str, Row]) -> None:
         """Take the rows of the state topic as they are now."""
         self.outstanding = () if self._has_no_partitions else (*self._slots(rows), *self._partitions(rows))
         self.total = max(self.total, len(self.outstanding))
@@ -114,7 +114,7 @@ async def wait_desired(settings: FlowSettings, wait: DesiredStateWait, within_s:
     rows = StateTopicRows(settings, "status", silent_s=within_s)
     ends_at = time.monotonic() + within_s
     async with rows.following():
-        wait.look(rows.by_key)
+        wait.update(rows.by_key)
         while wait.outstanding and time.monotonic() < ends_at:
             await asyncio.sleep(RECHECK_INTERVAL_S)
-            wait.look(rows.by_key)
+            wait.update(rows.by_key)

@@ -51,7 +51,7 @@ class LogOffsets:
     earlier: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """The ends of the source's logs some seconds before, if they were read then."""
 
-    def now(self, topic: MirroredTopic) -> MirroredTopic:
+    def with_present_ids(self, topic: MirroredTopic) -> MirroredTopic:
         """Return the topic's row with the ids that the clusters give it now."""
         return replace(
             topic,
@@ -71,7 +71,7 @@ class SlotOwners:
     """The time after which each of them counts as silent."""
 
     @classmethod
-    def seen(cls, assignments: list[Assignment], statuses: list[SlotStatus]) -> "SlotOwners":
+    def from_rows(cls, assignments: list[Assignment], statuses: list[SlotStatus]) -> "SlotOwners":
         return cls(
             {tp: row.slot for row in assignments if not row.ending for tp in row.partitions},
             {row.slot: row.at_ms for row in statuses if row.phase == "started"},
@@ -84,7 +84,7 @@ class SlotOwners:
         return slot in self.heard_ms and abs(at_ms - self.heard_ms[slot]) > limit_ms
 
 
-def judged(
+def partition_line(
     topic: MirroredTopic,
     number: int,
     row: PartitionProgress | None,
@@ -97,14 +97,14 @@ def judged(
     by_key: bool = False,
 ) -> PartitionLine:
     """Return the line of one source partition. `asked` is the end that the driver saw last."""
-    tp, topic = (topic.source_topic, number), logs.now(topic)
+    tp, topic = (topic.source_topic, number), logs.with_present_ids(topic)
     source = logs.source.get(tp)
     target_end = NOT_ASKED if by_key else logs.target.get((topic.target_topic, number))
     silent = row is not None and at_ms - row.at_ms > WRITES_WITHIN_MS
     unknown_reason = why_unknown(row, topic, source, target_end, silent=silent)
     lag = behind(row, topic, source, target_end, silent=silent)
     slot = slots.by_partition.get(tp, -1)
-    state, state_reason = _standing(topic, number, row, wanted, slot, slots, logs, lag, at_ms, by_key)
+    state, state_reason = _state_and_reason(topic, number, row, wanted, slot, slots, logs, lag, at_ms, by_key)
     halted = row is not None and row.phase == "halted"
     return PartitionLine(
         topic=topic.source_topic,
@@ -161,7 +161,7 @@ def is_conclusive(rows: Iterable[Row], at_ms: int, logs: LogOffsets) -> bool:
     )
 
 
-def _standing(
+def _state_and_reason(
     topic: MirroredTopic,
     number: int,
     row: PartitionProgress | None,

@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_ops.formatting import in_time
-from lockstep_ops.status.partition_status import LogOffsets, SlotOwners, judged
+from lockstep_ops.status.partition_status import LogOffsets, SlotOwners, partition_line
 from lockstep_ops.status.readiness import blockers_in
 from lockstep_ops.status.report import (
     COPIES,
@@ -28,8 +28,8 @@ from lockstep_ops.status.report import (
     TopicLine,
     Trouble,
     cluster_lines,
+    combine_if_known,
     longest,
-    sum_if_known,
 )
 from lockstep_rules.groups.group_readings import GroupReadings
 from lockstep_rules.selection_count import GROUP_KEYS, TOPIC_KEYS, SelectionCount
@@ -230,7 +230,7 @@ class _ReportParts:
         progress = progress_by_partition(self.all(PartitionProgress))
         failing = dict(pair for row in self.all(SlotStatus) if row.phase == "started" for pair in row.causes)
         source_ends = {tp: end for ends in self.all(SourceEnds) for tp, end in ends.by_partition().items()}
-        slots = SlotOwners.seen(self.all(Assignment), self.all(SlotStatus))
+        slots = SlotOwners.from_rows(self.all(Assignment), self.all(SlotStatus))
         for topic in self._topics():
             is_created_anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
             if not (topic.is_selected or is_created_anew):
@@ -239,7 +239,7 @@ class _ReportParts:
                 row = progress.get((topic.source_topic, number))
                 slot = slots.by_partition.get((topic.source_topic, number), -1 if row is None else row.slot)
                 wanted = self.wanted.partition(topic.source_topic, number, slot if slot >= 0 else None).word
-                line = judged(
+                line = partition_line(
                     topic,
                     number,
                     row,
@@ -279,8 +279,8 @@ class _ReportParts:
                 max(row.source_partitions, len(lines)),
                 sum(line.phase != NOT_BEGUN for line in lines),
                 sum(line.phase == "halted" for line in lines),
-                sum_if_known(lags, sum),
-                sum_if_known(ages, longest),
+                combine_if_known(lags, sum),
+                combine_if_known(ages, longest),
                 topic_failure(row),
                 sum(line.passed_over for line in lines),
                 row.note,

@@ -168,7 +168,7 @@ def _judge(
     obstacle = find_obstacle(row, targets.keys(), reads_source=source is not None)
     if row.held == "refused":
         return verdict("refused", row.held_reason or "the target does not take it")
-    if reason := _skips(row, targets):
+    if reason := _skip_reason(row, targets):
         return verdict("skips", reason, prospect=Prospect.CONSUMERS if works else Prospect.NOTHING)
     if members_at_target:
         return verdict("in-use", f"on the target it has {', '.join(members_at_target)}")
@@ -182,7 +182,7 @@ def _judge(
     if works:
         return verdict("moving", "it has just committed other offsets on the source", prospect=Prospect.CONSUMERS)
     settles = Prospect.SERVICES if obstacle is None else Prospect.NOTHING
-    if reason := _waits(row, source, targets):
+    if reason := _wait_reason(row, source, targets):
         return verdict("waiting", reason, prospect=settles)
     if row.held == "in-use" or not row.synced:
         return verdict("moving", row.held_reason or "it is not moved on the target yet", prospect=settles)
@@ -196,7 +196,7 @@ def _judge(
     return verdict("behind" if behind else "exact", f"{behind}, {dated}" if behind else dated, read_again)
 
 
-def _skips(row: GroupStatus, targets: Mapping[str, str]) -> str:
+def _skip_reason(row: GroupStatus, targets: Mapping[str, str]) -> str:
     """Return why consumers that move would skip records, as a sentence, or "" if they would not."""
     ahead = [entry for entry in row.ahead if entry[0] in targets]
     if not ahead:
@@ -220,7 +220,7 @@ def _unread(source: GroupAtSource, ends: Mapping[TopicPartition, int]) -> dict[T
     }
 
 
-def _waits(row: GroupStatus, source: GroupAtSource | None, targets: Mapping[str, str]) -> str:
+def _wait_reason(row: GroupStatus, source: GroupAtSource | None, targets: Mapping[str, str]) -> str:
     """Return why the group's place is not known in some partition, as a sentence, or "" if all are known."""
     waits = [wait for wait in row.waits if wait[0] in targets]
     if waits:

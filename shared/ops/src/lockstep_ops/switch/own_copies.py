@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lockstep_ops.formatting import name_partitions
 from lockstep_ops.switch.followed_flow import FollowedFlow
 from lockstep_ops.switch.slot_witness import WRITTEN_DOWN_MS, SlotWitness
 from lockstep_ops.switch.switch_positions import (
+    NAMED,
     diverged_records,
-    name_partitions,
     records_by_partition,
     unwritten_tails,
     with_copies_outside_runs,
@@ -114,4 +115,6 @@ def _statuses(rows: Mapping[str, Row]) -> list[SlotStatus]:
 
 def _not_known(flow: Flow, count: int, partitions: list[TopicPartition]) -> Reason:
     details = {"source": flow.source, "target": flow.target, "flow": str(flow)}
-    return RefusalCode.DIVERGENCE_UNKNOWN.to_reason(count=count, partitions=name_partitions(partitions), **details)
+    return RefusalCode.DIVERGENCE_UNKNOWN.to_reason(
+        count=count, partitions=name_partitions(partitions, NAMED), **details
+    )

@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from lockstep_ops.formatting import name_partitions
 from lockstep_ops.switch.switch_options import Allowance
 from lockstep_ops.switch.switch_positions import (
+    NAMED,
     PartitionLoss,
     count_losses,
-    name_partitions,
     partitions_by_count,
     unknown_losses,
 )
@@ -199,7 +200,7 @@ def failover_refusals(
         yield RefusalCode.SOURCE_ANSWERS.to_reason(source=source, option=Allowance.NOT_READY.option)
     if (unknown := unknown_losses(losses)) and Allowance.UNKNOWN_LOSS not in allows:
         yield RefusalCode.LOSS_UNKNOWN.to_reason(
-            partitions=name_partitions(unknown), option=Allowance.UNKNOWN_LOSS.option
+            partitions=name_partitions(unknown, NAMED), option=Allowance.UNKNOWN_LOSS.option
         )
     counts = count_losses(losses)
     lost = sum(counts.values())

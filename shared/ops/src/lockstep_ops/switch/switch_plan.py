@@ -47,7 +47,7 @@ from lockstep_ops.switch.switch_steps import (
     too_soon,
     with_step,
 )
-from lockstep_ops.switch.switch_under_way import SwitchRefused, running
+from lockstep_ops.switch.switch_under_way import SwitchRefused, under_way_refusal
 from lockstep_rules.groups.group_readings import GroupReadings
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
 from lockstep_runtime.util.clock import now_ms
@@ -91,7 +91,7 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
     if unknown := unknown_topics(log.rows, options.topics):
         raise CannotUse(f"{settings.flow}: no topic called {' or '.join(unknown)} is mirrored by the flow")
     if not selected_topics(log, options.topics):
-        await _require_none_to_find(log, options)
+        await _require_all_found(log, options)
         raise SwitchRefused([RefusalCode.NO_TOPIC_TO_SWITCH.to_reason(flow=str(settings.flow))])
     if settings.data_plane.by_key:
         raise SwitchRefused([RefusalCode.SWITCH_BY_KEYS.to_reason(flow=str(settings.flow))])
@@ -100,15 +100,15 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
         _rows_if_reachable(opposite, verb), _refusals(log, options)
     )
     opposite_rows = reachable_rows or {}
-    others = [row for row in (log.switch, _switch(opposite_rows)) if row is not None]
+    others = [row for row in (log.switch, _current_switch(opposite_rows)) if row is not None]
     for row in others:
         if row.phase in UNDER_WAY:
-            raise SwitchRefused([running(row)])
+            raise SwitchRefused([under_way_refusal(row)])
     refusals += blockers
-    opposite_was = "" if opposite is None else _wanted(opposite.settings, opposite_rows)
+    opposite_was = "" if opposite is None else _desired_word(opposite.settings, opposite_rows)
     if verb is Verb.FAILBACK and not options.drill and not refusals:
         assert opposite is not None
-        wanted = {settings.flow: _wanted(settings, log.rows), opposite.settings.flow: opposite_was}
+        wanted = {settings.flow: _desired_word(settings, log.rows), opposite.settings.flow: opposite_was}
         refusals += await _failback_refusals(log, opposite, options, wanted)
     if Allowance.SOON not in options.allows and not options.drill and (soon := too_soon(others, now_ms())):
         refusals.append(soon)
@@ -134,7 +134,7 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
         allowed_loss=options.allowed_loss,
         allowed=tuple(sorted(options.allows)),
         opposite_was=opposite_was,
-        opposite_paused=_paused(opposite, opposite_rows, options.topics),
+        opposite_paused=_paused_topics(opposite, opposite_rows, options.topics),
         last_done_ms=last_done_ms(log.switch),
         source_known_ms=records_known.least_ms,
         groups_known_ms=groups_ms,
@@ -188,7 +188,7 @@ async def _failback_refusals(
     return [undecided(opposite.settings, diverged)] if diverged and not options.diverged else []
 
 
-async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
+async def _require_all_found(log: SwitchLog, options: SwitchOptions) -> None:
     """Check that the flow has found every topic of the source that it selects.
 
     The cluster may have been away, or the flow has just begun. A failover does without its source.
@@ -221,15 +221,15 @@ async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> S
     await log.catch_up_now()
     present = log.switch
     if present is not None and present.phase in UNDER_WAY:
-        raise SwitchRefused([running(present)])
+        raise SwitchRefused([under_way_refusal(present)])
     began = await log.begin(row)
     if began is None:
-        raise SwitchRefused([running(log.switch or row)])
+        raise SwitchRefused([under_way_refusal(log.switch or row)])
     try:
         # The opposite flow has a row of its own, on the other cluster. Each switch reads it after its own was written.
-        opposite_switch = _switch(await _rows_if_reachable(opposite, Verb(row.verb)) or {})
+        opposite_switch = _current_switch(await _rows_if_reachable(opposite, Verb(row.verb)) or {})
         if opposite_switch is not None and opposite_switch.phase in UNDER_WAY:
-            raise SwitchRefused([running(opposite_switch)])
+            raise SwitchRefused([under_way_refusal(opposite_switch)])
     except (SwitchRefused, ClusterError):
         await log.write(replace(began, phase="aborted", ended_ms=now_ms()))
         raise
@@ -325,12 +325,12 @@ async def _present_rows(opposite: OppositeFlow) -> Mapping[str, Row]:
         return {}
 
 
-def _switch(rows: Mapping[str, Row]) -> Switch | None:
+def _current_switch(rows: Mapping[str, Row]) -> Switch | None:
     row = rows.get("switch/current")
     return row if isinstance(row, Switch) else None
 
 
-def _paused(opposite: OppositeFlow | None, rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[str, ...]:
+def _paused_topics(opposite: OppositeFlow | None, rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[str, ...]:
     if opposite is None:
         return ()
     wanted = DesiredStateView(rows, opposite.settings.states)
@@ -339,6 +339,6 @@ def _paused(opposite: OppositeFlow | None, rows: Mapping[str, Row], topics: Sequ
     )
 
 
-def _wanted(settings: FlowSettings, rows: Mapping[str, Row]) -> str:
+def _desired_word(settings: FlowSettings, rows: Mapping[str, Row]) -> str:
     wanted = DesiredStateView(rows, settings.states)
     return max(wanted.connector(connector) for connector in (Connector.SOURCE, Connector.CHECKPOINT)).word

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lockstep_ops.formatting import count_text, shorten, utc_moment
+from lockstep_ops.formatting import count_text, name_partitions, shorten, utc_moment
 from lockstep_rules.offsets.lag import NOT_COUNTABLE, is_of_another_log, missing_since_ms
 from lockstep_rules.offsets.offset_runs import RunMap
 from lockstep_state.offsets import SEQUENCES, TopicPartition
@@ -161,11 +161,12 @@ class RecordsKnown:
         if not newest_ms:
             return f"What {source} accepted {counted}"
         text = f"What {source} accepted after {utc_moment(newest_ms)} {counted}"
-        older = [f"{topic}-{number}" for (topic, number), ms in sorted(self.by_partition.items()) if ms < newest_ms]
+        older = [tp for tp, ms in sorted(self.by_partition.items()) if ms < newest_ms]
         if not older:
             return text
         since = f"after {utc_moment(self.least_ms)} already" if self.least_ms else "at any time"
-        return f"{text}, and so is what it accepted {since} in {shorten(older, NAMED)}, about which it did not answer"
+        unanswered = name_partitions(older, NAMED)
+        return f"{text}, and so is what it accepted {since} in {unanswered}, about which it did not answer"
 
 
 def groups_known_until(known_ms: int, source: str) -> str:
@@ -188,12 +189,7 @@ def unknown_losses(losses: Iterable[PartitionLoss]) -> tuple[TopicPartition, ...
 
 def unknown_loss_text(partitions: Sequence[TopicPartition]) -> str:
     """Return a sentence that names partitions of which the loss is not known."""
-    return f"how many records of {name_partitions(partitions)} are lost is not known: they were never copied"
-
-
-def name_partitions(partitions: Iterable[TopicPartition]) -> str:
-    """Return the names of the first partitions, and how many more there are."""
-    return shorten([f"{topic}-{number}" for topic, number in partitions], NAMED)
+    return f"how many records of {name_partitions(partitions, NAMED)} are lost is not known: they were never copied"
 
 
 def diverged_records(

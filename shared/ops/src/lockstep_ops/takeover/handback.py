@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep_ops.formatting import count_text
+from lockstep_ops.formatting import count_text, name_partitions
 from lockstep_ops.services import DATA_PLANE
 from lockstep_ops.status.shown_reason import reason_as_json
-from lockstep_ops.takeover.migration import FlowState, MigrationPlan, MigrationState, named
+from lockstep_ops.takeover.migration import FlowState, MigrationPlan, MigrationState
 from lockstep_ops.takeover.offset_location import still_runs
 from lockstep_ops.takeover.passed_over import as_counts
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
@@ -115,11 +115,11 @@ def not_drained(state: FlowState) -> Reason:
     written down what the target's log says.
     """
     rows = state.progress()
-    cause = _awaited(state, _unread(state, rows, [tp for tp, row in rows.items() if _is_gone(state.rows, row)]))
-    return NO_REASON if cause and _failed(state) else cause
+    cause = _wait_reason(state, _unread(state, rows, [tp for tp, row in rows.items() if _is_gone(state.rows, row)]))
+    return NO_REASON if cause and _failure_reason(state) else cause
 
 
-def _awaited(state: FlowState, unread: _Unread) -> Reason:
+def _wait_reason(state: FlowState, unread: _Unread) -> Reason:
     stopped = DesiredStateView(state.rows, state.states).connector(Connector.SOURCE) is DesiredPhase.STOPPED
     if state.replicas and not stopped:
         return RefusalCode.FLOW_RUNS.to_reason()
@@ -132,10 +132,10 @@ def _awaited(state: FlowState, unread: _Unread) -> Reason:
     if not unread.awaited:
         return NO_REASON
     code = RefusalCode.END_AWAITED if state.replicas else RefusalCode.END_UNREAD
-    return code.to_reason(partitions=named(unread.awaited), cluster=state.flow.target, then=next_step)
+    return code.to_reason(partitions=name_partitions(unread.awaited), cluster=state.flow.target, then=next_step)
 
 
-def _failed(state: FlowState) -> Reason:
+def _failure_reason(state: FlowState) -> Reason:
     """Return what has failed too often in a stopped data plane, so that waiting does not help, else NO_REASON."""
     desired, source = DesiredStateView(state.rows, state.states), Scope.for_connector(Connector.SOURCE)
     if not state.replicas or desired.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
@@ -151,12 +151,12 @@ def _failed(state: FlowState) -> Reason:
 
 def _not_final(state: MigrationState, unread: _Unread) -> Reason:
     """Return why the rows are not final, or NO_REASON if they are."""
-    if cause := _awaited(state, unread):
-        return _failed(state) or cause
+    if cause := _wait_reason(state, unread):
+        return _failure_reason(state) or cause
     if not unread.unknown:
         return NO_REASON
     partition = unread.unknown[0]
-    partitions, flow = named((row.topic, row.partition) for row in unread.unknown), state.flow
+    partitions, flow = name_partitions((row.topic, row.partition) for row in unread.unknown), state.flow
     if partition.cause:
         return RefusalCode.END_IN_DOUBT.because(partition.cause, partitions=partitions)
     if not partition.needs_source:
@@ -180,7 +180,7 @@ def _refusals(state: MigrationState, offsets: Mapping[TopicPartition, int], not_
     if further := [tp for tp, offset in offsets.items() if mm2_offsets.get(tp, offset) > offset]:
         mm2_offset, own_offset = mm2_offsets[further[0]], offsets[further[0]]
         yield RefusalCode.MIRROR_MAKER_AHEAD.to_reason(
-            place=str(place), partitions=named(further), theirs=mm2_offset, here=own_offset
+            place=str(place), partitions=name_partitions(further), theirs=mm2_offset, here=own_offset
         )
 
 
@@ -188,14 +188,14 @@ def _notes(
     rows: Mapping[TopicPartition, PartitionProgress], gone: Sequence[TopicPartition], unread: _Unread
 ) -> Iterator[str]:
     if gone:
-        yield f"left out, for their topics were deleted or created anew: {named(gone)}"
+        yield f"left out, for their topics were deleted or created anew: {name_partitions(gone)}"
     if unread.unselected:
         yield (
             "left out, because the file leaves out their topics, and where their copies end was not read: "
-            f"{named(unread.unselected)}"
+            f"{name_partitions(unread.unselected)}"
         )
     if halted := [tp for tp, row in sorted(rows.items()) if (row.phase == "halted" or row.cause) and tp not in gone]:
         yield (
-            f"{count_text(len(halted), 'partition')} halted here ({named(halted)}). MirrorMaker 2 does not look for "
-            "what is missing: it goes on from wherever the source has records"
+            f"{count_text(len(halted), 'partition')} halted here ({name_partitions(halted)}). MirrorMaker 2 does not "
+            "look for what is missing: it goes on from wherever the source has records"
         )

@@ -1,10 +1,9 @@
 """A flow on its way from MM2 to Lockstep or back: what was found of both, and the plan. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
-from lockstep_ops.formatting import shorten
 from lockstep_ops.takeover.offset_location import OffsetLocation
 from lockstep_ops.takeover.passed_over import UnreadRecords
 from lockstep_state.names import Flow
@@ -68,8 +67,3 @@ class MigrationPlan:
     row: Handover
     refusals: tuple[Reason, ...]
     notes: tuple[str, ...]
-
-
-def named(partitions: Iterable[TopicPartition]) -> str:
-    """Return partitions as a text: `orders-0, orders-1 and 7 more`."""
-    return shorten([f"{topic}-{number}" for topic, number in partitions])

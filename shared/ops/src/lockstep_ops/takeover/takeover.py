@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from lockstep_ops.formatting import shorten
+from lockstep_ops.formatting import name_partitions, shorten
 from lockstep_ops.status.shown_reason import reason_as_json
-from lockstep_ops.takeover.migration import MigrationPlan, MigrationState, named
+from lockstep_ops.takeover.migration import MigrationPlan, MigrationState
 from lockstep_ops.takeover.offset_location import OffsetLocation, still_runs
 from lockstep_ops.takeover.passed_over import as_counts
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
@@ -214,12 +214,14 @@ def _refusals(
         if own_offsets.get(tp, offset) != offset and tp not in since_hand_back
     ]:
         own_offset, mm2_offset = own_offsets[differing[0]], mm2_offsets[differing[0]]
-        yield RefusalCode.PROGRESS_DIFFERS.to_reason(partitions=named(differing), here=own_offset, theirs=mm2_offset)
+        yield RefusalCode.PROGRESS_DIFFERS.to_reason(
+            partitions=name_partitions(differing), here=own_offset, theirs=mm2_offset
+        )
     if alters and (wanted is not DesiredPhase.STOPPED or not state.replicas):
         yield RefusalCode.COPIED_AFTER_HAND_BACK.to_reason(count=len(alters))
     rows = state.progress()
     if unread := [tp for tp, _ in alters if not rows[tp].has_end]:
-        yield RefusalCode.OWN_END_UNREAD.to_reason(partitions=named(unread), cluster=target)
+        yield RefusalCode.OWN_END_UNREAD.to_reason(partitions=name_partitions(unread), cluster=target)
     if not alters and state.replicas and wanted is not DesiredPhase.STOPPED:
         yield RefusalCode.DATA_PLANE_RUNS.to_reason(replicas=state.replicas)
 
@@ -233,15 +235,17 @@ def _notes(
     if without_offset := [tp for tp, plan in plans.items() if plan.offset is None]:
         yield (
             f"without an offset, so they begin at the {state.reset} record (lockstep.start.timestamp, "
-            f"auto.offset.reset): {named(without_offset)}"
+            f"auto.offset.reset): {name_partitions(without_offset)}"
         )
     if gone := [tp for tp, plan in plans.items() if plan.gone]:
         yield (
-            f"the source has lost records that were not copied yet (retention): {named(gone)}. lockstep.on.gap "
-            "decides, by default they halt"
+            f"the source has lost records that were not copied yet (retention): {name_partitions(gone)}. "
+            "lockstep.on.gap decides, by default they halt"
         )
     if beyond := [tp for tp, plan in plans.items() if plan.offset is not None and plan.offset >= state.ends.get(tp, 0)]:
-        yield f"the source ends before the offset (truncated, or created anew): {named(beyond)}. They will halt"
+        yield (
+            f"the source ends before the offset (truncated, or created anew): {name_partitions(beyond)}. They will halt"
+        )
     copied = {topic for (topic, _), plan in plans.items() if plan.offset is not None}
     if missing := [topic.topic for topic in topics if not topic.remote_exists and topic.topic in copied]:
         yield (

@@ -21,11 +21,12 @@ from lockstep_ops.clusters import source_client, target_client
 from lockstep_ops.command_client import ask, producing
 from lockstep_ops.command_request import CommandReply, command_request, exit_code
 from lockstep_ops.exit_codes import Exit
+from lockstep_ops.formatting import name_partitions
 from lockstep_ops.services import DATA_PLANE
 from lockstep_ops.status.flow_report import read_rows
 from lockstep_ops.status.state_topic_rows import SILENT_S
 from lockstep_ops.takeover.handback import HandBack, not_drained, plan_hand_back
-from lockstep_ops.takeover.migration import MigrationState, named
+from lockstep_ops.takeover.migration import MigrationState
 from lockstep_ops.takeover.offset_location import OffsetLocation, still_runs
 from lockstep_ops.takeover.passed_over import PassedOverRecords
 from lockstep_ops.takeover.takeover import TakeoverPlan, TakeoverState
@@ -83,7 +84,7 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
         source.begin_offsets(every), source.end_offsets(every, read_committed=committed)
     )
     if unknown := [tp for tp in every if tp not in begins or tp not in ends]:
-        text = f"cluster {settings.flow.source} does not say where these logs begin and end: {named(unknown)}"
+        text = f"cluster {settings.flow.source} does not say where these logs begin and end: {name_partitions(unknown)}"
         raise ClusterError(settings.flow.source, f"{text}. Ask again when they have leaders")
     return TakeoverState(
         **common,

@@ -143,7 +143,7 @@ def build_verification(
                 if row.beyond:
                     beyond.append(BeyondCopy(name, number, row.beyond, row.beyond_first))
                 stretches += [UnverifiedStretch(name, number, *fields) for fields in row.stretches]
-            if reason := _waits(topic, progress, latest):
+            if reason := _wait_reason(topic, progress, latest):
                 waiting[f"{name}-{number}"] = reason
             partition_rows.append((row or VerifiedPartition(topic=name, partition=number), progress))
         for number in topic.missing_partitions:
@@ -160,7 +160,7 @@ def build_verification(
     )
 
 
-def _waits(topic: MirroredTopic, progress: PartitionProgress | None, latest: VerifiedPartition | None) -> str:
+def _wait_reason(topic: MirroredTopic, progress: PartitionProgress | None, latest: VerifiedPartition | None) -> str:
     """Return why the partition is not compared, or "" if nothing prevents it. `latest` may be of a log that is gone."""
     if latest is not None and latest.cause:
         return latest.reason

@@ -196,19 +196,19 @@ def _loss(
     done = curve.time_for(start.bytes)
     losses = [0.0]
     if kept_ms is not None:
-        worst = min(_gaining(curve, start.bytes / age_s), kept_ms / 1000, done)
+        worst = min(_seconds_until_faster(curve, start.bytes / age_s), kept_ms / 1000, done)
         edge_s = age_s + worst - kept_ms / 1000
         losses.append(edge_s - age_s * curve.copied_by(worst) / start.bytes)
     if kept_bytes is not None and growth is None and (log.size or 0) > kept_bytes * 0.8:
         return None
     if kept_bytes is not None and growth is not None:
-        worst = min(_gaining(curve, growth), done)
+        worst = min(_seconds_until_faster(curve, growth), done)
         edge = start.bytes + growth * worst - kept_bytes
         losses.append((edge - curve.copied_by(worst)) / start.bytes * age_s)
     return round(min(age_s, max(losses)) * 1000)
 
 
-def _gaining(curve: SharedRate, per_second: float) -> float:
+def _seconds_until_faster(curve: SharedRate, per_second: float) -> float:
     """Return the seconds until the copy of a partition is faster than its producers."""
     seconds = curve.time_until_share(per_second)
     return float("inf") if seconds is None else seconds

@@ -3,7 +3,6 @@
 `docs/reference/plan-hazards.md` is made from here. A code is never used for something else.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lockstep_ops.findings.finding_kind import FindingKind
@@ -328,21 +327,19 @@ HAZARDS = (
 )
 
 
-def found_hazards(facts: FlowFacts, copy: CopyForecast) -> tuple[PlanHazard, ...]:
+def find_hazards(facts: FlowFacts, copy: CopyForecast) -> tuple[PlanHazard, ...]:
     """Return the hazards of a flow, at most one of each kind, in the order of `HAZARDS`."""
-    return tuple(_found(facts, copy))
-
-
-def _found(facts: FlowFacts, copy: CopyForecast) -> Iterator[PlanHazard]:
-    for kind in HAZARDS:
-        findings = tuple(kind.find(facts, copy))
-        if findings:
-            yield PlanHazard(
-                code=kind.code,
-                title=kind.title,
-                severity=kind.severity,
-                subjects=tuple(dict.fromkeys(subject for subject, _ in findings)),
-                details=tuple(sentence for _, sentence in findings),
-                fix=kind.plain_fix,
-                page=kind.page,
-            )
+    findings = {kind: tuple(kind.find(facts, copy)) for kind in HAZARDS}
+    return tuple(
+        PlanHazard(
+            code=kind.code,
+            title=kind.title,
+            severity=kind.severity,
+            subjects=tuple(dict.fromkeys(subject for subject, _ in places)),
+            details=tuple(sentence for _, sentence in places),
+            fix=kind.plain_fix,
+            page=kind.page,
+        )
+        for kind, places in findings.items()
+        if places
+    )
