@@ -188,28 +188,13 @@ def find_left_out(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
         yield name, f"{name}: {origin.rule}"
 
 
-def find_active_groups(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find groups with members on the target."""
-    yield from _groups(facts, "active")
+def groups_with(fate: str) -> Check:
+    """Return the check that finds the groups of this fate (`PlannedGroup.fate`)."""
 
+    def find_groups(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+        return ((group.group, f"{group.group}: {group.reason}") for group in facts.groups if group.fate == fate)
 
-def find_other_protocols(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find share groups and Streams groups."""
-    yield from _groups(facts, "other-protocol")
-
-
-def find_excluded_groups(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find groups that read mirrored topics, and that the filter leaves out."""
-    yield from _groups(facts, "excluded")
-
-
-def find_unreadable_groups(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find groups whose offsets we may not read."""
-    yield from _groups(facts, "unreadable")
-
-
-def _groups(facts: FlowFacts, fate: str) -> Iterator[Finding]:
-    return ((group.group, f"{group.group}: {group.reason}") for group in facts.groups if group.fate == fate)
+    return find_groups
 
 
 def find_rebuilt(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:

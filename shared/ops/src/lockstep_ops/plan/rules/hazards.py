@@ -127,7 +127,7 @@ HAZARDS = (
         "group has no members there. These groups keep the offsets that they have.",
         "Stop their consumers on the target, or leave the groups out (`groups.exclude`)",
         WARNING,
-        find=checks.find_active_groups,
+        find=checks.groups_with("active"),
     ),
     HazardKind(
         "LS011",
@@ -136,7 +136,7 @@ HAZARDS = (
         "partition. Checkpoints cannot express it, so these groups are not replicated.",
         "Plan their move by hand: a share group begins at `share.auto.offset.reset` on the target",
         NOTE,
-        find=checks.find_other_protocols,
+        find=checks.groups_with("other-protocol"),
     ),
     HazardKind(
         "LS012",
@@ -145,7 +145,7 @@ HAZARDS = (
         "and no offsets on the target.",
         "Change `groups` or `groups.exclude` if they are to move",
         NOTE,
-        find=checks.find_excluded_groups,
+        find=checks.groups_with("excluded"),
     ),
     HazardKind(
         "LS013",
@@ -226,7 +226,7 @@ HAZARDS = (
         "The source does not let the flow read the offsets of these groups, so they get no checkpoints.",
         "Grant Describe on the groups",
         WARNING,
-        find=checks.find_unreadable_groups,
+        find=checks.groups_with("unreadable"),
     ),
     HazardKind(
         "LS022",
