@@ -61,6 +61,7 @@ def back(*runs: Run, name: str = "t", **fields: Any) -> dict[str, Row]:
         ([named("b"), named("a")], (), (), ["a", "b"]),
         ([named("a"), named("b")], ["b", "x"], (), ["b"]),
         *(([named("a", phase=phase)], (), (), []) for phase in ("deleted", "excluded", "left-out")),
+        ([named("a", phase="failed", cause=UNDESCRIBED)], (), (), ["a"]),
         ([named("heartbeats"), named("a")], (), ["heartbeats"], ["a"]),
         ([named("heartbeats"), named("a")], ["heartbeats"], ["heartbeats"], []),
     ],
@@ -107,6 +108,8 @@ def test_not_copied_is_of_partitions_with_an_end_and_from_zero_without_a_start()
     assert not_copied({T0: 10}, {}, {}) == {T0: 10}
     assert not_copied({("u", 1): 5}, {}, rows_of(progress(upstream=1), topic())) == {("u", 1): 5}
     assert not_copied({}, {T0: 0}, rows_of(progress(upstream=1))) == {}
+    created_anew = rows_of(topic(source_topic_id="new"), progress(upstream=999, source_topic_id="old"))
+    assert not_copied({T0: 10}, {T0: 0}, created_anew) == {T0: 10}
 
 
 @settings(max_examples=50)
@@ -156,8 +159,17 @@ def test_known_loss_is_the_larger_of_lag_and_distance(fields: dict[str, Any], re
             [PartitionLoss(("t", 1), -1, 0), PartitionLoss(("t", 2), -1, 0)],
         ),
         ([], [topic(phase="failed", cause=UNDESCRIBED)], [PartitionLoss(T0, -1, 0)]),
+        ([progress(0, source_end=10)], [topic(partitions=2)], [PartitionLoss(("t", 1), -1, 0)]),
+        (
+            [progress(upstream=999, source_end=10, source_topic_id="old")],
+            [topic(partitions=1, source_topic_id="new")],
+            [PartitionLoss(T0, -1, 0)],
+        ),
     ],
-    ids=["since the oldest waits", "other topic", "no topic", "the target lacks partitions", "never described"],
+    ids=[
+        *("since the oldest waits", "other topic", "no topic", "the target lacks partitions", "never described"),
+        *("never begun", "log created anew"),
+    ],
 )
 def test_known_loss_of_each_state_of_a_topic(
     rows: list[Row], topics: list[MirroredTopic], losses: list[PartitionLoss]
@@ -229,6 +241,10 @@ def test_diverged_records_leave_out_what_came_back(end: int, opposite: dict[str,
     assert counts == ({T0: missing} if missing else {})
 
 
+def test_diverged_records_of_a_partition_never_begun_are_all() -> None:
+    assert diverged_records({T0: 50}, rows_of(topic()), {}) == {T0: 50}
+
+
 @settings(max_examples=50)
 @given(st.integers(-1, 20), st.lists(st.sampled_from(("ours", "back")), max_size=30), st.data())
 def test_diverged_records_never_are_less_than_there_are(upstream: int, log: list[str], data: st.DataObject) -> None:
@@ -279,9 +295,11 @@ def test_topic_rows_have_partitions_that_the_target_lacks() -> None:
     assert (row.ends, row.copied, row.target_ends, row.missing) == ((10, -1), (9, -1), (10, -1), (0, -1))
 
 
-def test_topic_rows_without_topics_or_partitions_are_empty() -> None:
+def test_topic_rows_have_nothing_that_is_not_known() -> None:
     assert topic_rows([], "1", {T0: 5}, {}, {}) == []
     assert topic_rows([topic()], "1", {}, {}, {}) == [SwitchTopic(topic="t", target_topic="A.t", switch="1")]
+    (row,) = topic_rows([topic(partitions=1)], "1", {}, rows_of(progress(0, 9)), {})
+    assert row.ends == (-1,), "an end that nobody told is unknown"
 
 
 def test_known_ends_are_those_of_this_switch() -> None:
