@@ -153,11 +153,11 @@ class SwitchSession:
         while True:
             try:
                 plan = await plan_switch(self._log, self._opposite, self._options)
-                if not plan.may_pass or time.monotonic() > deadline:
+                if not plan.may_end_soon or time.monotonic() > deadline:
                     return plan
                 why = plan.refusals
             except SwitchRefused as refused:
-                if not refused.may_pass or time.monotonic() > deadline:
+                if not refused.may_end_soon or time.monotonic() > deadline:
                     raise
                 why = refused.reasons
             self._progress.text = format_refusal(why[0])

@@ -28,8 +28,9 @@ ASKED_AGAIN = frozenset({SwitchReason.GROUPS_STALE})
 """Blockers that a step of a switch with a source reads again."""
 
 NEVER_FORCED = frozenset({SwitchReason.TARGET_UNREACHABLE, SwitchReason.NOTHING_COPIED})
+"""Blockers that no option allows."""
 
-PASSING = frozenset(
+SHORT_LIVED = frozenset(
     {
         (SwitchReason.SERVICE_FAILING, ReasonCode.NO_REPLICA.value),
         (SwitchReason.SERVICE_FAILING, ReasonCode.REPLICAS_UNKNOWN.value),
@@ -38,7 +39,7 @@ PASSING = frozenset(
 )
 """Blockers that may be over in some seconds: the reason of a blocker, and the code of its cause."""
 
-OF_A_SOURCE = frozenset(
+SOURCE_REASONS = frozenset(
     {
         SwitchReason.SOURCE_UNREACHABLE,
         SwitchReason.PARTITION_NOT_COPYING,
@@ -49,7 +50,7 @@ OF_A_SOURCE = frozenset(
 )
 """Blockers that follow from a source that is gone."""
 
-OF_GROUPS = frozenset(
+GROUP_REASONS = frozenset(
     {
         SwitchReason.GROUP_FAILING,
         SwitchReason.GROUP_REFUSED,
@@ -60,14 +61,15 @@ OF_GROUPS = frozenset(
         SwitchReason.GROUP_IN_USE,
     }
 )
+"""Blockers whose subject is a group."""
 
-BY_PLACE = frozenset({SwitchReason.GROUP_CONTESTED, SwitchReason.GROUP_STUCK, SwitchReason.GROUP_WAITING})
+PLACE_REASONS = frozenset({SwitchReason.GROUP_CONTESTED, SwitchReason.GROUP_STUCK, SwitchReason.GROUP_WAITING})
 """Blockers of a group that is not at its place on the target."""
 
-LEAVES_GROUPS = OF_GROUPS - LEFT_TO_STEPS
-"""No step moves such a group, so that a switch would leave it behind."""
+LEFT_GROUP_REASONS = GROUP_REASONS - LEFT_TO_STEPS
+"""Blockers of a group that no step moves, so that a switch would leave it behind."""
 
-OF_TOPICS = frozenset(
+TOPIC_REASONS = frozenset(
     {
         SwitchReason.STOPPED,
         SwitchReason.PAUSED,
@@ -78,6 +80,7 @@ OF_TOPICS = frozenset(
         SwitchReason.LAG,
     }
 )
+"""Blockers whose subject is a topic, a partition or another scope."""
 
 
 def blocking(
@@ -86,7 +89,7 @@ def blocking(
     """Return the blockers that keep a command from beginning."""
     left_out = set(LEFT_TO_STEPS)
     unneeded = {"acl-sync", "heartbeat"} if verb is Verb.FAILOVER else set()
-    left_out |= OF_A_SOURCE if verb is Verb.FAILOVER else ASKED_AGAIN
+    left_out |= SOURCE_REASONS if verb is Verb.FAILOVER else ASKED_AGAIN
     needed = SwitchReason.SOURCE_UNREACHABLE if verb is not Verb.FAILOVER else SwitchReason.TARGET_UNREACHABLE
     return tuple(
         blocker
@@ -105,7 +108,7 @@ def _is_rewound(blocker: Blocker) -> bool:
 
 def allowance_for(blocker: Blocker) -> Allowance:
     """Return the option by which an operator goes on in spite of the blocker."""
-    if blocker.reason in LEAVES_GROUPS:
+    if blocker.reason in LEFT_GROUP_REASONS:
         return Allowance.LEFT_GROUPS
     return Allowance.STALE_GROUPS if blocker.reason is SwitchReason.GROUPS_STALE else Allowance.NOT_READY
 
@@ -142,7 +145,7 @@ def with_obstacles(
     }
     groups = {row.group: row for row in rows.values() if isinstance(row, GroupStatus)}
     for blocker in blockers:
-        group = groups.get(blocker.subject) if blocker.reason in BY_PLACE else None
+        group = groups.get(blocker.subject) if blocker.reason in PLACE_REASONS else None
         if group is None:
             yield blocker
         elif (obstacle := find_obstacle(group, targets, reads_source=reads_source)) is not None:
@@ -151,13 +154,13 @@ def with_obstacles(
             yield replace(blocker, reason=SwitchReason.GROUP_WAITING)
 
 
-def may_pass(blockers: Collection[Blocker]) -> bool:
+def may_end_soon(blockers: Collection[Blocker]) -> bool:
     """Return whether all blockers may be over in some seconds.
 
     They are services without a replica, as far as the target says, or groups that no round has read yet. When a cluster
     comes back, its services join their groups again, which are empty for some seconds.
     """
-    return bool(blockers) and all((blocker.reason, blocker.cause.code) in PASSING for blocker in blockers)
+    return bool(blockers) and all((blocker.reason, blocker.cause.code) in SHORT_LIVED for blocker in blockers)
 
 
 def about_topics(blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[Blocker, ...]:
@@ -178,9 +181,9 @@ def about_topics(blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: S
 
 
 def _is_about(blocker: Blocker, topics: Sequence[str], groups: Mapping[str, bool]) -> bool:
-    if blocker.reason in OF_GROUPS:
+    if blocker.reason in GROUP_REASONS:
         return groups.get(blocker.subject, True)
-    if blocker.reason in OF_TOPICS:
+    if blocker.reason in TOPIC_REASONS:
         name = blocker.subject.removeprefix("topic:").removeprefix("partition:")
         return name in topics or name.rpartition("-")[0] in topics or ":" in name
     return True

@@ -21,7 +21,7 @@ from lockstep_ops.switch.switch_check import (
     about_topics,
     blocking,
     failover_refusals,
-    may_pass,
+    may_end_soon,
     unknown_topics,
     way_back_blockers,
     with_obstacles,
@@ -71,7 +71,7 @@ class SwitchPlan:
     notes: tuple[str, ...]
     report: Report | None = None
     """The flow's report before anything is done. A failover has none."""
-    may_pass: bool = False
+    may_end_soon: bool = False
     """The refusals can be over in some seconds."""
     opposite: OppositeFlow | None = None
     """The opposite flow, if there is one and its cluster answers."""
@@ -145,7 +145,7 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
         refusals=tuple(refusals),
         notes=tuple(notes),
         report=report,
-        may_pass=len(refusals) == len(blockers) and may_pass(blockers),
+        may_end_soon=len(refusals) == len(blockers) and may_end_soon(blockers),
         opposite=None if reachable_rows is None else opposite,
     )
 
@@ -201,7 +201,7 @@ async def _require_all_found(log: SwitchLog, options: SwitchOptions) -> None:
     try:
         await SwitchClusters(log.settings, options.within_s).require_found(log.rows, options.topics)
     except NotFoundYet as yet:
-        raise SwitchRefused([yet.reason], may_pass=True) from yet
+        raise SwitchRefused([yet.reason], may_end_soon=True) from yet
 
 
 async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> Switch:

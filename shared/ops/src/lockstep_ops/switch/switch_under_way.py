@@ -21,13 +21,13 @@ class SwitchRefused(Exception):
 
     Args:
         reasons: Codes of what speaks against it.
-        may_pass: The reasons can be over in some seconds.
+        may_end_soon: The reasons can be over in some seconds.
     """
 
-    def __init__(self, reasons: Sequence[Refusal], *, may_pass: bool = False) -> None:
+    def __init__(self, reasons: Sequence[Refusal], *, may_end_soon: bool = False) -> None:
         super().__init__("; ".join(map(format_refusal, reasons)))
         self.reasons = tuple(reasons)
-        self.may_pass = may_pass
+        self.may_end_soon = may_end_soon
 
 
 def switch_to_continue(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
