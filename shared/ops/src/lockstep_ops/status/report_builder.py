@@ -5,7 +5,7 @@ rows comes in beside them: whether anybody runs at all as `replicas`, how far bo
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar, cast
@@ -104,45 +104,23 @@ def build_report(
     )
     partitions = tuple(parts.partitions())
     group_rows = parts.of_present_services(GroupStatus)
-    topics, groups = tuple(parts.topics(partitions)), tuple(map(_group, group_rows))
-    shown, slots = tuple(parts.services()), tuple(parts.slots())
-    acls, pulse = parts.acls(), next(iter(parts.of_present_services(FlowPulse)), None)
     not_known = groups_unknown(parts.all(SourceGroupsStatus)) if "checkpoint" in services else NO_REASON
-    # A service that fails, or is to rest, is the cause, and shown as such.
-    reads = parts.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING and not any(
-        line.service == "checkpoint" and line.cause for line in shown
-    )
-    failing = (
-        *(("state topic", sentence) for sentence in unreadable),
-        *((f"cluster {alias}", reason) for alias, reason in parts.logs.troubles.items()),
-        *((line.service, line.trouble) for line in shown),
-        *((f"topic {line.topic}", line.trouble) for line in topics),
-        *((f"partition {line.topic}-{line.partition}", line.trouble) for line in partitions),
-        *((f"slot {line.slot}", line.trouble) for line in slots),
-        *((f"group {line.group}", line.trouble) for line in groups),
-        ("groups", format_sentence(not_known) if reads else ""),
-        ("ACLs", acls.trouble if acls else ""),
-    )
-    troubles = [Trouble(subject, reason) for subject, reason in failing if reason]
-    if pulse is not None and pulse.phase == "failing":
-        troubles.append(Trouble("heartbeats", pulse.reason))
-    waiting = [row for row in parts.all(LegacyGroup) if row.phase == "waiting"]
-    troubles += [Trouble(f"legacy group {row.group}", row.reason) for row in waiting]
     report = Report(
         flow=str(flow),
         at_ms=at_ms,
-        services=shown,
-        topics=topics,
+        services=tuple(parts.services()),
+        topics=tuple(parts.topics(partitions)),
         partitions=partitions,
-        slots=slots,
-        groups=groups,
-        acls=acls,
+        slots=tuple(parts.slots()),
+        groups=tuple(map(_group, group_rows)),
+        acls=parts.acls(),
         clusters=cluster_lines(parts.all(ClusterCapabilities)),
-        heartbeat="" if pulse is None else pulse.phase,
+        heartbeat="".join(row.phase for row in parts.of_present_services(FlowPulse)[:1]),
         held_back=tuple(PausedPart(scope, word) for scope, word in parts.wanted.held_back()),
-        troubles=tuple(troubles),
+        troubles=(),
         empty_selections=tuple(parts.empty_selections(flow)),
     )
+    report = replace(report, troubles=tuple(_troubles(report, parts, unreadable, not_known)))
     blockers = blockers_in(
         report,
         flow,
@@ -155,6 +133,34 @@ def build_report(
         limits=limits,
     )
     return replace(report, switch_blockers=blockers)
+
+
+def _troubles(
+    report: Report, parts: "_ReportParts", unreadable: Iterable[str], groups_reason: Reason
+) -> Iterator[Trouble]:
+    """Yield what fails in the parts of a report, and in what has no line of its own."""
+    # A service that fails, or is to rest, is the cause, and shown as such.
+    reads_groups = parts.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING and not any(
+        line.service == "checkpoint" and line.cause for line in report.services
+    )
+    failing = (
+        *(("state topic", sentence) for sentence in unreadable),
+        *((f"cluster {alias}", reason) for alias, reason in parts.logs.troubles.items()),
+        *((line.service, line.trouble) for line in report.services),
+        *((f"topic {line.topic}", line.trouble) for line in report.topics),
+        *((f"partition {line.topic}-{line.partition}", line.trouble) for line in report.partitions),
+        *((f"slot {line.slot}", line.trouble) for line in report.slots),
+        *((f"group {line.group}", line.trouble) for line in report.groups),
+        ("groups", format_sentence(groups_reason) if reads_groups else ""),
+        ("ACLs", report.acls.trouble if report.acls else ""),
+    )
+    yield from (Trouble(subject, reason) for subject, reason in failing if reason)
+    for pulse in parts.of_present_services(FlowPulse)[:1]:
+        if pulse.phase == "failing":
+            yield Trouble("heartbeats", pulse.reason)
+    for group in parts.all(LegacyGroup):
+        if group.phase == "waiting":
+            yield Trouble(f"legacy group {group.group}", group.reason)
 
 
 @dataclass
