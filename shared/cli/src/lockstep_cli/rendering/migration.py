@@ -18,7 +18,7 @@ SHOWN_OFFSETS = 4
 TOPICS: Sequence[Column[TopicPlan]] = (
     Column("topic", lambda topic: topic.topic, "name"),
     Column("remote topic", lambda topic: topic.remote, "name"),
-    Column("", lambda topic: "there" if topic.there else "to be made"),
+    Column("", lambda topic: "there" if topic.remote_exists else "to be made"),
     Column("partitions", lambda topic: f"{len(topic.partitions):,}", "number"),
     Column("copied to", lambda topic: _offsets([partition.offset for partition in topic.partitions])),
     Column("still to copy", lambda topic: f"{topic.to_copy:,}", "number"),
@@ -27,11 +27,11 @@ TOPICS: Sequence[Column[TopicPlan]] = (
 
 def takeover_parts(plan: TakeoverPlan) -> Iterator[RenderableType]:
     """Yield what taking over would do, without the reasons why it is refused."""
-    state, target = plan.found, plan.found.flow.target
+    state, target = plan.state, plan.state.flow.target
     yield Text.assemble((str(state.flow), "bold"), f"  take over from MirrorMaker 2 ({state.place.origin})")
     partitions = count_text(plan.row.partitions, "partition")
     own = [f"{state.own} on {target}"]
-    if plan.own_is_theirs:
+    if plan.shares_mm2_place:
         own = ["in the same place"]
     elif plan.row.partitions:
         own.append(f"{count_text(len(plan.writes), 'offset')} to write" if plan.writes else "all written")
@@ -53,7 +53,7 @@ def takeover_parts(plan: TakeoverPlan) -> Iterator[RenderableType]:
 
 def hand_back_parts(plan: HandBack) -> Iterator[RenderableType]:
     """Yield what handing back would do, without the reasons why it is refused."""
-    state = plan.held
+    state = plan.state
     yield Text.assemble((str(state.flow), "bold"), f"  hand back to MirrorMaker 2 ({state.place.origin})")
     to_write = f"{count_text(len(plan.writes), 'offset')} to write" if plan.writes else "all written"
     yield facts(
