@@ -108,9 +108,9 @@ class KeptAnswers(Generic[K, T]):
 class ClusterSnapshot:
     """The facts of one cluster, each as it was when it was first asked for.
 
-    A snapshot is for one reading, such as one plan. Who must know how something is now takes a new one, or asks the
-    cluster (`SwitchClusters`). A method raises ClusterError if the cluster does not answer or refuses, and the next call
-    asks again. Facts that a command can do without are `Unknown` instead.
+    A snapshot is for one reading, such as one plan. A command that must know how something is now takes a new one, or
+    asks the cluster, as `SwitchClusters` does. A method raises ClusterError if the cluster does not answer or refuses,
+    and the next call asks again. Facts that a command can do without are `Unknown` instead.
 
     Args:
         admin: The client of the cluster. What changes the cluster, or waits for a change, uses it directly.

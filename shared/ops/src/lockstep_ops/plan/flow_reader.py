@@ -105,6 +105,9 @@ class FlowReader:
             rights = [*await self._rights(topics), *rights]
         source_state, on_source = await self._with_capabilities(source, topics.source, Role.SOURCE)
         target_state, on_target = await self._with_capabilities(target, topics.target, Role.TARGET)
+        control_faults = await self._unless_denied(self._control_faults(), ())
+        notes = remark, groups.remark, acls.note, on_source, on_target, *positions.unread
+        remarks = self._nothing_selected(topics), *self._remarks, *notes
         return FlowFacts(
             settings=settings,
             at_ms=now_ms(),
@@ -126,28 +129,14 @@ class FlowReader:
             group_count=groups.count,
             acls=acls,
             control_topics=check.control,
-            control_faults=await self._unless_denied(self._control_faults(), ()),
+            control_faults=control_faults,
             rights=_distinct(rights),
             unreadable={
                 **dict.fromkeys(sorted(unread), "its log cannot be read: Read on the topic is needed"),
                 **{name: check.hidden[copy] for name, copy in topics.selection.topics.items() if copy in check.hidden},
                 **topics.unreadable,
             },
-            remarks=tuple(
-                filter(
-                    None,
-                    (
-                        self._nothing_selected(topics),
-                        *self._remarks,
-                        remark,
-                        groups.remark,
-                        acls.note,
-                        on_source,
-                        on_target,
-                        *positions.unread,
-                    ),
-                )
-            ),
+            remarks=tuple(filter(None, remarks)),
             held_back=tuple(
                 PausedPart(*paused) for paused in DesiredStateView(positions.rows, settings.states).held_back()
             ),

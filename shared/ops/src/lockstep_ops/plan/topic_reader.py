@@ -77,7 +77,6 @@ async def read_topics(
     """
     steps.begin(f"{settings.flow}: listing topics", 4)
     source_id, target_id = await asyncio.gather(source.cluster_id(), target.cluster_id())
-    brokers = await asyncio.gather(source.broker_count(), target.broker_count())
     names, target_names = await asyncio.gather(source.topic_names(), target.topic_names())
     steps.advance(2)
     rules = topic_rules(settings, one_cluster=source_id == target_id)
@@ -106,21 +105,9 @@ async def read_topics(
     creations = {new.source for new in plan.create}
     unreadable |= {name: trouble for name, trouble in configs.failed.items() if name in creations}
     return TopicReading(
-        source=ClusterState(
-            alias=source.alias,
-            bootstrap=source.admin.bootstrap,
-            cluster_id=source_id,
-            brokers=brokers[0],
-            names=names,
-            topics=configs.source,
-        ),
-        target=ClusterState(
-            alias=target.alias,
-            bootstrap=target.admin.bootstrap,
-            cluster_id=target_id,
-            brokers=brokers[1],
-            names=target_names,
-            topics=configs.target,
+        source=await _cluster_state(source, configs.source),
+        target=replace(
+            await _cluster_state(target, configs.target),
             message_max=await _read_number(target, "message.max.bytes"),
             min_insync=await _read_number(target, "min.insync.replicas"),
         ),
@@ -128,6 +115,17 @@ async def read_topics(
         partitions=plan,
         config_changes=tuple(configs.changes),
         unreadable=unreadable,
+    )
+
+
+async def _cluster_state(cluster: ClusterSnapshot, topics: Mapping[str, TopicFacts]) -> ClusterState:
+    return ClusterState(
+        alias=cluster.alias,
+        bootstrap=cluster.admin.bootstrap,
+        cluster_id=await cluster.cluster_id(),
+        brokers=await cluster.broker_count(),
+        names=await cluster.topic_names(),
+        topics=topics,
     )
 
 
