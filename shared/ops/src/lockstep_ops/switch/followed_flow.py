@@ -1,4 +1,4 @@
-"""The rows of one flow while a command works: its state topic is read to the end, and followed from there."""
+"""The rows of one flow while a command works: they are read once, and go on coming."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
@@ -21,7 +21,7 @@ class FollowedFlow:
 
     def __init__(self, settings: FlowSettings) -> None:
         self.settings = settings
-        self._record_came = asyncio.Event()
+        self._came = asyncio.Event()
         self._rows = StateTopicRows(settings, "switch", self._on_record)
         self._follower: TopicFollower
 
@@ -74,11 +74,11 @@ class FollowedFlow:
         ended = asyncio.ensure_future(self._follower.failed())
         try:
             while not holds():
-                self._record_came.clear()
-                record_came = asyncio.ensure_future(self._record_came.wait())
-                remaining_s = max(0.0, deadline - loop.time())
-                done, _ = await asyncio.wait({record_came, ended}, timeout=remaining_s, return_when="FIRST_COMPLETED")
-                record_came.cancel()
+                self._came.clear()
+                came = asyncio.ensure_future(self._came.wait())
+                left_s = deadline - loop.time()
+                done, _ = await asyncio.wait({came, ended}, timeout=max(0.0, left_s), return_when="FIRST_COMPLETED")
+                came.cancel()
                 if ended in done:
                     ended.result()
                     raise ClusterError(self.settings.flow.target, "the state topic is not followed any more")
@@ -89,7 +89,7 @@ class FollowedFlow:
             ended.cancel()
 
     def _on_record(self) -> None:
-        self._record_came.set()
+        self._came.set()
 
 
 class OppositeFlow:

@@ -1,4 +1,4 @@
-"""Reads where the logs of the source end, together with the topics whose logs these are.
+"""Reads where the logs of the source end, together with the topics that these ends are of.
 
 Topics and partitions appear while a step waits. So the topics are read again whenever the ends are read, and what
 appears counts as something that moved.
@@ -56,7 +56,7 @@ class SourceEndsReader:
 
         Args:
             deadline: The moment, of `time.monotonic`, until which it waits.
-            read: The function that reads the ends. None: `SwitchClusters.source_ends`.
+            read: It reads the ends. None: `SwitchClusters.source_ends`.
 
         Raises:
             NotFoundYet: Something is not found at the deadline.
@@ -96,12 +96,12 @@ class SourceEndsReader:
     async def _require_still(
         self, topics: Sequence[MirroredTopic], before: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> None:
-        grown = {tp: end - before[tp] for tp, end in ends.items() if end > before.get(tp, end)}
+        grown = {where: end - before[where] for where, end in ends.items() if end > before.get(where, end)}
         if grown:
             source = self._log.settings.flow.source
             raise StepFailed(f"producers still write to {source}: {records_by_partition(grown)}. {FENCE}")
-        if open_transactions := await self._clusters.open_transactions(topics):
-            topic, number = open_transactions[0]
+        if waiting := await self._clusters.open_transactions(topics):
+            topic, number = waiting[0]
             raise StepFailed(f"a transaction is open in {topic}-{number}: end it, or wait until it times out. {FENCE}")
         if appeared := sorted(ends.keys() - before.keys()):
             topic, number = appeared[0]
