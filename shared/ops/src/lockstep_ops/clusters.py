@@ -14,24 +14,22 @@ def source_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
 
     The client's requests end at `ends_at` (of `time.monotonic`).
     """
-    return Admin(
+    alias, conf, properties = (
         settings.flow.source,
         client_settings.source_admin(settings),
-        access=needed_access(settings, settings.flow.source),
-        properties=settings.clients.source_admin,
-        ends_at=ends_at,
+        settings.clients.source_admin,
     )
+    return Admin(alias, conf, access=needed_access(settings, alias), properties=properties, ends_at=ends_at)
 
 
 def target_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
     """Return a client of the flow's target, as `source_client` does."""
-    return Admin(
+    alias, conf, properties = (
         settings.flow.target,
         client_settings.target_admin(settings),
-        access=needed_access(settings, settings.flow.target),
-        properties=settings.clients.target_admin,
-        ends_at=ends_at,
+        settings.clients.target_admin,
     )
+    return Admin(alias, conf, access=needed_access(settings, alias), properties=properties, ends_at=ends_at)
 
 
 def connection_client(

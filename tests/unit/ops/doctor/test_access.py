@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_ops.doctor.access_reader import AccessReader
 from lockstep_ops.doctor.checks.access import judge_connection, judge_login, judge_names
 from lockstep_ops.doctor.checks.access_facts import (
     AccessFacts,
@@ -14,6 +13,7 @@ from lockstep_ops.doctor.checks.access_facts import (
     LoginOutcome,
 )
 from lockstep_ops.doctor.checks.check import SHOWN, CheckFinding, Result
+from lockstep_ops.doctor.connection_examination import ConnectionExamination
 from lockstep_ops.formatting import shorten
 from lockstep_state.opening_step import OpeningStep
 
@@ -132,11 +132,11 @@ def test_long_lists_name_three_and_count_the_others() -> None:
 
 
 @pytest.mark.parametrize(("server", "has_address"), [("127.0.0.1:1", True), ("name:1", False)])
-async def test_reading_that_did_not_end_ends_the_checks_of_its_cluster(server: str, has_address: bool) -> None:
-    reading = AccessReader("A", {"bootstrap.servers": server}, 1.0)
+async def test_examination_that_did_not_end_ends_the_checks_of_its_cluster(server: str, has_address: bool) -> None:
+    examination = ConnectionExamination("A", {"bootstrap.servers": server}, 1.0)
     if has_address:
-        await reading.read_names()
-    reading.give_up("no answer within 1 s")
-    (finding,) = (judge_connection if has_address else judge_names)(reading.facts)
+        await examination.resolve()
+    examination.give_up("no answer within 1 s")
+    (finding,) = (judge_connection if has_address else judge_names)(examination.facts)
     assert (finding.is_fatal, finding.probe_exit) == (True, 3)
     assert "no answer within 1 s" in finding.detail

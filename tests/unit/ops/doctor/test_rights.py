@@ -9,7 +9,7 @@ from lockstep_config.credentials.permissions import Access, Remedy, needed_acces
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.admin_types import Outcome
 from lockstep_kafka.common.errors import NotPermitted, RequestRefused
-from lockstep_ops.doctor.access_reader import AccessReader
+from lockstep_ops.cluster_snapshot import ClusterSnapshot
 from lockstep_ops.doctor.checks.check import CheckFinding, Result
 from lockstep_ops.doctor.flow_clusters import FlowClusters
 from lockstep_ops.doctor.flow_examination import examine_rights
@@ -71,8 +71,7 @@ def cluster(
 
 
 async def examined(settings: FlowSettings, source: Admin, target: Admin) -> list[CheckFinding]:
-    way = cast(AccessReader, None)
-    return await examine_rights(FlowClusters(settings, source, target, way, way))
+    return await examine_rights(FlowClusters(settings, ClusterSnapshot(source), ClusterSnapshot(target), None, None))
 
 
 async def test_rights_that_brokers_omit_are_not_checked(settings: Settings) -> None:

@@ -1,6 +1,6 @@
 """Topics that a flow would create and its clusters would refuse."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -10,7 +10,9 @@ from lockstep_config.credentials.permissions import Access, needed_access
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.admin_types import NewTopic, Outcome
 from lockstep_kafka.common.errors import RequestRefused
-from lockstep_ops.plan.topic_reader import TopicReading, check_creations, missing_control_topics
+from lockstep_ops.cluster_snapshot import ClusterSnapshot
+from lockstep_ops.plan.rules.flow_facts import TopicReading
+from lockstep_ops.plan.topic_reader import check_creations, missing_control_topics
 from lockstep_rules.topic_plan import Selection, TopicSyncPlan
 from tests.support.plan_facts import cluster, settings_for
 
@@ -38,8 +40,9 @@ class FakeCluster:
 
 async def test_control_topic_that_is_hidden_is_a_missing_right() -> None:
     settings = settings_for()
-    clusters: Mapping[str, Admin] = {
-        alias: cast(Admin, FakeCluster(alias, needed_access(settings, alias), [STATE])) for alias in ("A", "B")
+    clusters = {
+        alias: ClusterSnapshot(cast(Admin, FakeCluster(alias, needed_access(settings, alias), [STATE])))
+        for alias in ("A", "B")
     }
     reading = TopicReading(cluster("A"), cluster("B"), Selection({}), TopicSyncPlan(()), (), {})
     control = missing_control_topics(settings, {"A": {}, "B": {}})

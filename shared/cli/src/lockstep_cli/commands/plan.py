@@ -139,11 +139,11 @@ class _Planner:
 
         from lockstep_cli.flow_selection import select_flows
         from lockstep_cli.rendering.progress_display import ProgressDisplay
+        from lockstep_ops.cluster_snapshot import ClusterSnapshots
+        from lockstep_ops.needed_topics import coming_topics
         from lockstep_ops.plan.effective_settings import read_effective
         from lockstep_ops.plan.flow_reader import FlowReader, with_claims
         from lockstep_ops.plan.rules.plan_builder import build_flow_plan, build_plan
-        from lockstep_ops.plan.shared_cluster import SharedClusters
-        from lockstep_ops.plan.topic_reader import coming_topics
         from lockstep_ops.services import served_flows
         from lockstep_ops.work_progress import WorkProgress
         from lockstep_runtime.util.clock import now_ms
@@ -156,7 +156,7 @@ class _Planner:
             raise CannotUse(f"{file}: no flow is enabled and heartbeats are off, so there is nothing to plan")
         enabled = {settings.flow for settings in loaded.flows if settings.enabled}
         steps = WorkProgress("reaching the clusters")
-        clusters, coming = SharedClusters(planned_flows), coming_topics(served_flows(loaded))
+        clusters, coming = ClusterSnapshots(planned_flows, "plan"), coming_topics(served_flows(loaded))
         facts: list[FlowFacts] = []
         rates: list[CopyRate | None] = []
         with ProgressDisplay(lambda: steps):
@@ -174,7 +174,7 @@ class _Planner:
         return build_plan(str(file), now_ms(), version("lockstep-kafka-cli"), flows)
 
     async def _given_rate(self, facts: "FlowFacts", steps: "WorkProgress") -> "tuple[CopyRate | None, str]":
-        from lockstep_ops.plan.log_reader import measured_rate
+        from lockstep_ops.plan.record_sampler import measured_rate
         from lockstep_ops.plan.rules.copy_forecast import CopyRate
 
         if self.rate is not None:

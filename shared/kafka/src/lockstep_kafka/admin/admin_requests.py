@@ -157,7 +157,7 @@ class AdminRequests:
 
     def _use(self, conf: Mapping[str, Any], properties: Mapping[str, str] | None) -> None:
         self.bootstrap = str(conf.get("bootstrap.servers", ""))
-        self._properties = {"bootstrap.servers": self.bootstrap} if properties is None else properties
+        self.properties = {"bootstrap.servers": self.bootstrap} if properties is None else properties
         self._conf: dict[str, Any] = {**conf, **ASKING, "error_cb": self._complain}
 
     @property

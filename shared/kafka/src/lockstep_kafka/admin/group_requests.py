@@ -69,7 +69,7 @@ class GroupRequests(OperationRequests):
 
     @cached_property
     def _coordinators(self) -> GroupCoordinators:
-        return GroupCoordinators(self._properties, str(self._conf.get("client.id", "")), self._attempt_s)
+        return GroupCoordinators(self.properties, str(self._conf.get("client.id", "")), self._attempt_s)
 
     async def renew(self, conf: Mapping[str, Any], properties: Mapping[str, str]) -> None:
         await super().renew(conf, properties)

@@ -32,7 +32,7 @@ class OperationRequests(AdminRequests):
         if self._says_operations is None:
             try:
                 client_id = str(self._conf.get("client.id", ""))
-                self._says_operations = await says_cluster_operations(self._properties, client_id, self._quick)
+                self._says_operations = await says_cluster_operations(self.properties, client_id, self._quick)
             except (TimeoutError, SessionRefused, QuestionRefused, OSError):
                 return frozenset()  # librdkafka could log in, so at worst a right is missing
         return frozenset() if self._says_operations else None

@@ -1,8 +1,4 @@
-"""Checks by Lockstep's own clients: a cluster is reached, two clusters differ, a heartbeat and a canary arrive.
-
-Each returns a text about what it found, or raises. All raise ClusterError. They raise PathFault if something answers
-and is not as it has to be.
-"""
+"""Checks by Lockstep's own clients: a cluster is reached, two clusters differ, a heartbeat and a canary arrive."""
 
 import asyncio
 import time
@@ -11,11 +7,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 from lockstep_config import FlowSettings
+from lockstep_config.credentials.permissions import THE_CLUSTER
 from lockstep_kafka.admin.admin import PROBE, Admin
 from lockstep_kafka.common.errors import AdvertisedAddressUnresolved, ClusterError, ClusterUnreachable, NotAppended
+from lockstep_kafka.session.broker_session import QuestionRefused
 from lockstep_kafka.topics.topic_follower import target_follower
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.command_client import producing, wait_for_answer
+from lockstep_ops.doctor.checks import registry
+from lockstep_ops.doctor.checks.check import CheckFinding
+from lockstep_ops.doctor.checks.cluster import ClockFacts, ClusterFacts
+from lockstep_ops.doctor.connection_examination import ConnectionExamination
 from lockstep_ops.exit_codes import Exit
 from lockstep_state.codecs.mm2_codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
 
@@ -23,8 +25,11 @@ LEAST_PROBE_S = 0.5
 """Seconds that must be left for another look at a cluster that did not answer."""
 
 
+BANDWIDTH_HELPS = "With --bandwidth a record on the target shows the clock of a broker there."
+
+
 class PathFault(Exception):
-    """Something is not as it has to be. The message says what it is, and what to do."""
+    """Something answers and is not as it has to be. The message says what it is, and what to do."""
 
 
 def probe_exit(exc: Exception) -> Exit:
@@ -32,8 +37,37 @@ def probe_exit(exc: Exception) -> Exit:
     return Exit.NO_ANSWER if isinstance(exc, ClusterUnreachable | NotAppended | TimeoutError) else Exit.TROUBLE
 
 
-async def reach_cluster(cluster: Admin, within: float) -> str:
-    """Return the bootstrap servers, once the cluster answers and each broker accepts connections.
+async def read_cluster(
+    connection: ConnectionExamination, admin: Admin, within_s: float, *, is_measured_later: bool
+) -> ClusterFacts:
+    """Ask the cluster with Lockstep's own admin client, and at the same time on the open connection.
+
+    Args:
+        connection: The examined connection to the cluster.
+        admin: The admin client.
+        within_s: The seconds that it may take.
+        is_measured_later: The scratch topic shows the clock, so it is not read now.
+    """
+    (trouble, is_out_of_reach), clock = await asyncio.gather(
+        _find_trouble(admin, within_s), _read_clock(connection, admin, is_measured_later=is_measured_later)
+    )
+    reached = "" if trouble else admin.bootstrap
+    return ClusterFacts(connection.facts, reached, trouble, is_out_of_reach=is_out_of_reach, clock=clock)
+
+
+async def _find_trouble(admin: Admin, within_s: float) -> tuple[str, bool]:
+    """Return what is wrong with the cluster or "", and whether it does not answer at all."""
+    try:
+        await _reach_brokers(admin, within_s)
+    except PathFault as exc:
+        return str(exc), False
+    except ClusterError as exc:
+        return str(exc), True
+    return "", False
+
+
+async def _reach_brokers(admin: Admin, within: float) -> None:
+    """Return once the cluster answers and each broker accepts connections.
 
     Brokers are reached at their advertised addresses. All of it takes `within` seconds at most.
 
@@ -43,37 +77,57 @@ async def reach_cluster(cluster: Admin, within: float) -> str:
     """
     ends_at = time.monotonic() + within
     try:
-        await cluster.probe(min(PROBE, timedelta(seconds=within)))
+        await admin.probe(min(PROBE, timedelta(seconds=within)))
     except AdvertisedAddressUnresolved:
         raise
     except ClusterError:
-        if (left := ends_at - time.monotonic()) < LEAST_PROBE_S:
+        if (remaining := ends_at - time.monotonic()) < LEAST_PROBE_S:
             raise
-        await cluster.probe(timedelta(seconds=left))
-    left = max(LEAST_PROBE_S, ends_at - time.monotonic())
-    if away := await cluster.unreachable_brokers(min(PROBE, timedelta(seconds=left))):
+        await admin.probe(timedelta(seconds=remaining))
+    remaining = max(LEAST_PROBE_S, ends_at - time.monotonic())
+    if unreachable := await admin.unreachable_brokers(min(PROBE, timedelta(seconds=remaining))):
         raise PathFault(
-            f"{cluster.bootstrap} answers, and names brokers that cannot be reached from here: "
-            + "; ".join(f"{broker} ({why})" for broker, why in away.items())
+            f"{admin.bootstrap} answers, and names brokers that cannot be reached from here: "
+            + "; ".join(f"{broker} ({reason})" for broker, reason in unreachable.items())
             + ". Set advertised.listeners of these brokers to addresses that are known here"
         )
-    return cluster.bootstrap
 
 
-async def compare_clusters(source: Admin, target: Admin) -> str:
-    """Return both cluster ids as a text.
+async def _read_clock(connection: ConnectionExamination, admin: Admin, *, is_measured_later: bool) -> ClockFacts:
+    if connection.session is None:
+        return ClockFacts(trouble="there is no connection to ask on")
+    try:
+        clock = await connection.session.controller_clock()
+    except QuestionRefused as exc:
+        if is_measured_later:
+            return ClockFacts(is_measured_later=True)
+        if exc.is_denied:
+            command = admin.access.remedy("cluster", THE_CLUSTER, "Describe").command
+            trouble = f"{admin.alias} does not permit us to ask its controller"
+            return ClockFacts(trouble=trouble, fix=f"{BANDWIDTH_HELPS} To let it be asked: {command}")
+        if exc.is_unknown:
+            return ClockFacts(
+                trouble=f"{admin.alias} does not say its time: it does not know DescribeQuorum (Kafka 3.3)",
+                fix=BANDWIDTH_HELPS,
+            )
+        return ClockFacts(trouble=str(exc), fix=BANDWIDTH_HELPS)
+    return ClockFacts(clock.node, clock.ahead_ms, clock.error_ms)
 
-    Raises:
-        PathFault: Both aliases lead to one cluster.
-    """
-    ids = await asyncio.gather(source.cluster_id(), target.cluster_id())
-    if ids[0] == ids[1]:
-        places = f"{source.alias} at {source.bootstrap} and {target.alias} at {target.bootstrap}"
-        raise PathFault(
-            f"{places} are one cluster ({ids[0]}): name the address of the other one; until then "
-            "topics whose names begin with either alias are not mirrored"
-        )
-    return f"{ids[0]} and {ids[1]}"
+
+async def compare_two_clusters(flow: str, source: Admin, target: Admin) -> CheckFinding:
+    """Return the finding whether the flow's aliases lead to two clusters."""
+    try:
+        source_id, target_id = await asyncio.gather(source.cluster_id(), target.cluster_id())
+    except ClusterError as exc:
+        return registry.TWO_CLUSTERS.failed(flow, str(exc), probe_exit=probe_exit(exc))
+    if source_id != target_id:
+        return registry.TWO_CLUSTERS.ok(flow, f"cluster ids {source_id} and {target_id}")
+    places = f"{source.alias} at {source.bootstrap} and {target.alias} at {target.bootstrap}"
+    text = (
+        f"{places} are one cluster ({source_id}): name the address of the other one; until then "
+        "topics whose names begin with either alias are not mirrored"
+    )
+    return registry.TWO_CLUSTERS.failed(flow, text, probe_exit=Exit.TROUBLE)
 
 
 async def await_heartbeat(settings: FlowSettings, within: float) -> str:
@@ -111,8 +165,8 @@ async def send_canary(settings: FlowSettings, topic: str, within: float) -> str:
     mark = f"lockstep canary {uuid.uuid4()}".encode()
     remote = settings.remote_topic(topic)
 
-    async def write(left: float) -> None:
-        async with producing(settings, left, "source") as producer:
+    async def write(within_s: float) -> None:
+        async with producing(settings, within_s, "source") as producer:
             await producer.send(topic, mark, mark, None, None)
 
     arrival_s = await _arrival(settings, remote, lambda record: record.key == mark, within, begin=write)

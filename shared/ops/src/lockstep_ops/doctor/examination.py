@@ -17,8 +17,8 @@ from lockstep_config import Configuration, FlowSettings
 from lockstep_config.resolve.precedence import SIDES, Side
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterError
+from lockstep_ops.cluster_snapshot import ClusterSnapshot
 from lockstep_ops.clusters import connection_client, source_client, target_client
-from lockstep_ops.doctor.access_reader import AccessReader
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.access import judge_connection, judge_login, judge_names
 from lockstep_ops.doctor.checks.capabilities import judge_capabilities
@@ -29,7 +29,7 @@ from lockstep_ops.doctor.checks.limits import judge_limits
 from lockstep_ops.doctor.checks.machine import judge_machine
 from lockstep_ops.doctor.checks.options import DoctorOptions
 from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
-from lockstep_ops.doctor.cluster_checks import probe_exit
+from lockstep_ops.doctor.cluster_checks import compare_two_clusters, probe_exit, read_cluster
 from lockstep_ops.doctor.cluster_connections import (
     ClusterConnection,
     ConnectionKey,
@@ -37,7 +37,7 @@ from lockstep_ops.doctor.cluster_connections import (
     main_key,
     required_requests,
 )
-from lockstep_ops.doctor.cluster_reader import compare_two_clusters, read_cluster
+from lockstep_ops.doctor.connection_examination import ConnectionExamination
 from lockstep_ops.doctor.flow_clusters import FlowClusters
 from lockstep_ops.doctor.flow_examination import examine_flow, examine_rights
 from lockstep_ops.doctor.limit_reader import read_limits
@@ -62,8 +62,8 @@ class _Cluster:
     """A cluster as some clients reach it, and the finding that ended its checks."""
 
     connection: ClusterConnection
-    reading: AccessReader
-    admin: Admin
+    examination: ConnectionExamination
+    snapshot: ClusterSnapshot
     ended_by: CheckFinding | None = None
 
 
@@ -101,7 +101,7 @@ class Examination:
             for category in self._needed():
                 self._on_step(category.heading, self._left_s())
                 if category in WAY and not self._clusters:
-                    await self._read_access(stack)
+                    await self._examine_connections(stack)
                 findings = CategoryFindings(category, tuple(await self._examine(category)))
                 if category in self._options.categories:
                     categories.append(findings)
@@ -119,26 +119,27 @@ class Examination:
         """Return the seconds that a request or a wait may last now."""
         return max(0.0, min(self._options.within_s, self._options.ends_at - time.monotonic()))
 
-    async def _read_access(self, stack: AsyncExitStack) -> None:
+    async def _examine_connections(self, stack: AsyncExitStack) -> None:
         """Connect to each cluster on each of its connections, all at once."""
         within_s, has_end = self._options.within_s, self._options.ends_at != inf
         attempt_s = max(within_s / ATTEMPTS, min(within_s, LEAST_S)) if has_end else within_s
         for key, connection in cluster_connections(self._flows).items():
             required = required_requests(self._flows, key[0])
-            reading = AccessReader(connection.subject, connection.properties, attempt_s, required)
-            self._clusters[key] = _Cluster(connection, reading, _admin(connection, self._options.ends_at))
-            stack.push_async_callback(reading.close)
+            examination = ConnectionExamination(connection.subject, connection.properties, attempt_s, required)
+            snapshot = ClusterSnapshot(_admin(connection, self._options.ends_at))
+            self._clusters[key] = _Cluster(connection, examination, snapshot)
+            stack.push_async_callback(examination.close)
         names_only = set(self._options.categories) <= {Category.MACHINE, Category.NAMES}
         left_s = self._left_s() if has_end else None
 
-        async def read(reading: AccessReader) -> None:
+        async def examine(examination: ConnectionExamination) -> None:
             try:
                 async with asyncio.timeout(left_s):
-                    await (reading.read_names() if names_only else reading.read())
+                    await (examination.resolve() if names_only else examination.examine())
             except TimeoutError:
-                reading.give_up(f"no answer within {within_s:g} s")
+                examination.give_up(f"no answer within {within_s:g} s")
 
-        await asyncio.gather(*(read(cluster.reading) for cluster in self._clusters.values()))
+        await asyncio.gather(*(examine(cluster.examination) for cluster in self._clusters.values()))
 
     async def _examine(self, category: Category) -> Iterable[CheckFinding]:
         if category is Category.MACHINE:
@@ -181,7 +182,7 @@ class Examination:
         return judged
 
     async def _judge(self, category: Category, cluster: _Cluster) -> Iterable[CheckFinding]:
-        facts = cluster.reading.facts
+        facts = cluster.examination.facts
         match category:
             case Category.NAMES:
                 return judge_names(facts)
@@ -194,10 +195,12 @@ class Examination:
             case Category.CAPABILITIES:
                 return judge_capabilities(facts, self._roles(cluster.connection.alias))
         is_measured_later = self._options.bandwidth and cluster.connection.alias in self._targets
-        read = read_cluster(cluster.reading, cluster.admin, self._left_s(), is_measured_later=is_measured_later)
-        main, mine = self._main(cluster).reading.facts.cluster_id, facts.cluster_id
+        cluster_facts = await read_cluster(
+            cluster.examination, cluster.snapshot.admin, self._left_s(), is_measured_later=is_measured_later
+        )
+        main, mine = self._main(cluster).examination.facts.cluster_id, facts.cluster_id
         other_id = main if main and mine and main != mine else ""
-        return judge_cluster(replace(await read, other_id=other_id))
+        return judge_cluster(replace(cluster_facts, other_id=other_id))
 
     def _roles(self, alias: str) -> frozenset[Role]:
         """Return the roles of a cluster in the flows that are examined."""
@@ -226,7 +229,7 @@ class Examination:
     async def _compare(self, settings: FlowSettings) -> CheckFinding:
         if cause := self._ended(settings):
             return registry.TWO_CLUSTERS.not_reached(str(settings.flow), cause)
-        source, target = (self._side(settings, side).admin for side in SIDES)
+        source, target = (self._side(settings, side).snapshot.admin for side in SIDES)
         return await compare_two_clusters(str(settings.flow), source, target)
 
     def _ended(self, settings: FlowSettings) -> CheckFinding | None:
@@ -239,7 +242,9 @@ class Examination:
         if cause := self._ended(settings):
             return [check.not_reached(flow, cause) for check in checks]
         source, target = (self._side(settings, side) for side in SIDES)
-        clusters = FlowClusters(settings, source.admin, target.admin, source.reading, target.reading)
+        clusters = FlowClusters(
+            settings, source.snapshot, target.snapshot, source.examination.session, target.examination.session
+        )
         within_s = self._left_s()
         try:
             if category is Category.FLOW:

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 
 from lockstep_config import FlowSettings
-from lockstep_kafka.admin.admin import Admin
-from lockstep_ops.doctor.access_reader import AccessReader
+from lockstep_kafka.session.broker_session import BrokerSession
+from lockstep_ops.cluster_snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, slots=True)
 class FlowClusters:
-    """A flow both clusters of which accept the login, and the connections to them."""
+    """A flow both clusters of which accept the login, what they say, and an open connection to each."""
 
     settings: FlowSettings
-    source: Admin
-    target: Admin
-    source_way: AccessReader
-    target_way: AccessReader
+    source: ClusterSnapshot
+    target: ClusterSnapshot
+    source_session: BrokerSession | None
+    target_session: BrokerSession | None

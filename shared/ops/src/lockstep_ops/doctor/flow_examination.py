@@ -7,7 +7,7 @@ from lockstep_config.credentials.permissions import source_grants, target_grants
 from lockstep_config.flow.mirroring_rules import mirrored_topics
 from lockstep_kafka.admin.replicas import count_replicas
 from lockstep_kafka.common.errors import ClusterError
-from lockstep_ops.doctor.bandwidth_reader import BandwidthReader
+from lockstep_ops.doctor.bandwidth_measurement import BandwidthMeasurement
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.bandwidth import judge_bandwidth
 from lockstep_ops.doctor.checks.check import CheckFinding, DoctorCheck
@@ -16,7 +16,6 @@ from lockstep_ops.doctor.cluster_checks import PathFault, await_heartbeat, probe
 from lockstep_ops.doctor.flow_clusters import FlowClusters
 from lockstep_ops.doctor.rights import judge_rights
 from lockstep_ops.exit_codes import Exit
-from lockstep_ops.permission_reader import hidden_topics, missing_rights, unknown_rights
 
 HEARTBEAT_SERVICE = "heartbeat"
 
@@ -30,25 +29,24 @@ async def examine_rights(clusters: FlowClusters) -> list[CheckFinding]:
     Raises:
         ClusterError: A cluster does not answer, or refuses.
     """
-    settings = clusters.settings
-    flow, found = str(settings.flow), list[CheckFinding]()
-    on_source, on_target = await clusters.source.topic_names(), await clusters.target.topic_names()
-    mirrored = mirrored_topics(settings, on_source, on_target)
-    hidden = await hidden_topics(clusters.source, on_source) if settings.enabled and not mirrored else None
+    settings, source, target = clusters.settings, clusters.source, clusters.target
+    flow, findings = str(settings.flow), list[CheckFinding]()
+    mirrored = mirrored_topics(settings, await source.topic_names(), await target.topic_names())
+    hidden = await source.hidden_topics() if settings.enabled and not mirrored else None
     if hidden:
-        found.append(registry.RIGHTS.unknown(flow, hidden.lacks, hidden.command, probe_exit=Exit.TROUBLE))
-    for admin, grants, every, there in (
-        (clusters.source, source_grants(settings), [*mirrored], on_source),
-        (clusters.target, target_grants(settings), [*mirrored.values()], on_target),
+        findings.append(registry.RIGHTS.unknown(flow, hidden.lacks, hidden.command, probe_exit=Exit.TROUBLE))
+    for cluster, grants, topics in (
+        (source, source_grants(settings), [*mirrored]),
+        (target, target_grants(settings), [*mirrored.values()]),
     ):
-        missing = await missing_rights(admin, grants, every, there)
-        found += judge_rights(flow, admin.alias, missing)
-        if not missing and (unknown := await unknown_rights(admin)):
-            found.append(registry.RIGHTS.unknown(flow, unknown))
-        elif not missing and not (hidden and admin is clusters.source):
-            text = f"{admin.alias}: {len(grants)} are needed, and those that brokers can be asked about are there"
-            found.append(registry.RIGHTS.ok(flow, text))
-    return found
+        missing = await cluster.missing_rights(grants, topics)
+        findings += judge_rights(flow, cluster.alias, missing)
+        if not missing and (unknown := await cluster.unknown_rights()):
+            findings.append(registry.RIGHTS.unknown(flow, unknown))
+        elif not missing and not (hidden and cluster is source):
+            text = f"{cluster.alias}: {len(grants)} are needed, and those that brokers can be asked about are there"
+            findings.append(registry.RIGHTS.ok(flow, text))
+    return findings
 
 
 async def examine_flow(
@@ -68,11 +66,12 @@ async def examine_flow(
     if options.canary_topic is not None:
         canary = send_canary(settings, options.canary_topic, within)
         work.append(_arrived(registry.CANARY, flow, canary, within))
-    found = list(await asyncio.gather(*work))
+    findings = list(await asyncio.gather(*work))
     if options.bandwidth:
         on_step(f"{flow}: the bandwidth", BANDWIDTH_S)
-        found += judge_bandwidth(await BandwidthReader(settings, clusters.source, clusters.target).read())
-    return found
+        measurement = BandwidthMeasurement(settings, clusters.source.admin, clusters.target.admin)
+        findings += judge_bandwidth(await measurement.measure())
+    return findings
 
 
 async def _heartbeat(clusters: FlowClusters, options: DoctorOptions) -> CheckFinding:
@@ -82,7 +81,7 @@ async def _heartbeat(clusters: FlowClusters, options: DoctorOptions) -> CheckFin
         return check.skipped(flow, "this flow has none (emit.heartbeats.enabled)")
     if not options.awaits_heartbeat:
         try:
-            replicas = await count_replicas(clusters.target, settings, [HEARTBEAT_SERVICE])
+            replicas = await count_replicas(clusters.target.admin, settings, [HEARTBEAT_SERVICE])
         except ClusterError as exc:
             return check.unknown(flow, str(exc))
         if replicas.get(HEARTBEAT_SERVICE) == 0:

@@ -12,33 +12,25 @@ from typing import TypeVar
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import EVERY, source_grants, target_grants
-from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
-from lockstep_kafka.topics.control_topic_faults import TIMESTAMP_TYPE, read_faults
-from lockstep_ops.permission_reader import missing_rights, unknown_rights
-from lockstep_ops.plan.acl_facts_reader import read_acl_facts
-from lockstep_ops.plan.capability_reader import add_capabilities
+from lockstep_kafka.topics.control_topic_faults import TIMESTAMP_TYPE
+from lockstep_ops.cluster_snapshot import ClusterSnapshot, ClusterSnapshots, Unknown, or_unknown
+from lockstep_ops.needed_topics import ComingTopics, needed_on
 from lockstep_ops.plan.group_reader import GroupReading, read_groups
-from lockstep_ops.plan.log_reader import read_logs
+from lockstep_ops.plan.log_reader import count_records, read_dated_starts, read_logs
 from lockstep_ops.plan.position_reader import Positions, read_positions
-from lockstep_ops.plan.rules.flow_facts import AclFacts, FlowFacts, LogFacts, TopicClaim
+from lockstep_ops.plan.rules.acl_changes import acl_changes, acl_resources
+from lockstep_ops.plan.rules.flow_facts import AclFacts, ClusterState, FlowFacts, LogFacts, TopicClaim, TopicReading
 from lockstep_ops.plan.rules.flow_plan import MOVED, MissingRight
 from lockstep_ops.plan.rules.topic_needs import count_of_file
-from lockstep_ops.plan.shared_cluster import SharedClusters
-from lockstep_ops.plan.topic_reader import (
-    ComingTopics,
-    TopicReading,
-    check_creations,
-    missing_control_topics,
-    needed_topics,
-    read_topics,
-)
+from lockstep_ops.plan.topic_reader import check_creations, missing_control_topics, read_topics
 from lockstep_ops.status.report import PausedPart
 from lockstep_ops.work_progress import WorkProgress
-from lockstep_rules.clusters.cluster_capabilities import Role
+from lockstep_rules.clusters.cluster_capabilities import Role, missing_capabilities, needed_apis
 from lockstep_runtime.state.desired_state import DesiredStateView
 from lockstep_runtime.util.clock import now_ms
+from lockstep_state.kafka.kafka_apis import unfit_requests
 from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import Row
 
 T = TypeVar("T")
 
@@ -53,6 +45,7 @@ class FlowReader:
         settings: The flow.
         clusters: The clusters, which all flows share.
         coming: `coming_topics` of the file.
+        steps: The progress to report to.
         timeout: The seconds to reach a cluster.
         opposite: Whether the file has the flow in the other direction.
     """
@@ -60,7 +53,7 @@ class FlowReader:
     def __init__(
         self,
         settings: FlowSettings,
-        clusters: SharedClusters,
+        clusters: ClusterSnapshots,
         coming: ComingTopics,
         steps: WorkProgress,
         timeout: float,
@@ -71,7 +64,7 @@ class FlowReader:
         self._opposite = opposite
         self._steps = steps
         self._timeout = timedelta(seconds=timeout)
-        self.source, self.target = clusters.source(settings), clusters.target(settings)
+        self._source, self._target = clusters.source(settings), clusters.target(settings)
         self._coming = coming.get(settings.flow.source, {})
         self._remarks: list[str] = []
 
@@ -81,39 +74,40 @@ class FlowReader:
         Raises:
             ClusterError: A cluster does not answer, or refuses.
         """
-        await asyncio.gather(self.source.probe(self._timeout), self.target.probe(self._timeout))
-        return await read_topics(self._settings, self.source, self.target, self._steps, self._coming)
+        await asyncio.gather(self._source.reach(self._timeout), self._target.reach(self._timeout))
+        return await read_topics(self._settings, self._source, self._target, self._steps, self._coming)
 
     async def read(self) -> FlowFacts:
         """Read all facts of the flow.
 
         Raises:
-            ClusterUnreachable: A cluster does not answer.
+            ClusterError: A cluster does not answer, or refuses the topics.
             NewerVersion: A row is of a newer release.
         """
-        settings = self._settings
+        settings, source, target = self._settings, self._source, self._target
         topics = await self.topics()
         names = {settings.flow.source: topics.source.names, settings.flow.target: topics.target.names}
         control = missing_control_topics(settings, names)
-        check = await check_creations(settings, self._clusters(), topics, control)
-        positions = await self._unless_denied(
-            read_positions(settings, self.source, self.target, topics.target.names), Positions()
-        )
-        known = topics.source.topics.items()
-        partitions = [(name, number) for name, one in known if one.is_there for number in range(one.partitions)]
+        clusters = {settings.flow.source: source, settings.flow.target: target}
+        check = await check_creations(settings, clusters, topics, control)
+        positions = await self._unless_denied(read_positions(settings, source, target), Positions())
+        facts = topics.source.topics.items()
+        partitions = [(name, number) for name, topic in facts if topic.is_there for number in range(topic.partitions)]
+        coming = [(name, number) for name, topic in facts if not topic.is_there for number in range(topic.partitions)]
         nothing: tuple[dict[TopicPartition, LogFacts], str, str] = ({}, "unknown", "")
-        logs, basis, remark = await self._unless_denied(
-            read_logs(settings, self.source, partitions, self._steps), nothing
-        )
-        logs |= {(name, number): NOTHING for name, one in known if not one.is_there for number in range(one.partitions)}
+        logs, basis, remark = await self._unless_denied(read_logs(settings, source, partitions, self._steps), nothing)
+        logs |= dict.fromkeys(coming, NOTHING)
         unread = {topic for topic, number in partitions if (topic, number) not in logs}
         groups, acls, rights = GroupReading(), AclFacts(), list(check.rights)
         if settings.enabled:
-            groups = await read_groups(settings, self.source, self.target, self._steps)
-            acls = await read_acl_facts(settings, self.source, self.target, topics, positions.rows)
+            groups = await read_groups(settings, source, target, self._steps)
+            acls = await self._acls(topics, positions.rows)
             rights = [*await self._rights(topics), *rights]
-        source_state, on_source = await add_capabilities(settings, self.source, topics.source, Role.SOURCE)
-        target_state, on_target = await add_capabilities(settings, self.target, topics.target, Role.TARGET)
+        source_state, on_source = await self._with_capabilities(source, topics.source, Role.SOURCE)
+        target_state, on_target = await self._with_capabilities(target, topics.target, Role.TARGET)
+        control_faults = await self._unless_denied(self._control_faults(), ())
+        notes = remark, groups.remark, acls.note, on_source, on_target, *positions.unread
+        remarks = self._nothing_selected(topics), *self._remarks, *notes
         return FlowFacts(
             settings=settings,
             at_ms=now_ms(),
@@ -128,36 +122,24 @@ class FlowReader:
             logs=logs,
             bytes_basis=basis,
             reached=positions.reached,
-            dated=await self._dated(logs, positions),
+            dated=await read_dated_starts(settings, source, logs, positions.reached),
             unaccounted=await self._unaccounted(topics, positions),
             mirror_makers=positions.mirror_makers,
             groups=groups.groups,
             group_count=groups.count,
             acls=acls,
             control_topics=check.control,
-            control_faults=await self._unless_denied(self._control_faults(), ()),
+            control_faults=control_faults,
             rights=_distinct(rights),
             unreadable={
                 **dict.fromkeys(sorted(unread), "its log cannot be read: Read on the topic is needed"),
-                **_hidden(topics, check.hidden),
+                **{name: check.hidden[copy] for name, copy in topics.selection.topics.items() if copy in check.hidden},
                 **topics.unreadable,
             },
-            remarks=tuple(
-                filter(
-                    None,
-                    (
-                        self._nothing_selected(topics),
-                        *self._remarks,
-                        remark,
-                        groups.remark,
-                        acls.note,
-                        on_source,
-                        on_target,
-                        *positions.unread,
-                    ),
-                )
+            remarks=tuple(filter(None, remarks)),
+            held_back=tuple(
+                PausedPart(*paused) for paused in DesiredStateView(positions.rows, settings.states).held_back()
             ),
-            held_back=tuple(PausedPart(*one) for one in DesiredStateView(positions.rows, settings.states).held_back()),
             opposite=self._opposite,
         )
 
@@ -166,90 +148,84 @@ class FlowReader:
         if not self._settings.enabled or topics.selection.topics:
             return ""
         if topics.source.names:
-            return f"no topic of {self.source.alias} that we may describe passes topics and topics.exclude"
-        remedy = self.source.access.remedy("topic", EVERY, "Read")
-        return f"{self.source.alias} shows no topic. It has none, or {remedy}"
+            return f"no topic of {self._source.alias} that we may describe passes topics and topics.exclude"
+        remedy = self._source.admin.access.remedy("topic", EVERY, "Read")
+        return f"{self._source.alias} shows no topic. It has none, or {remedy}"
 
     async def _control_faults(self) -> tuple[tuple[str, str, str], ...]:
         control_faults: list[tuple[str, str, str]] = []
-        for alias, admin in self._clusters().items():
-            topics = [topic for topic_alias, topic in needed_topics(self._settings) if topic_alias == alias]
-            faults, _ = await read_faults(admin, topics)
+        for cluster in (self._source, self._target):
+            faults, _ = await cluster.control_topic_faults(needed_on(self._settings, cluster.alias))
             control_faults += [
-                (fault.topic, fault.sentence, fault.command(admin.bootstrap))
+                (fault.topic, fault.sentence, fault.command(cluster.admin.bootstrap))
                 for fault in faults
                 if fault.setting != TIMESTAMP_TYPE  # records are kept all the same
             ]
         return tuple(control_faults)
 
-    def _clusters(self) -> Mapping[str, Admin]:
-        return {self._settings.flow.source: self.source, self._settings.flow.target: self.target}
-
     async def _unless_denied(self, work: Awaitable[T], otherwise: T) -> T:
         """Return what `work` gives, or `otherwise` with a remark if a cluster refuses it."""
-        try:
-            return await work
-        except ClusterUnreachable:
-            raise
-        except ClusterError as why:
-            self._remarks.append(str(why))
+        fact = await or_unknown(work)
+        if isinstance(fact, Unknown):
+            self._remarks.append(str(fact))
             return otherwise
-
-    async def _dated(self, logs: Mapping[TopicPartition, LogFacts], positions: Positions) -> dict[TopicPartition, int]:
-        """Return the first offsets by `lockstep.start.timestamp`."""
-        moments: dict[int, list[TopicPartition]] = {}
-        for tp in logs:
-            moment = self._settings.data_plane.start_timestamp.for_topic(tp[0])
-            if moment is not None and tp not in positions.reached:
-                moments.setdefault(moment, []).append(tp)
-        found: dict[TopicPartition, int] = {}
-        for moment, partitions in moments.items():
-            since = await self.source.offsets_since(partitions, moment)
-            found |= {tp: logs[tp].end if since.get(tp, -1) < 0 else since[tp] for tp in partitions}
-        return found
+        return fact
 
     async def _unaccounted(self, topics: TopicReading, positions: Positions) -> dict[str, int]:
         """Return the number of records in remote topics of which no progress is known."""
         reached = {topic for topic, _ in positions.reached} | positions.begun
-        remotes = {
-            remote: topics.target.topics[remote].partitions
-            for name, remote in topics.selection.topics.items()
-            if name not in reached and remote in topics.target.topics
-        }
-        partitions = [(remote, number) for remote, count in remotes.items() for number in range(count)]
-        begins, ends = await asyncio.gather(self.target.begin_offsets(partitions), self.target.end_offsets(partitions))
-        records: dict[str, int] = {}
-        for tp, end in ends.items():
-            if end > begins.get(tp, end):
-                records[tp[0]] = records.get(tp[0], 0) + end - begins[tp]
-        return records
+        copies = topics.target.topics
+        return await count_records(
+            self._target,
+            {
+                remote: copies[remote].partitions
+                for name, remote in topics.selection.topics.items()
+                if name not in reached and remote in copies
+            },
+        )
+
+    async def _acls(self, topics: TopicReading, rows: Mapping[str, Row]) -> AclFacts:
+        if not self._settings.acl_sync.enabled:
+            return AclFacts(note="ACLs are not copied: sync.topic.acls.enabled is false")
+        resources = acl_resources(self._settings)
+        source = await self._source.acls(resources)
+        target = source if isinstance(source, Unknown) else await self._target.acls(resources)
+        if isinstance(source, Unknown) or isinstance(target, Unknown):
+            return AclFacts(note=f"ACLs: {target}")
+        return acl_changes(self._settings, topics, rows, source, target)
 
     async def _rights(self, topics: TopicReading) -> Iterable[MissingRight]:
-        settings = self._settings
-        selected = topics.selection.topics
-        found: list[MissingRight] = []
-        for cluster, grants, every, there in (
-            (self.source, source_grants(settings), [*selected], topics.source.names),
-            (self.target, target_grants(settings), [*selected.values()], topics.target.names),
+        settings, selected = self._settings, topics.selection.topics
+        rights: list[MissingRight] = []
+        for cluster, grants, names in (
+            (self._source, source_grants(settings), [*selected]),
+            (self._target, target_grants(settings), [*selected.values()]),
         ):
-            for remedy in await missing_rights(cluster, grants, every, there):
-                found.append(MissingRight(cluster=cluster.alias, lacks=remedy.lacks, command=remedy.command))
-            if unknown := await unknown_rights(cluster):
+            for remedy in await cluster.missing_rights(grants, names):
+                rights.append(MissingRight(cluster=cluster.alias, lacks=remedy.lacks, command=remedy.command))
+            if unknown := await cluster.unknown_rights():
                 self._remarks.append(unknown)
-        return found
+        return rights
 
-
-def _hidden(topics: TopicReading, hidden: Mapping[str, str]) -> dict[str, str]:
-    """Return the topics that we may not describe, by source topic."""
-    return {name: hidden[remote] for name, remote in topics.selection.topics.items() if remote in hidden}
+    async def _with_capabilities(
+        self, cluster: ClusterSnapshot, state: ClusterState, role: Role
+    ) -> tuple[ClusterState, str]:
+        """Return the state of a cluster with the requests that it knows, and a remark if these cannot be read."""
+        reading = await cluster.versions()
+        if isinstance(reading, Unknown):
+            return state, f"which requests {state.alias} knows is not known: {reading}"
+        transactions, keeps_names = self._settings.data_plane.exactly_once, self._settings.keeps_names
+        needed = needed_apis(role, transactions=transactions, keeps_names=keeps_names)
+        missing = tuple(missing_capabilities(reading.versions, [role], cluster.admin.refused_requests))
+        return replace(state, product=reading.kind, lacks=missing, unfit=unfit_requests(reading.versions, needed)), ""
 
 
 def _distinct(rights: Iterable[MissingRight]) -> tuple[MissingRight, ...]:
     """Return one right for each command, because the right to create a prefix is missing for each of its topics."""
-    found: dict[tuple[str, str], MissingRight] = {}
-    for one in rights:
-        found.setdefault((one.cluster, one.command or one.lacks), one)
-    return tuple(found.values())
+    by_command: dict[tuple[str, str], MissingRight] = {}
+    for right in rights:
+        by_command.setdefault((right.cluster, right.command or right.lacks), right)
+    return tuple(by_command.values())
 
 
 def with_claims(facts: Iterable[FlowFacts]) -> list[FlowFacts]:
@@ -257,11 +233,11 @@ def with_claims(facts: Iterable[FlowFacts]) -> list[FlowFacts]:
 
     Each also has what all flows of the file create.
     """
-    every = list(facts)
-    file_topics = count_of_file(every)
+    all_facts = list(facts)
+    file_topics = count_of_file(all_facts)
     return [
         replace(
-            one,
+            flow,
             file_topics=file_topics,
             claims={
                 remote: TopicClaim(
@@ -270,10 +246,10 @@ def with_claims(facts: Iterable[FlowFacts]) -> list[FlowFacts]:
                     other.source.topics.get(name),
                     frozenset(group.group for group in other.groups if group.fate in MOVED),
                 )
-                for other in every
-                if other is not one and other.target.cluster_id == one.target.cluster_id
+                for other in all_facts
+                if other is not flow and other.target.cluster_id == flow.target.cluster_id
                 for name, remote in other.selection.topics.items()
             },
         )
-        for one in every
+        for flow in all_facts
     ]

@@ -1,77 +1,49 @@
-"""Reads the source's logs: begin and end offsets, age and size, and the rate at which they are read."""
+"""Reads the logs of both clusters: where they begin and end, their age and size, and where a copy would begin."""
 
 import asyncio
-import json
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from itertools import pairwise
-
-from confluent_kafka import KafkaException, TopicPartition
 
 from lockstep_config import FlowSettings
-from lockstep_config.flow import client_settings
-from lockstep_kafka.common.errors import ClusterError
-from lockstep_ops.plan.record_sampler import plan_consumer, sample_records
-from lockstep_ops.plan.rules.copy_forecast import CopyRate
+from lockstep_ops.cluster_snapshot import ClusterSnapshot, Unknown
+from lockstep_ops.plan.record_sampler import sample_records
 from lockstep_ops.plan.rules.flow_facts import LogFacts
 from lockstep_ops.plan.rules.log_growth import DAY_MS
-from lockstep_ops.plan.shared_cluster import SharedCluster
 from lockstep_ops.work_progress import WorkProgress
 from lockstep_runtime.util.clock import now_ms
-from lockstep_state import offsets
-from lockstep_state.kafka.librdkafka_errors import error_text
-
-MEASURE_S = 3.0
-"""The seconds that a measurement may take."""
-
-MEASURED_PARTITIONS = 16
-LEAST_MEASURED = 16 << 20
-"""The least bytes of logs for which a measurement says something."""
-
-EMPTY_ANSWERS = 4096
-"""The most bytes that answers without a record have between two statistics."""
+from lockstep_state.offsets import TopicPartition
 
 
 async def read_logs(
-    settings: FlowSettings, source: SharedCluster, partitions: Iterable[offsets.TopicPartition], steps: WorkProgress
-) -> tuple[dict[offsets.TopicPartition, LogFacts], str, str]:
+    settings: FlowSettings, source: ClusterSnapshot, partitions: Iterable[TopicPartition], steps: WorkProgress
+) -> tuple[dict[TopicPartition, LogFacts], str, str]:
     """Return the logs, how their bytes are known (`CopyForecast.bytes_basis`), and a remark about that.
 
     Raises:
         ClusterError: The source does not answer, or refuses.
     """
-    every = list(partitions)
     steps.begin(f"{settings.flow}: reading offsets", 4)
     committed = settings.data_plane.isolation_level == "read_committed"
-    begins, ends = await asyncio.gather(
-        source.begin_offsets(every), source.end_offsets(every, read_committed=committed)
-    )
+    begins, ends = await source.log_bounds(partitions, read_committed=committed)
     steps.advance(2)
-    held = [tp for tp in every if tp in begins and tp in ends and ends[tp] > begins[tp]]
-    oldest = await source.oldest_timestamps(held)
+    answered = [tp for tp in begins if tp in ends]
+    with_records = [tp for tp in answered if ends[tp] > begins[tp]]
+    oldest = await source.oldest_timestamps(with_records)
     steps.advance()
-    logs = {
-        tp: LogFacts(begins[tp], max(begins[tp], ends[tp]), oldest.get(tp))
-        for tp in every
-        if tp in begins and tp in ends
-    }
-    day_ago = await source.offsets_since(held, now_ms() - DAY_MS)
-    logs |= {tp: replace(logs[tp], day_ago=logs[tp].end if first < 0 else first) for tp, first in day_ago.items()}
+    logs = {tp: LogFacts(begins[tp], max(begins[tp], ends[tp]), oldest.get(tp)) for tp in answered}
+    day_ago = await source.offsets_since(with_records, now_ms() - DAY_MS)
+    logs |= {tp: replace(logs[tp], day_ago=logs[tp].end if offset < 0 else offset) for tp, offset in day_ago.items()}
     steps.text = f"{settings.flow}: reading sizes"
     average = await asyncio.to_thread(sample_records, settings, logs)
     logs = {tp: replace(log, record_bytes=average.of_topic(tp[0])) for tp, log in logs.items()}
-    try:
-        client_id = client_settings.client_id(settings, "plan", settings.clients.source_admin)
-        sizes = await source.log_sizes(held, client_id)
-    except ClusterError as why:
-        is_known = average.overall is not None or not held
+    sizes = await source.log_sizes(with_records)
+    if isinstance(sizes, Unknown):
+        is_estimated = average.overall is not None or not with_records
         logs = {tp: replace(log, size=_estimated_size(log)) for tp, log in logs.items()}
-        basis = "sampled" if is_known else "unknown"
-        remark = f"bytes are {'estimated from a sample' if is_known else 'not known'}: {why}"
+        basis = "sampled" if is_estimated else "unknown"
+        remark = f"bytes are {'estimated from a sample' if is_estimated else 'not known'}: {sizes}"
     else:
-        empty = {tp: replace(log, size=0) for tp, log in logs.items() if log.end == log.begin}
-        logs = {tp: replace(log, size=sizes.get(tp)) for tp, log in logs.items()} | empty
+        logs = {tp: replace(log, size=0 if log.end == log.begin else sizes.get(tp)) for tp, log in logs.items()}
         basis, remark = "log-directories", ""
     steps.advance()
     return logs, basis, remark
@@ -83,44 +55,31 @@ def _estimated_size(log: LogFacts) -> int | None:
     return None if log.record_bytes is None else round((log.end - log.begin) * log.record_bytes)
 
 
-async def measured_rate(
-    settings: FlowSettings, logs: Mapping[offsets.TopicPartition, LogFacts]
-) -> tuple[CopyRate | None, str]:
-    """Return the rate of a few seconds of reading from the source, in bytes on the wire.
+async def read_dated_starts(
+    settings: FlowSettings,
+    source: ClusterSnapshot,
+    logs: Mapping[TopicPartition, LogFacts],
+    reached: Collection[TopicPartition],
+) -> dict[TopicPartition, int]:
+    """Return the first offsets by `lockstep.start.timestamp`, of partitions that are not in `reached`."""
+    moments: dict[int, list[TopicPartition]] = {}
+    for tp in logs:
+        moment = settings.data_plane.start_timestamp.for_topic(tp[0])
+        if moment is not None and tp not in reached:
+            moments.setdefault(moment, []).append(tp)
+    starts: dict[TopicPartition, int] = {}
+    for moment, partitions in moments.items():
+        since = await source.offsets_since(partitions, moment)
+        starts |= {tp: logs[tp].end if since.get(tp, -1) < 0 else since[tp] for tp in partitions}
+    return starts
 
-    It returns None, with the reason, if the measurement says nothing.
 
-    Raises:
-        ClusterError: The source does not answer, or refuses.
-    """
-    return await asyncio.to_thread(_measured, settings, logs)
-
-
-def _measured(settings: FlowSettings, logs: Mapping[offsets.TopicPartition, LogFacts]) -> tuple[CopyRate | None, str]:
-    source = settings.flow.source
-    chosen = sorted((tp for tp, log in logs.items() if log.end > log.begin), key=lambda tp: -(logs[tp].size or 0))
-    chosen = chosen[:MEASURED_PARTITIONS]
-    if sum(logs[tp].size or 0 for tp in chosen) < LEAST_MEASURED:
-        return None, f"the topics on {source} have too few bytes to measure a rate with"
-    seen: list[tuple[int, int]] = []
-
-    def hear(text: str) -> None:
-        statistics = json.loads(text)
-        seen.append((int(statistics["ts"]), int(statistics["rx_bytes"])))
-
-    reader = plan_consumer(settings, {"statistics.interval.ms": "20", "stats_cb": hear})
-    try:
-        reader.assign([TopicPartition(*tp, logs[tp].begin) for tp in chosen])
-        deadline, left = time.monotonic() + MEASURE_S, sum(logs[tp].end - logs[tp].begin for tp in chosen)
-        while left > 0 and time.monotonic() < deadline:
-            left -= len(reader.consume(5000, 0.1))
-        reader.poll(0.1)  # for the last statistics
-    except KafkaException as exc:
-        return None, f"the rate of {source} cannot be measured: {error_text(exc.args[0])}"
-    finally:
-        reader.close()
-    moving = [(before, now) for before, now in pairwise(seen) if now[1] - before[1] > EMPTY_ANSWERS]
-    if not moving:
-        return None, f"nothing could be read from {source} to measure a rate with"
-    (began, first), (ended, final) = moving[0][0], moving[-1][1]
-    return CopyRate(max(1, round((final - first) * 1_000_000 / (ended - began))), "measured"), ""
+async def count_records(cluster: ClusterSnapshot, topics: Mapping[str, int]) -> dict[str, int]:
+    """Return the number of records in each of these topics that has some. `topics` are the partitions by topic."""
+    partitions = [(topic, number) for topic, count in topics.items() for number in range(count)]
+    begins, ends = await cluster.log_bounds(partitions)
+    records: dict[str, int] = {}
+    for tp, end in ends.items():
+        if end > begins.get(tp, end):
+            records[tp[0]] = records.get(tp[0], 0) + end - begins[tp]
+    return records

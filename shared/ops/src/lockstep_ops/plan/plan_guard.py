@@ -57,11 +57,11 @@ async def require_unchanged(plan: Path, file: Path, timeout: float = REACHED_WIT
         CannotUse: Something has. The message is one sentence that names it.
     """
     from lockstep_kafka.common.errors import ClusterError
+    from lockstep_ops.cluster_snapshot import ClusterSnapshots
+    from lockstep_ops.needed_topics import coming_topics
     from lockstep_ops.plan.effective_settings import read_effective
     from lockstep_ops.plan.flow_reader import FlowReader
     from lockstep_ops.plan.rules.plan_builder import cluster_basis
-    from lockstep_ops.plan.shared_cluster import SharedClusters
-    from lockstep_ops.plan.topic_reader import coming_topics
     from lockstep_ops.services import served_flows
     from lockstep_ops.work_progress import WorkProgress
 
@@ -77,7 +77,7 @@ async def require_unchanged(plan: Path, file: Path, timeout: float = REACHED_WIT
     for name, flow_plan in flow_plans.items():
         changes += setting_changes(name, flow_plan.get("settings", {}), effective.flows[name])
     if not changes:
-        clusters, coming = SharedClusters(flows.values()), coming_topics(flows.values())
+        clusters, coming = ClusterSnapshots(flows.values(), "plan"), coming_topics(flows.values())
         for name, flow_plan in flow_plans.items():
             bases = read_basis(plan, flow_plan.get("source")), read_basis(plan, flow_plan.get("target"))
             try:

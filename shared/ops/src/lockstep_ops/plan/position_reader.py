@@ -1,12 +1,12 @@
 """Positions that were reached before: Lockstep's rows, MirrorMaker 2's offsets, a legacy flow's group."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from lockstep_config import FlowSettings
-from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import NotPermitted, TopicMissing
+from lockstep_ops.cluster_snapshot import ClusterSnapshot
 from lockstep_ops.plan.rules.flow_facts import MirrorMakerFacts, ReachedPosition
 from lockstep_ops.plan.rules.flow_plan import LEGACY_GROUP, LOCKSTEP, MIRROR_MAKER
 from lockstep_ops.status.flow_report import read_rows
@@ -33,14 +33,8 @@ class Positions:
     """Sentences about records that were passed over. The forecast does not count them."""
 
 
-async def read_positions(settings: FlowSettings, source: Admin, target: Admin, on_target: Collection[str]) -> Positions:
+async def read_positions(settings: FlowSettings, source: ClusterSnapshot, target: ClusterSnapshot) -> Positions:
     """Read the positions of a flow.
-
-    Args:
-        settings: The flow.
-        source: The source.
-        target: The target.
-        on_target: The topics of the target.
 
     Raises:
         ClusterError: A cluster does not answer, or refuses.
@@ -48,24 +42,26 @@ async def read_positions(settings: FlowSettings, source: Admin, target: Admin, o
     """
     rows: Mapping[str, Row] = {}
     unread, passed_over = PassedOverRecords(), list[str]()
-    if state_topic(settings.flow, settings.group_id) in on_target:
+    if state_topic(settings.flow, settings.group_id) in await target.topic_names():
         with suppress(TopicMissing):  # by now
             rows, passed_over = await read_rows(settings)
     progress = progress_by_partition(rows.values())
     own = OffsetLocation(
         "own", settings.control.offset_storage_topic, settings.control.progress_connector, "", watched=False
     )
-    reached, found = await _mirror_makers(settings, target, own, on_target, unread)
+    reached, mirror_makers = await _mirror_makers(settings, target, own, unread)
     legacy = settings.data_plane.legacy
     if legacy is not None:
-        for tp, at in (await source.group_offsets(legacy.group)).items():
-            reached[tp] = ReachedPosition(at.offset, LEGACY_GROUP)
+        for tp, committed in (await source.group_offsets(legacy.group)).items():
+            reached[tp] = ReachedPosition(committed.offset, LEGACY_GROUP)
     for tp, row in progress.items():
         if row.upstream >= 0:
             reached[tp] = ReachedPosition(row.upstream + 1, LOCKSTEP)
         else:
             reached.pop(tp, None)
-    settled = tuple(replace(one, own=one.own or offsets <= reached.keys()) for one, offsets in found)
+    settled = tuple(
+        replace(facts, own=facts.own or partitions <= reached.keys()) for facts, partitions in mirror_makers
+    )
     sentences = (
         *(f"a row cannot be read, so what it says does not count: {row}" for row in passed_over),
         *unread.topics,
@@ -74,37 +70,32 @@ async def read_positions(settings: FlowSettings, source: Admin, target: Admin, o
 
 
 async def _mirror_makers(
-    settings: FlowSettings,
-    target: Admin,
-    own: OffsetLocation,
-    on_target: Collection[str],
-    unread: PassedOverRecords,
+    settings: FlowSettings, target: ClusterSnapshot, own: OffsetLocation, unread: PassedOverRecords
 ) -> tuple[dict[TopicPartition, ReachedPosition], list[tuple[MirrorMakerFacts, frozenset[TopicPartition]]]]:
     """Return the positions of MM2 that count at the start, and every place with progress of this source.
 
     Each place has the partitions of which it has progress.
     """
-    cluster = settings.aliases.source
     reached: dict[TopicPartition, ReachedPosition] = {}
-    found = []
+    mirror_makers = []
     topics: dict[str, Offsets] = {}
     for place in _places(settings, own):
-        if place.topic not in on_target:
+        if place.topic not in await target.topic_names():
             continue
         if place.topic not in topics:
             topics[place.topic] = await read_offsets(settings, place.topic, unread.pass_over) or {}
-        offsets = topics[place.topic].get((place.connector, cluster), {})
+        offsets = topics[place.topic].get((place.connector, settings.aliases.source), {})
         if not offsets:
             continue
         if place.is_same(own):
             reached |= {tp: ReachedPosition(offset + 1, MIRROR_MAKER) for tp, offset in offsets.items()}
         members = await _members(target, place.group)
         facts = MirrorMakerFacts(str(place), place.group, len(offsets), place.is_same(own), members)
-        found.append((facts, frozenset(offsets)))
-    return reached, found
+        mirror_makers.append((facts, frozenset(offsets)))
+    return reached, mirror_makers
 
 
-async def _members(target: Admin, group: str) -> int:
+async def _members(target: ClusterSnapshot, group: str) -> int:
     """Return the number of MM2's workers, or 0 if we may not describe the group."""
     try:
         return await target.count_members(group) if group else 0
@@ -115,8 +106,8 @@ async def _members(target: Admin, group: str) -> int:
 def _places(settings: FlowSettings, own: OffsetLocation) -> list[OffsetLocation]:
     """Return the places where an MM2 of this flow may keep its progress, each once."""
     flow, group_id = settings.flow, settings.group_id
-    known = [
+    places = [
         offset_location("dedicated", flow, group_id, progress_topic(flow)),
         offset_location(STRIMZI, flow, group_id, progress_topic(flow)),
     ]
-    return known if any(place.is_same(own) for place in known) else [*known, own]
+    return places if any(place.is_same(own) for place in places) else [*places, own]

@@ -1,17 +1,22 @@
-"""Measures how large the records of topics are, by a short fetch of each."""
+"""Measures the source by reading from it for a few seconds: how large records are, and how fast they are read."""
 
+import asyncio
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_kafka.librdkafka.client_factory import create_client
+from lockstep_ops.plan.rules.copy_forecast import CopyRate
 from lockstep_ops.plan.rules.flow_facts import LogFacts
 from lockstep_state import offsets
+from lockstep_state.kafka.librdkafka_errors import error_text
 
 SAMPLED_TOPICS = 100
 """The most topics that are sampled. Others get the average of these."""
@@ -24,6 +29,16 @@ SAMPLED_RECORDS = 20
 
 BATCH_FRAME = 12
 """Bytes that a record takes beside its key, value and headers, about."""
+
+MEASURE_S = 3.0
+"""The seconds that a measurement may take."""
+
+MEASURED_PARTITIONS = 16
+LEAST_MEASURED = 16 << 20
+"""The least bytes of logs for which a measurement says something."""
+
+EMPTY_ANSWERS = 4096
+"""The most bytes that answers without a record have between two statistics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +58,15 @@ def sample_records(settings: FlowSettings, logs: Mapping[offsets.TopicPartition,
     """Read some records in the middle of the fullest log of each topic. It blocks, for `SAMPLE_S` at most."""
     fullest: dict[str, offsets.TopicPartition] = {}
     for tp, log in logs.items():
-        known = fullest.get(tp[0])
-        if log.end > log.begin and (known is None or log.end - log.begin > logs[known].end - logs[known].begin):
+        fuller = fullest.get(tp[0])
+        if log.end > log.begin and (fuller is None or log.end - log.begin > logs[fuller].end - logs[fuller].begin):
             fullest[tp[0]] = tp
     chosen = sorted(fullest.values(), key=lambda tp: logs[tp].begin - logs[tp].end)[:SAMPLED_TOPICS]
     if not chosen:
         return RecordAverage({}, None)
     counts, lengths = dict.fromkeys((topic for topic, _ in chosen), 0), dict.fromkeys((topic for topic, _ in chosen), 0)
     unread = set(counts)
-    reader = plan_consumer(settings, {"fetch.message.max.bytes": "65536", "enable.partition.eof": "true"})
+    reader = _consumer(settings, {"fetch.message.max.bytes": "65536", "enable.partition.eof": "true"})
     try:
         reader.assign([TopicPartition(*tp, (logs[tp].begin + logs[tp].end) // 2) for tp in chosen])
         deadline = time.monotonic() + SAMPLE_S
@@ -71,7 +86,50 @@ def sample_records(settings: FlowSettings, logs: Mapping[offsets.TopicPartition,
     return RecordAverage(means, sum(lengths.values()) / records if records else None)
 
 
-def plan_consumer(settings: FlowSettings, conf: Mapping[str, Any]) -> Consumer:
+async def measured_rate(
+    settings: FlowSettings, logs: Mapping[offsets.TopicPartition, LogFacts]
+) -> tuple[CopyRate | None, str]:
+    """Return the rate of a few seconds of reading from the source, in bytes on the wire.
+
+    It returns None, with the reason, if the measurement says nothing.
+    """
+    return await asyncio.to_thread(_measured_rate, settings, logs)
+
+
+def _measured_rate(
+    settings: FlowSettings, logs: Mapping[offsets.TopicPartition, LogFacts]
+) -> tuple[CopyRate | None, str]:
+    source = settings.flow.source
+    chosen = sorted((tp for tp, log in logs.items() if log.end > log.begin), key=lambda tp: -(logs[tp].size or 0))
+    chosen = chosen[:MEASURED_PARTITIONS]
+    if sum(logs[tp].size or 0 for tp in chosen) < LEAST_MEASURED:
+        return None, f"the topics on {source} have too few bytes to measure a rate with"
+    received: list[tuple[int, int]] = []
+    """The time in microseconds, and the bytes received until then."""
+
+    def on_statistics(text: str) -> None:
+        statistics = json.loads(text)
+        received.append((int(statistics["ts"]), int(statistics["rx_bytes"])))
+
+    reader = _consumer(settings, {"statistics.interval.ms": "20", "stats_cb": on_statistics})
+    try:
+        reader.assign([TopicPartition(*tp, logs[tp].begin) for tp in chosen])
+        deadline, remaining = time.monotonic() + MEASURE_S, sum(logs[tp].end - logs[tp].begin for tp in chosen)
+        while remaining > 0 and time.monotonic() < deadline:
+            remaining -= len(reader.consume(5000, 0.1))
+        reader.poll(0.1)  # for the last statistics
+    except KafkaException as exc:
+        return None, f"the rate of {source} cannot be measured: {error_text(exc.args[0])}"
+    finally:
+        reader.close()
+    moving = [(before, now) for before, now in pairwise(received) if now[1] - before[1] > EMPTY_ANSWERS]
+    if not moving:
+        return None, f"nothing could be read from {source} to measure a rate with"
+    (began_us, begin_bytes), (ended_us, end_bytes) = moving[0][0], moving[-1][1]
+    return CopyRate(max(1, round((end_bytes - begin_bytes) * 1_000_000 / (ended_us - began_us))), "measured"), ""
+
+
+def _consumer(settings: FlowSettings, conf: Mapping[str, Any]) -> Consumer:
     """Return a consumer of the source that commits nothing."""
     base = client_settings.source_consumer(settings, "plan")
     needed = {"group.id": "lockstep-plan", "enable.auto.commit": "false", "log_level": "0"}

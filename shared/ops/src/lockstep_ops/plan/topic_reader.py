@@ -10,21 +10,26 @@ from dataclasses import dataclass, field, replace
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import Remedy
 from lockstep_config.flow.mirroring_rules import topic_rules
-from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.admin.request_pieces import together
-from lockstep_kafka.admin.topic_creation import Creation, create_fitting_topics
+from lockstep_kafka.admin.topic_creation import Creation
 from lockstep_kafka.admin.topic_requests import CHANGED_AT_ONCE
 from lockstep_kafka.common.admin_types import NewTopic, Outcome, TopicDescription
 from lockstep_kafka.common.errors import NotPermitted, RequestUnsupported
-from lockstep_kafka.topics.control_topics import KEPT_CONFIGS, ControlTopic, flow_topics, service_topics
-from lockstep_ops.plan.rules.flow_facts import RELIED_ON, ClusterState, ConfigChange, ControlTopicFacts, TopicFacts
+from lockstep_kafka.topics.control_topics import KEPT_CONFIGS, ControlTopic
+from lockstep_ops.cluster_snapshot import ClusterSnapshot, Unknown
+from lockstep_ops.needed_topics import needed_topics
+from lockstep_ops.plan.rules.flow_facts import (
+    RELIED_ON,
+    ClusterState,
+    ConfigChange,
+    ControlTopicFacts,
+    TopicFacts,
+    TopicReading,
+)
 from lockstep_ops.plan.rules.flow_plan import MissingRight
-from lockstep_ops.services import SERVICES
 from lockstep_ops.work_progress import WorkProgress
 from lockstep_rules.topic_plan import (
     Rules,
     Selection,
-    TopicSyncPlan,
     alterations,
     creation_configs,
     partition_plan,
@@ -32,21 +37,6 @@ from lockstep_rules.topic_plan import (
     selected,
 )
 from lockstep_state.topic_config import TopicConfig
-
-ComingTopics = Mapping[str, Mapping[str, ControlTopic]]
-"""Topics by their name, by the alias of their cluster."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicReading:
-    """The topics that were found, and what topic-sync makes of them."""
-
-    source: ClusterState
-    target: ClusterState
-    selection: Selection
-    partitions: TopicSyncPlan
-    config_changes: tuple[ConfigChange, ...]
-    unreadable: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +56,11 @@ class CreationCheck:
 
 
 async def read_topics(
-    settings: FlowSettings, source: Admin, target: Admin, steps: WorkProgress, coming: Mapping[str, ControlTopic]
+    settings: FlowSettings,
+    source: ClusterSnapshot,
+    target: ClusterSnapshot,
+    steps: WorkProgress,
+    coming: Mapping[str, ControlTopic],
 ) -> TopicReading:
     """Read the topics of both clusters.
 
@@ -82,27 +76,26 @@ async def read_topics(
         ClusterError: A cluster does not answer, or refuses.
     """
     steps.begin(f"{settings.flow}: listing topics", 4)
-    ids = await asyncio.gather(source.cluster_id(), target.cluster_id())
-    brokers = await asyncio.gather(source.broker_count(), target.broker_count())
-    names, there = await asyncio.gather(source.topic_names(), target.topic_names())
+    source_id, target_id = await asyncio.gather(source.cluster_id(), target.cluster_id())
+    names, target_names = await asyncio.gather(source.topic_names(), target.topic_names())
     steps.advance(2)
-    rules = topic_rules(settings, one_cluster=ids[0] == ids[1])
+    rules = topic_rules(settings, one_cluster=source_id == target_id)
     copies = settings.enabled and settings.data_plane.enabled
     coming = {name: topic for name, topic in coming.items() if name not in names}
-    to_be = {**names, **{name: topic.partitions for name, topic in coming.items()}}
-    selection = selected(rules, to_be, target=there) if copies else Selection({})
+    future_names = {**names, **{name: topic.partitions for name, topic in coming.items()}}
+    selection = selected(rules, future_names, target=target_names) if copies else Selection({})
     described, remotes = await asyncio.gather(
         source.topics(selection.topics),
-        target.topics(remote for remote in selection.topics.values() if remote in there),
+        target.topics(remote for remote in selection.topics.values() if remote in target_names),
     )
     steps.advance(2)
     hidden = remotes.troubles()
-    unreadable = {name: str(why) for name, why in described.troubles().items()}
+    unreadable = {name: str(trouble) for name, trouble in described.troubles().items()}
     unreadable |= {name: str(hidden[remote]) for name, remote in selection.topics.items() if remote in hidden}
     plan = partition_plan(
         selection.topics,
-        to_be,
-        there,
+        future_names,
+        target_names,
         not_now=frozenset(unreadable),
         keeps_counts=settings.topic_sync.keeps_counts,
     )
@@ -110,33 +103,37 @@ async def read_topics(
     await configs.read(source, target, steps, str(settings.flow))
     configs.expect(coming)
     creations = {new.source for new in plan.create}
-    unreadable |= {name: why for name, why in configs.failed.items() if name in creations}
-    limit = await target.broker_config("message.max.bytes")
-    least = await target.broker_config("min.insync.replicas")
+    unreadable |= {name: trouble for name, trouble in configs.failed.items() if name in creations}
     return TopicReading(
-        source=ClusterState(
-            alias=source.alias,
-            bootstrap=source.bootstrap,
-            cluster_id=ids[0],
-            brokers=brokers[0],
-            names=names,
-            topics=configs.source,
-        ),
-        target=ClusterState(
-            alias=target.alias,
-            bootstrap=target.bootstrap,
-            cluster_id=ids[1],
-            brokers=brokers[1],
-            names=there,
-            topics=configs.target,
-            message_max=int(limit) if limit and limit.isdigit() else None,
-            min_insync=int(least) if least and least.isdigit() else None,
+        source=await _cluster_state(source, configs.source),
+        target=replace(
+            await _cluster_state(target, configs.target),
+            message_max=await _read_number(target, "message.max.bytes"),
+            min_insync=await _read_number(target, "min.insync.replicas"),
         ),
         selection=selection,
         partitions=plan,
         config_changes=tuple(configs.changes),
         unreadable=unreadable,
     )
+
+
+async def _cluster_state(cluster: ClusterSnapshot, topics: Mapping[str, TopicFacts]) -> ClusterState:
+    return ClusterState(
+        alias=cluster.alias,
+        bootstrap=cluster.admin.bootstrap,
+        cluster_id=await cluster.cluster_id(),
+        brokers=await cluster.broker_count(),
+        names=await cluster.topic_names(),
+        topics=topics,
+    )
+
+
+async def _read_number(cluster: ClusterSnapshot, key: str) -> int | None:
+    """Return a config of the brokers that is a number, or None if it is not known."""
+    configs = await cluster.broker_configs()
+    value = "" if isinstance(configs, Unknown) else configs.get(key, "")
+    return int(value) if value.isdigit() else None
 
 
 class _ConfigReading:
@@ -156,24 +153,25 @@ class _ConfigReading:
         self._described = described.done
         self._remotes = remotes.done
         self._sync = sync
-        self.source: dict[str, TopicFacts] = {
-            name: TopicFacts(one.topic_id, one.partitions) for name, one in described.done.items()
-        }
-        self.target: dict[str, TopicFacts] = {
-            name: TopicFacts(one.topic_id, one.partitions) for name, one in remotes.done.items()
-        }
+        self.source = {name: TopicFacts(topic.topic_id, topic.partitions) for name, topic in described.done.items()}
+        self.target = {name: TopicFacts(topic.topic_id, topic.partitions) for name, topic in remotes.done.items()}
         self.changes: list[ConfigChange] = []
         self.failed: dict[str, str] = {}
 
-    async def read(self, source: Admin, target: Admin, steps: WorkProgress, flow: str) -> None:
-        steps.begin(f"{flow}: reading configs", -(-len(self._described) // CHANGED_AT_ONCE))
-        async for piece in source.config_pieces(self._described):
-            troubles = piece.troubles().items()
-            self.failed |= {name: str(why) for name, why in troubles if not isinstance(why, RequestUnsupported)}
+    async def read(self, source: ClusterSnapshot, target: ClusterSnapshot, steps: WorkProgress, flow: str) -> None:
+        names = list(self._described)
+        steps.begin(f"{flow}: reading configs", -(-len(names) // CHANGED_AT_ONCE))
+        for start in range(0, len(names), CHANGED_AT_ONCE):
+            piece = await source.topic_configs(names[start : start + CHANGED_AT_ONCE])
+            self.failed |= {
+                name: str(trouble)
+                for name, trouble in piece.troubles().items()
+                if not isinstance(trouble, RequestUnsupported)
+            }
             remotes = [self._topics[name] for name in piece.done if self._topics[name] in self._remotes]
-            there = await together(target.config_pieces(remotes))
+            remote_configs = (await target.topic_configs(remotes)).done
             for name, configs in piece.done.items():
-                self._compare(name, configs, there.done.get(self._topics[name]))
+                self._compare(name, configs, remote_configs.get(self._topics[name]))
             steps.advance()
 
     def expect(self, coming: Mapping[str, ControlTopic]) -> None:
@@ -186,93 +184,80 @@ class _ConfigReading:
             own = creation_configs(self._rules, configs)
             self.source[name] = TopicFacts("", coming[name].partitions, _relied_on(configs), own, is_there=False)
 
-    def _compare(self, name: str, configs: Sequence[TopicConfig], there: Sequence[TopicConfig] | None) -> None:
-        known, remote = self._described[name], self._topics[name]
+    def _compare(self, name: str, configs: Sequence[TopicConfig], remote_configs: Sequence[TopicConfig] | None) -> None:
+        topic, remote = self._described[name], self._topics[name]
         own = creation_configs(self._rules, configs)
-        self.source[name] = TopicFacts(known.topic_id, known.partitions, _relied_on(configs), own)
-        if there is None:
+        self.source[name] = TopicFacts(topic.topic_id, topic.partitions, _relied_on(configs), own)
+        if remote_configs is None:
             return
         copy = self._remotes[remote]
-        own = {one.name: one.value for one in there if one.is_topics}
-        self.target[remote] = TopicFacts(copy.topic_id, copy.partitions, _relied_on(there), own, replicas=copy.replicas)
+        own = {config.name: config.value for config in remote_configs if config.is_topics}
+        self.target[remote] = TopicFacts(
+            copy.topic_id, copy.partitions, _relied_on(remote_configs), own, replicas=copy.replicas
+        )
         if self._sync:
             self.changes += [
                 ConfigChange(name, remote, key, own.get(key), after)
-                for key, after in alterations(self._rules, configs, there).items()
+                for key, after in alterations(self._rules, configs, remote_configs).items()
             ]
 
 
 def _relied_on(configs: Iterable[TopicConfig]) -> dict[str, str]:
-    return {one.name: one.value for one in configs if one.name in RELIED_ON}
-
-
-def needed_topics(settings: FlowSettings) -> tuple[tuple[str, ControlTopic], ...]:
-    """Return every topic of Lockstep and MM2 that the flow's services create when they start.
-
-    Each is there once, with the alias of its cluster.
-    """
-    control = flow_topics(settings.flow, settings.group_id, settings.control.replication_factor)
-    needed = [(settings.flow.target, one) for one in control]
-    for service, is_needed in SERVICES.items():
-        if is_needed(settings):
-            needed += [one for one in service_topics(settings, service) if one not in needed]
-    return tuple(needed)
-
-
-def coming_topics(flows: Iterable[FlowSettings]) -> ComingTopics:
-    """Return the topics that the services of these flows create, by cluster and name, also those that exist already."""
-    found: dict[str, dict[str, ControlTopic]] = {}
-    for settings in flows:
-        for alias, topic in needed_topics(settings):
-            found.setdefault(alias, {}).setdefault(topic.name, topic)
-    return found
+    return {config.name: config.value for config in configs if config.name in RELIED_ON}
 
 
 def missing_control_topics(settings: FlowSettings, names: Mapping[str, Mapping[str, int]]) -> list[ControlTopicFacts]:
     """Return the flow's own topics that do not exist yet. `names` are those of each cluster, by its alias."""
     return [
-        ControlTopicFacts(alias, one.name, one.partitions, one.replication_factor, one.creation_configs)
-        for alias, one in needed_topics(settings)
-        if one.name not in names[alias]
+        ControlTopicFacts(alias, topic.name, topic.partitions, topic.replication_factor, topic.creation_configs)
+        for alias, topic in needed_topics(settings)
+        if topic.name not in names[alias]
     ]
 
 
 async def check_creations(
-    settings: FlowSettings, clusters: Mapping[str, Admin], reading: TopicReading, control: Sequence[ControlTopicFacts]
+    settings: FlowSettings,
+    clusters: Mapping[str, ClusterSnapshot],
+    reading: TopicReading,
+    control: Sequence[ControlTopicFacts],
 ) -> CreationCheck:
     """Ask for every new topic if it would be created. Nothing is created.
+
+    Args:
+        settings: The flow.
+        clusters: Both clusters, by alias.
+        reading: Their topics.
+        control: The control topics to create.
 
     Raises:
         ClusterUnreachable: A cluster does not answer.
     """
-    check = CreationCheck()
+    check, facts = CreationCheck(), reading.source.topics
     factor = possible_factor(settings.topic_sync.replication_factor, reading.target.brokers)
-    facts = reading.source.topics
-    mirrored: dict[str, NewTopic] = {}
-    for new in reading.partitions.create:
-        configs = dict(facts[new.source].own) if new.source in facts else {}
-        mirrored[new.target] = NewTopic(new.target, new.partitions, factor, configs)
-    brokers = {settings.flow.source: reading.source.brokers, settings.flow.target: reading.target.brokers}
-    own = {settings.flow.source: list[NewTopic](), settings.flow.target: list[NewTopic]()}
-    for one in control:
-        factor = possible_factor(one.replication_factor, brokers[one.alias])
-        own[one.alias].append(NewTopic(one.name, one.partitions, factor, dict(one.configs)))
-    for alias, cluster in clusters.items():
-        ours = await create_fitting_topics(cluster, own[alias], kept=KEPT_CONFIGS, validate_only=True)
-        _take_in(check, alias, ours)
-        if alias == settings.flow.target:
-            _take_in(check, alias, await create_fitting_topics(cluster, list(mirrored.values()), validate_only=True))
-    hidden = [one for one in control if one.name in check.hidden]
-    for one in hidden:
-        remedy = clusters[one.alias].access.remedy("topic", one.name, "Describe")
-        check.rights.append(MissingRight(cluster=one.alias, lacks=remedy.lacks, command=remedy.command))
-    return replace(check, control=tuple(_as_created(one, check) for one in control if one not in hidden))
+    copies = [
+        NewTopic(new.target, new.partitions, factor, dict(facts[new.source].own) if new.source in facts else {})
+        for new in reading.partitions.create
+    ]
+    for state in (reading.source, reading.target):
+        cluster, new_topics = clusters[state.alias], list[NewTopic]()
+        for topic in control:
+            if topic.alias == state.alias:
+                factor = possible_factor(topic.replication_factor, state.brokers)
+                new_topics.append(NewTopic(topic.name, topic.partitions, factor, dict(topic.configs)))
+        _take_in(check, state.alias, await cluster.try_creation(new_topics, KEPT_CONFIGS))
+        if state is reading.target:
+            _take_in(check, state.alias, await cluster.try_creation(copies))
+    hidden = [topic for topic in control if topic.name in check.hidden]
+    for topic in hidden:
+        remedy = clusters[topic.alias].admin.access.remedy("topic", topic.name, "Describe")
+        check.rights.append(MissingRight(cluster=topic.alias, lacks=remedy.lacks, command=remedy.command))
+    return replace(check, control=tuple(_as_created(topic, check) for topic in control if topic not in hidden))
 
 
 def _take_in(check: CreationCheck, alias: str, creation: Creation) -> None:
     for name, trouble in creation.failed.items():
         if isinstance(trouble, NotPermitted):
-            remedy = Remedy(str(trouble), "") if trouble.remedy is None else trouble.remedy
+            remedy = trouble.remedy or Remedy(str(trouble), "")
             check.rights.append(MissingRight(cluster=alias, lacks=remedy.lacks, command=remedy.command))
         else:
             check.refused[name] = trouble.message

@@ -41,11 +41,11 @@ async def read_logs(
         _read_target_ends(target, topics),
         return_exceptions=True,
     )
-    troubles = {one.alias: str(one) for one in answers if isinstance(one, ClusterError)}
-    for one in answers:
-        if isinstance(one, BaseException) and not isinstance(one, ClusterError):
-            raise one
-    at_source, at_target = (LogOffsets() if isinstance(one, BaseException) else one for one in answers)
+    troubles = {answer.alias: str(answer) for answer in answers if isinstance(answer, ClusterError)}
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, ClusterError):
+            raise answer
+    at_source, at_target = (LogOffsets() if isinstance(answer, BaseException) else answer for answer in answers)
     earlier = {} if before is None else {tp: log.end for tp, log in before.source.items()}
     return replace(
         at_source,
@@ -65,8 +65,8 @@ async def _read_source_ends(
     one_cluster = await source.cluster_id() == await target.cluster_id()
     names = await source.topic_names()
     selected = {name for name in names if settings.replicates(name, one_cluster=one_cluster)}
-    known = {row.source_topic for row in topics}
-    described = await source.topics([name for name in names if name in known or name in selected])
+    mirrored = {row.source_topic for row in topics}
+    described = await source.topics([name for name in names if name in mirrored or name in selected])
     ids = {name: topic.topic_id for name, topic in described.done.items()}
     partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
     committed = settings.data_plane.isolation_level == "read_committed"

@@ -74,7 +74,11 @@ class NotFoundYet(StepFailed):
 
 
 class SwitchClusters:
-    """Both clusters of one flow, and its services."""
+    """Both clusters of one flow, and its services.
+
+    Each method asks the cluster when it is called, and nothing is remembered: a step compares two answers to one
+    question, and never decides by what an earlier step was told. So there is no `ClusterSnapshot` here.
+    """
 
     def __init__(self, settings: FlowSettings, answered_within_s: float) -> None:
         self.settings = settings
@@ -127,14 +131,14 @@ class SwitchClusters:
 
     async def source_state(self, topics: Iterable[MirroredTopic]) -> SourceState:
         """Return whether the source answers, and about which partitions of these topics it does not."""
-        asked, within = partitions(topics), timedelta(seconds=PROBED_WITHIN_S)
+        asked_partitions, within = partitions(topics), timedelta(seconds=PROBED_WITHIN_S)
         try:
             await self.source.require_open()
             await self.source.probe(within)
-            ends = await self.source.reachable_end_offsets(asked, within=within)
+            ends = await self.source.reachable_end_offsets(asked_partitions, within=within)
         except ClusterError as exc:
             return SourceState(exc)
-        return SourceState(asked=len(asked), silent=tuple(tp for tp in asked if tp not in ends))
+        return SourceState(asked=len(asked_partitions), silent=tuple(tp for tp in asked_partitions if tp not in ends))
 
     async def source_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
         """Return where the source's logs end for this flow.
@@ -144,9 +148,9 @@ class SwitchClusters:
         topics = list(topics)
         await self._require_known_partitions(topics)
         committed = self.settings.data_plane.isolation_level == "read_committed"
-        where = partitions(topics)
-        ends = await self.source.end_offsets(where, read_committed=committed)
-        return _complete(ends, where, self.settings.flow.source)
+        source_partitions = partitions(topics)
+        ends = await self.source.end_offsets(source_partitions, read_committed=committed)
+        return _complete(ends, source_partitions, self.settings.flow.source)
 
     async def _require_known_partitions(self, topics: Iterable[MirroredTopic]) -> None:
         """Check that the flow has heard of all partitions of these topics on the source.
@@ -154,14 +158,13 @@ class SwitchClusters:
         Raises:
             NotFoundYet: The source has more.
         """
-        known = {topic.source_topic: topic.partitions for topic in topics}
-        present = (await self.source.topics(known)).require_done()
-        for name, topic in present.items():
-            if topic.partitions > known[name]:
-                partitions_there, source = topic.partitions, self.settings.flow.source
+        counts = {topic.source_topic: topic.partitions for topic in topics}
+        described = (await self.source.topics(counts)).require_done()
+        for name, topic in described.items():
+            if topic.partitions > counts[name]:
                 raise NotFoundYet(
                     RefusalCode.PARTITIONS_NOT_FOUND.to_reason(
-                        topic=name, partitions=partitions_there, source=source, known=known[name]
+                        topic=name, partitions=topic.partitions, source=self.settings.flow.source, known=counts[name]
                     )
                 )
 
@@ -176,42 +179,41 @@ class SwitchClusters:
             NotFoundYet: A topic has no row yet.
         """
         settings, wanted = self.settings, set(names)
-        known = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)}
+        mirrored = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)}
         for name in sorted(await self.source.topic_names()):
-            if name in known or (wanted and name not in wanted) or settings.policy.is_heartbeats_topic(name):
+            if name in mirrored or (wanted and name not in wanted) or settings.policy.is_heartbeats_topic(name):
                 continue
             if settings.replicates(name):
                 raise NotFoundYet(RefusalCode.TOPIC_NOT_FOUND.to_reason(flow=str(settings.flow), topic=name))
 
     async def source_starts(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
-        where = partitions(topics)
-        return _complete(await self.source.begin_offsets(where), where, self.settings.flow.source)
+        source_partitions = partitions(topics)
+        starts = await self.source.begin_offsets(source_partitions)
+        return _complete(starts, source_partitions, self.settings.flow.source)
 
     async def ends_at(self, topics: Iterable[MirroredTopic], moment_ms: int) -> dict[TopicPartition, int]:
         """Return the offset of the first record of that time or later in each source partition.
 
         It is the partition's end if there is no such record.
         """
-        topics = list(topics)
         ends = await self.source_ends(topics)
-        since = await self.source.offsets_since(ends, moment_ms)
-        found = _complete(since, list(ends), self.settings.flow.source)
-        return {where: min(ends[where], at) if at >= 0 else ends[where] for where, at in found.items()}
+        since = _complete(await self.source.offsets_since(ends, moment_ms), ends, self.settings.flow.source)
+        return {tp: min(ends[tp], offset) if offset >= 0 else ends[tp] for tp, offset in since.items()}
 
     async def open_transactions(self, topics: Iterable[MirroredTopic]) -> list[TopicPartition]:
         """Return the partitions of the source with an open transaction that the flow waits for."""
         if self.settings.data_plane.isolation_level != "read_committed":
             return []
-        where = partitions(topics)
-        stable, high = await asyncio.gather(
-            self.source.end_offsets(where, read_committed=True), self.source.end_offsets(where)
+        source_partitions = partitions(topics)
+        stable, ends = await asyncio.gather(
+            self.source.end_offsets(source_partitions, read_committed=True), self.source.end_offsets(source_partitions)
         )
-        return [one for one in where if stable.get(one, -1) < high.get(one, 0)]
+        return [tp for tp in source_partitions if stable.get(tp, -1) < ends.get(tp, 0)]
 
     async def target_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
         """Return the ends of the target's logs, by the names of the target. Those that it has not are absent."""
-        where = [(topic.target_topic, number) for topic in topics for number in range(topic.partitions)]
-        return await self.target.end_offsets(where)
+        copies = [(topic.target_topic, number) for topic in topics for number in range(topic.partitions)]
+        return await self.target.end_offsets(copies)
 
     # -- groups --------------------------------------------------------------------------------------------------------
 
@@ -223,15 +225,15 @@ class SwitchClusters:
         Raises:
             ClusterError: The source does not answer, or refuses.
         """
-        names, theirs = sorted(groups), {topic.source_topic for topic in topics}
+        names, source_topics = sorted(groups), {topic.source_topic for topic in topics}
         described = (await self.source.describe_groups(names)).require_done()
         offsets = await asyncio.gather(*(self.source.group_offsets(name) for name in names))
         return {
             name: GroupAtSource(
-                {where: at.offset for where, at in known.items() if where[0] in theirs},
+                {tp: committed.offset for tp, committed in group_offsets.items() if tp[0] in source_topics},
                 described[name].member_names if described[name].members else (),
             )
-            for name, known in zip(names, offsets, strict=True)
+            for name, group_offsets in zip(names, offsets, strict=True)
         }
 
     async def members_at_target(self, groups: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -241,7 +243,7 @@ class SwitchClusters:
             ClusterError: The target does not answer, or refuses.
         """
         described = (await self.target.describe_groups(groups)).require_done()
-        return {name: one.member_names for name, one in described.items() if one.members}
+        return {name: group.member_names for name, group in described.items() if group.members}
 
 
 def partitions(topics: Iterable[MirroredTopic]) -> list[TopicPartition]:
@@ -255,16 +257,16 @@ def known_groups(rows: Mapping[str, Row]) -> list[GroupStatus]:
 
 
 def _complete(
-    found: Mapping[TopicPartition, int], wanted: Iterable[TopicPartition], alias: str
+    offsets: Mapping[TopicPartition, int], wanted: Iterable[TopicPartition], alias: str
 ) -> dict[TopicPartition, int]:
     """Return the answers for all wanted partitions.
 
     Raises:
         StepFailed: A partition was not answered. What is not known is not taken for nothing.
     """
-    missing = [where for where in wanted if where not in found]
+    missing = [tp for tp in wanted if tp not in offsets]
     if missing:
         topic, number = missing[0]
         partition, count = f"{topic}-{number}", len(missing)
         raise StepFailed(RefusalCode.ENDS_UNKNOWN.to_reason(cluster=alias, count=count, partition=partition))
-    return dict(found)
+    return dict(offsets)

@@ -17,6 +17,7 @@ from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
 from lockstep_kafka.topics.control_topics import ensure_control_topics, flow_topics, source_offsets_topic
 from lockstep_kafka.topics.topic_follower import target_follower
 from lockstep_kafka.topics.topic_reader import Record
+from lockstep_ops.cluster_snapshot import ClusterSnapshot
 from lockstep_ops.clusters import source_client, target_client
 from lockstep_ops.command_client import ask, producing
 from lockstep_ops.command_request import CommandReply, command_request, exit_code
@@ -66,36 +67,35 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
         ClusterError: A cluster does not answer, or refuses.
         NewerVersion: A row is of a newer release.
     """
-    control, source, target = settings.control, source_client(settings), target_client(settings)
+    control = settings.control
+    source, target = ClusterSnapshot(source_client(settings)), ClusterSnapshot(target_client(settings))
     own = OffsetLocation("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
-    await asyncio.gather(source.probe(), target.probe())
+    await asyncio.gather(source.reach(), target.reach())
     unread = PassedOverRecords()
-    (there, common), remote, groups = await asyncio.gather(
-        _read_target(settings, target, place, unread),
+    (offsets, common), target_names, groups = await asyncio.gather(
+        _read_target(settings, target.admin, place, unread),
         target.topic_names(),
         _groups_with_checkpoints(settings, unread.pass_over),
     )
-    ours = there if own.topic == place.topic else await read_offsets(settings, own.topic, unread.pass_over)
+    own_offsets = offsets if own.topic == place.topic else await read_offsets(settings, own.topic, unread.pass_over)
     selected = [name for name in sorted(await source.topic_names()) if settings.replicates(name)]
     described = (await source.topics(selected)).require_done()
-    every = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
+    partitions = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
     committed = settings.data_plane.isolation_level == "read_committed"
-    begins, ends = await asyncio.gather(
-        source.begin_offsets(every), source.end_offsets(every, read_committed=committed)
-    )
-    if unknown := [tp for tp in every if tp not in begins or tp not in ends]:
+    begins, ends = await source.log_bounds(partitions, read_committed=committed)
+    if unknown := [tp for tp in partitions if tp not in begins or tp not in ends]:
         text = f"cluster {settings.flow.source} does not say where these logs begin and end: {name_partitions(unknown)}"
         raise ClusterError(settings.flow.source, f"{text}. Ask again when they have leaders")
     return TakeoverState(
         **common,
         unread=unread.topics,
         own=own,
-        other_sources=frozenset(there or {}) - {(place.connector, settings.aliases.source)},
-        own_offsets={} if ours is None else ours.get((own.connector, settings.aliases.source), {}),
+        other_sources=frozenset(offsets or {}) - {(place.connector, settings.aliases.source)},
+        own_offsets=(own_offsets or {}).get((own.connector, settings.aliases.source), {}),
         selected={name: settings.remote_topic(name) for name in selected if name in described},
         begins=begins,
         ends=ends,
-        target_topics=frozenset(remote),
+        target_topics=frozenset(target_names),
         groups=groups,
         reset=settings.data_plane.auto_offset_reset,
         flush_every=settings.data_plane.offset_flush_interval,
@@ -136,8 +136,8 @@ async def hold(settings: FlowSettings, place: OffsetLocation) -> MigrationState:
     target = target_client(settings)
     await target.probe()
     unread = PassedOverRecords()
-    there, common = await _read_target(settings, target, place, unread)
-    if there is None and place.topic == settings.control.offset_storage_topic:
+    offsets, common = await _read_target(settings, target, place, unread)
+    if offsets is None and place.topic == settings.control.offset_storage_topic:
         common["mm2_offsets"] = {}
     return MigrationState(**common, unread=unread.topics)
 
@@ -162,9 +162,9 @@ async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> No
         ClusterError: It failed. Then it can be done again.
     """
     target, place = target_client(settings), plan.state.place
-    now = plan_hand_back(await hold(settings, place))
-    if now.refusals or now.offsets != plan.offsets:  # somebody has read the plan meanwhile
-        shown = "; ".join(map(format_sentence, now.refusals)) or "it has copied on since the plan was shown"
+    new_plan = plan_hand_back(await hold(settings, place))
+    if new_plan.refusals or new_plan.offsets != plan.offsets:  # somebody has read the plan meanwhile
+        shown = "; ".join(map(format_sentence, new_plan.refusals)) or "it has copied on since the plan was shown"
         raise ClusterError(settings.flow.target, f"{settings.flow}: {shown}: nothing was written, ask again")
     await _must_be_stopped(target, settings.flow.target, place)
     if plan.writes:
@@ -181,17 +181,17 @@ async def _read_target(
     settings: FlowSettings, target: Admin, place: OffsetLocation, unread: PassedOverRecords
 ) -> tuple[Offsets | None, dict[str, Any]]:
     """Return all offsets in the topic of that place, and the fields of a `MigrationState`."""
-    rows, there, members, replicas = await asyncio.gather(
+    rows, offsets, members, replicas = await asyncio.gather(
         flow_rows(settings),
         read_offsets(settings, place.topic, unread.pass_over),
         _members(target, place),
         count_replicas(target, settings, [DATA_PLANE]),
     )
-    return there, {
+    return offsets, {
         "flow": settings.flow,
         "cluster": settings.aliases.source,
         "place": place,
-        "mm2_offsets": None if there is None else there.get((place.connector, settings.aliases.source), {}),
+        "mm2_offsets": None if offsets is None else offsets.get((place.connector, settings.aliases.source), {}),
         "rows": rows,
         "states": settings.states,
         "members": members,
@@ -243,14 +243,14 @@ async def read_offsets(
             f"topic {topic} on cluster {alias} cannot be read to its end within {READ_WITHIN_S:.0f} s: somebody left a "
             "transaction open there. It ends by itself after its transaction.timeout.ms; ask again then",
         ) from exc
-    found: dict[tuple[str, str], dict[TopicPartition, int]] = {}
+    offsets: dict[tuple[str, str], dict[TopicPartition, int]] = {}
     for connector, changes in fold.changes.items():
         for change in changes.values():
             place = change.source_partition()
             if place is not None and change.offset is not None:
                 cluster, tp = place
-                found.setdefault((connector, cluster), {})[tp] = change.offset
-    return found
+                offsets.setdefault((connector, cluster), {})[tp] = change.offset
+    return offsets
 
 
 async def _groups_with_checkpoints(settings: FlowSettings, on_unreadable: OnUnreadable) -> int:
@@ -299,8 +299,8 @@ async def _write(
     records = [encode_source_progress(source, *tp, offset, place.connector) for tp, offset in offsets]
     async with producing(settings, within) as producer:
         await ControlTopicLog(producer, place.topic).append_all(records)
-    there = (await read_offsets(settings, place.topic) or {}).get((place.connector, source), {})
-    if wrong := [tp for tp, offset in offsets if there.get(tp) != offset]:
+    written = (await read_offsets(settings, place.topic) or {}).get((place.connector, source), {})
+    if wrong := [tp for tp, offset in offsets if written.get(tp) != offset]:
         topic, number = wrong[0]
         raise ClusterError(
             target,
@@ -313,8 +313,8 @@ async def _remember(settings: FlowSettings, target: Admin, row: Handover, within
     """Append the row to the state topic, unless the topic has it already."""
     flow, group_id = settings.flow, settings.group_id
     await ensure_control_topics(target, flow_topics(flow, group_id, settings.control.replication_factor))
-    known = (await flow_rows(settings)).get(row.key())
-    if isinstance(known, Handover) and replace(known, at_ms=0) == row:
+    former = (await flow_rows(settings)).get(row.key())
+    if isinstance(former, Handover) and replace(former, at_ms=0) == row:
         return
     key, value = replace(row, at_ms=now_ms()).encode()
     async with producing(settings, within) as producer:

@@ -119,6 +119,18 @@ class ConfigChange:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicReading:
+    """The topics of both clusters, and what topic-sync makes of them."""
+
+    source: ClusterState
+    target: ClusterState
+    selection: Selection
+    partitions: TopicSyncPlan
+    config_changes: tuple[ConfigChange, ...]
+    unreadable: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class AclFacts:
     """The ACLs that the target lacks, and those of Lockstep that the source revoked.
 

@@ -1,7 +1,8 @@
 """The measurement of `lockstep doctor --bandwidth`.
 
 A scratch topic on the target is written, read and removed. Then the source is read. The scratch topic is removed
-however the measurement ends. Topics that a killed run left are removed first.
+however the measurement ends. Topics that a killed run left are removed first. It changes the target and reads what it
+changed, so it asks the clusters themselves and not their snapshots.
 """
 
 import asyncio
@@ -45,7 +46,7 @@ VISIBLE_WITHIN_S = 3.0
 OPERATIONS = ("Create", "Write", "Read", "Delete")
 
 
-class BandwidthReader:
+class BandwidthMeasurement:
     """A measurement of one flow, both clusters of which accept the login."""
 
     def __init__(self, settings: FlowSettings, source: Admin, target: Admin) -> None:
@@ -66,20 +67,20 @@ class BandwidthReader:
             cores=os.cpu_count() or 1,
         )
 
-    async def read(self) -> BandwidthFacts:
+    async def measure(self) -> BandwidthFacts:
         """Measure the rates. It takes about three seconds."""
         try:
             leftovers = leftover_topics(await self._target.topic_names(), self._run, _is_alive)
             self._facts = replace(self._facts, leftovers=leftovers)
             await self._remove(leftovers)
-            await self._measure()
+            await self._measure_on_scratch_topic()
         except ClusterError as exc:
             self._fail(str(exc), is_denied=isinstance(exc, NotPermitted))
         except KafkaException as exc:
             self._fail(error_text(exc.args[0]))
         return self._facts
 
-    async def _measure(self) -> None:
+    async def _measure_on_scratch_topic(self) -> None:
         creating = asyncio.ensure_future(self._create())
         try:
             await asyncio.shield(creating)

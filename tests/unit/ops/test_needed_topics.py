@@ -3,7 +3,7 @@
 import pytest
 
 from lockstep_kafka.topics.control_topics import service_topics
-from lockstep_ops.plan.topic_reader import coming_topics, needed_topics
+from lockstep_ops.needed_topics import coming_topics, needed_topics
 from lockstep_ops.services import SERVICES
 from tests.support.plan_facts import settings_for
 

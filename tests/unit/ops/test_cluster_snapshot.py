@@ -1,13 +1,16 @@
-"""Clients and answers of a cluster that flows of a file share."""
+"""Snapshots of the clusters that flows of a file share, and the answers that they keep."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from lockstep_config import FlowSettings, load
-from lockstep_ops.plan.shared_cluster import KeptAnswers, SharedClusters
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted
+from lockstep_ops.cluster_snapshot import ClusterSnapshot, ClusterSnapshots, KeptAnswers, Unknown, or_unknown
 
 FILE = """
 clusters = A, B, C
@@ -28,7 +31,7 @@ def flows_of(folder: Path, *lines: str) -> dict[str, FlowSettings]:
 
 def test_flows_share_a_cluster_that_they_reach_alike(tmp_path: Path) -> None:
     flows = flows_of(tmp_path)
-    clusters = SharedClusters(flows.values())
+    clusters = ClusterSnapshots(flows.values(), "plan")
     first = clusters.source(flows["A->B"])
     assert clusters.source(flows["A->C"]) is first
     assert clusters.target(flows["B->A"]) is first
@@ -37,15 +40,15 @@ def test_flows_share_a_cluster_that_they_reach_alike(tmp_path: Path) -> None:
 
 def test_flow_with_other_settings_has_a_client_of_its_own(tmp_path: Path) -> None:
     flows = flows_of(tmp_path, "A->C.source.admin.request.timeout.ms = 7777")
-    clusters = SharedClusters(flows.values())
+    clusters = ClusterSnapshots(flows.values(), "plan")
     assert clusters.source(flows["A->C"]) is not clusters.source(flows["A->B"])
     assert clusters.target(flows["B->A"]) is clusters.source(flows["A->B"])
 
 
 def test_shared_client_knows_what_each_flow_needs(tmp_path: Path) -> None:
     flows = flows_of(tmp_path)
-    clusters = SharedClusters(flows.values())
-    access = clusters.source(flows["A->B"]).access
+    clusters = ClusterSnapshots(flows.values(), "plan")
+    access = clusters.source(flows["A->B"]).admin.access
     assert "lacks Read on topic orders" in str(access.remedy("topic", "orders", "Read"))
     assert {grant.resource for grant in access.grants} >= {"topic", "group", "cluster"}
     assert any(grant.operation == "Write" for grant in access.grants), "it is the target of B->A too"
@@ -97,3 +100,46 @@ def test_kept_answers_ask_again_after_an_error() -> None:
 
     asyncio.run(read())
     assert question.asked == [[1, 99], [1, 99]]
+
+
+class Denying:
+    """A cluster that permits nothing, and counts what it was asked."""
+
+    alias = "A"
+
+    def __init__(self, error: ClusterError) -> None:
+        self.error = error
+        self.count = 0
+
+    async def _refuse(self, *_arguments: object) -> Any:
+        self.count += 1
+        raise self.error
+
+    broker_configs = list_groups = topic_names = _refuse
+
+
+async def test_fact_that_a_command_can_do_without_is_unknown_and_not_asked_again() -> None:
+    cluster = Denying(NotPermitted("A", "DESCRIBE_CONFIGS", "the brokers"))
+    snapshot = ClusterSnapshot(cast(Admin, cluster))
+    configs = [await snapshot.broker_configs() for _ in range(2)]
+    assert configs == [Unknown(cluster.error.to_reason(), is_denied=True)] * 2
+    assert str(configs[0]) == str(cluster.error)
+    assert cluster.count == 1
+
+
+async def test_error_is_raised_and_the_fact_asked_for_again() -> None:
+    cluster = Denying(ClusterUnreachable("A", "a:9092", "no answer"))
+    snapshot = ClusterSnapshot(cast(Admin, cluster))
+    for _ in range(2):
+        with pytest.raises(ClusterUnreachable):
+            await snapshot.topic_names()
+    with pytest.raises(ClusterUnreachable):
+        await or_unknown(snapshot.list_groups())
+    assert cluster.count == 3
+    cluster.error = NotPermitted("A", "LIST", "groups")
+    assert await or_unknown(snapshot.list_groups()) == Unknown(cluster.error.to_reason(), is_denied=True)
+
+
+async def test_quotas_are_unknown_without_a_connection() -> None:
+    quotas = await ClusterSnapshot(cast(Admin, Denying(ClusterError("A", "")))).quotas(None)
+    assert (str(quotas), isinstance(quotas, Unknown)) == ("there is no connection to ask on", True)

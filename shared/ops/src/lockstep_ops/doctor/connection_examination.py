@@ -1,4 +1,4 @@
-"""The way to one cluster, step by step: resolve, connect, TLS handshake, login, and the brokers that it names."""
+"""Examines the connection to one cluster: names, addresses, TLS handshake, login, and the brokers that it names."""
 
 import asyncio
 import contextlib
@@ -42,10 +42,10 @@ CLOSED_WITHIN_S = 1.0
 CLIENT_ID = f"{LOCKSTEP}|doctor"
 
 
-class AccessReader:
-    """A reader of the way to one cluster, as clients with these connection properties go.
+class ConnectionExamination:
+    """An examination of the connection to one cluster, as clients with these connection properties make it.
 
-    `session` is open after `read` if the login succeeded: close it.
+    `session` is open after `examine` if the login succeeded: close it.
 
     Args:
         subject: The name of the cluster in findings.
@@ -63,33 +63,33 @@ class AccessReader:
         self.facts = AccessFacts(subject, read_protocol(properties))
         self.session: BrokerSession | None = None
 
-    async def read_names(self) -> None:
+    async def resolve(self) -> None:
         """Resolve the bootstrap servers."""
         hosts = await asyncio.gather(*(self._resolve(host, port) for host, port in self._servers()))
         self.facts = replace(self.facts, hosts=tuple(hosts))
 
-    async def read(self) -> None:
-        """Read names, connections, TLS, login and brokers, as far as the cluster allows."""
-        await self.read_names()
+    async def examine(self) -> None:
+        """Examine names, connections, TLS, login and brokers, as far as the cluster allows."""
+        await self.resolve()
         if not any(host.addresses for host in self.facts.hosts):
             return
         wanted = [(host, address) for host in self.facts.hosts for address in host.addresses]
-        found = await asyncio.gather(*(self._connect(host, address) for host, address in wanted))
-        self.facts = replace(self.facts, connections=tuple(found))
-        open_at = list(dict.fromkeys((one.host, one.port) for one in found if not one.why))
-        if not open_at:
+        connections = await asyncio.gather(*(self._connect(host, address) for host, address in wanted))
+        self.facts = replace(self.facts, connections=tuple(connections))
+        servers = list(dict.fromkeys((reached.host, reached.port) for reached in connections if not reached.why))
+        if not servers:
             return
-        if self.facts.has_tls and not await self._read_tls(open_at):
+        if self.facts.has_tls and not await self._read_tls(servers):
             return
-        await self._log_in(*open_at[0])
+        await self._log_in(*servers[0])
         if self.session is not None:
-            await self._read_brokers(self.session, set(open_at))
+            await self._read_brokers(self.session, set(servers))
 
-    def give_up(self, why: str) -> None:
-        """Take it that no address answers, because reading could not end."""
-        hosts = self.facts.hosts or tuple(HostAddresses(host, port, why=why) for host, port in self._servers())
+    def give_up(self, reason: str) -> None:
+        """Take it that no address answers, because the examination could not end."""
+        hosts = self.facts.hosts or tuple(HostAddresses(host, port, why=reason) for host, port in self._servers())
         connections = (
-            AddressConnection(one.host, address, one.port, why) for one in hosts for address in one.addresses
+            AddressConnection(host.host, address, host.port, reason) for host in hosts for address in host.addresses
         )
         self.facts = AccessFacts(self.facts.alias, self.facts.protocol, hosts=hosts, connections=tuple(connections))
 
@@ -105,19 +105,19 @@ class AccessReader:
             return HostAddresses(host, port, (str(ipaddress.ip_address(host)),), is_literal=True)
         try:
             async with asyncio.timeout(self._within):
-                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except TimeoutError:
             return HostAddresses(host, port, why=f"no answer within {self._within:g} s")
         except (OSError, UnicodeError) as exc:
             return HostAddresses(host, port, why=getattr(exc, "strerror", None) or str(exc))
-        return HostAddresses(host, port, tuple(dict.fromkeys(str(one[4][0]) for one in found)))
+        return HostAddresses(host, port, tuple(dict.fromkeys(str(address[4][0]) for address in addresses)))
 
     async def _connect(self, host: HostAddresses, address: str) -> AddressConnection:
         began = time.perf_counter()
-        why = await connects(address, host.port, timedelta(seconds=self._within))
-        return AddressConnection(host.host, address, host.port, why or "", (time.perf_counter() - began) * 1e3)
+        reason = await connects(address, host.port, timedelta(seconds=self._within))
+        return AddressConnection(host.host, address, host.port, reason or "", (time.perf_counter() - began) * 1e3)
 
-    async def _read_tls(self, places: Sequence[tuple[str, int]]) -> bool:
+    async def _read_tls(self, servers: Sequence[tuple[str, int]]) -> bool:
         """Read stores and certificates. Return whether a login can be tried.
 
         It can if the stores can be read, and some port speaks TLS.
@@ -131,21 +131,21 @@ class AccessReader:
         self.facts = replace(
             self.facts,
             checks_name=tls.check_hostname,
-            store_ends=tuple(StoreEnd(one.use, first_end(one, time.time())) for one in ends),
+            store_ends=tuple(StoreEnd(end.use, first_end(end, time.time())) for end in ends),
         )
-        await self._read_certificates(places)
-        return any(not one.fault for one in self.facts.certificates)
+        await self._read_certificates(servers)
+        return any(not certificate.fault for certificate in self.facts.certificates)
 
-    async def _read_certificates(self, places: Iterable[tuple[str, int]]) -> None:
+    async def _read_certificates(self, servers: Iterable[tuple[str, int]]) -> None:
         """Add the certificates that these ports serve."""
         tls, bound = read_tls(self._properties), asyncio.Semaphore(AT_ONCE)
 
-        async def one(host: str, port: int) -> Any:
+        async def read(host: str, port: int) -> Any:
             async with bound:
                 return await asyncio.to_thread(read_certificate, host, port, tls, self._within)
 
-        found = await asyncio.gather(*(one(host, port) for host, port in places))
-        self.facts = replace(self.facts, certificates=(*self.facts.certificates, *found))
+        certificates = await asyncio.gather(*(read(host, port) for host, port in servers))
+        self.facts = replace(self.facts, certificates=(*self.facts.certificates, *certificates))
 
     async def _log_in(self, host: str, port: int) -> None:
         properties = self._properties
@@ -163,13 +163,13 @@ class AccessReader:
             self.session = await self._open(host, port)
         except SessionRefused as exc:
             asked = {"sasl.mechanism": mechanism, "sasl.username": outcome.login.removeprefix("User:")}
-            why = refused_login(exc.message, login_name(asked) if mechanism else "")
+            reason = refused_login(exc.message, login_name(asked) if mechanism else "")
             if exc.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
                 within = timedelta(seconds=self._within)
-                first = await read_first_answer(host, port, within, uses_tls=uses_tls(properties))
-                is_silent = first.answerer is Answerer.SILENT
-                why = first.fault or (silence_sentence(f"{host}:{port}", self._within) if is_silent else why)
-            self.facts = replace(self.facts, login=replace(outcome, step=exc.step, why=why, offered=exc.offered))
+                answer = await read_first_answer(host, port, within, uses_tls=uses_tls(properties))
+                is_silent = answer.answerer is Answerer.SILENT
+                reason = answer.fault or (silence_sentence(f"{host}:{port}", self._within) if is_silent else reason)
+            self.facts = replace(self.facts, login=replace(outcome, step=exc.step, why=reason, offered=exc.offered))
             return
         outcome = replace(
             outcome,
@@ -195,18 +195,18 @@ class AccessReader:
             self.facts = replace(self.facts, brokers_trouble=str(exc))
             return
         bound = asyncio.Semaphore(AT_ONCE)
-        found = await asyncio.gather(*(self._read_broker(broker, bound) for broker in brokers))
-        self.facts = replace(self.facts, cluster_id=cluster_id, brokers=tuple(found))
+        facts = await asyncio.gather(*(self._read_broker(broker, bound) for broker in brokers))
+        self.facts = replace(self.facts, cluster_id=cluster_id, brokers=tuple(facts))
         if uses_tls(self._properties):
-            others = [(one.host, one.port) for one in found if not one.why and (one.host, one.port) not in tried]
-            await self._read_certificates(others)
+            reached = ((broker.host, broker.port) for broker in facts if not broker.why)
+            await self._read_certificates(server for server in reached if server not in tried)
 
     async def _read_broker(self, broker: AdvertisedBroker, bound: asyncio.Semaphore) -> BrokerFacts:
         """Connect to the broker, and log in if it can be reached."""
         facts = BrokerFacts(broker.id, broker.host, broker.port)
         async with bound:
-            if why := await connects(broker.host, broker.port, timedelta(seconds=self._within)):
-                return replace(facts, why=why)
+            if reason := await connects(broker.host, broker.port, timedelta(seconds=self._within)):
+                return replace(facts, why=reason)
             session = None
             try:
                 session = await self._open(broker.host, broker.port)
