@@ -19,7 +19,7 @@ from tests.support.memory_cluster import MemoryCluster, _MemoryConnection
 SESSION = 7
 BASE_OFFSET = struct.Struct(">q")
 RECORD_COUNT = struct.Struct(">i")
-RECORD_COUNT_AT = 57
+MAGIC_AT, RECORD_COUNT_AT = 16, 57
 FRAME_PREFIX, HEADER_SIZE = 4, 8
 NO_TAGS = b"\0"
 
@@ -41,20 +41,21 @@ class BrokerTime:
 
 
 class EndlessLog:
-    """The log of a source partition: ``batches`` times the same batch, at offsets that follow each other."""
+    """The log of a source partition: ``batches`` times the same batch, each of which takes ``span`` offsets."""
 
-    def __init__(self, batch: bytes, records: int, batches: int) -> None:
-        self._batch = batch
-        self.records = records
-        self.end = records * batches
+    def __init__(self, batch: bytes, span: int, batches: int) -> None:
+        self._batch, self._span = batch, span
+        # A message set of an old format has the offset of its last message.
+        self._offset_in_batch = 0 if batch[MAGIC_AT] == 2 else span - 1
+        self.end = span * batches
 
     def read(self, offset: int, at_most: int) -> bytes:
         """Whole batches from the offset on."""
         size = len(self._batch)
-        count = min((self.end - offset) // self.records, max(1, at_most // size))
+        count = min((self.end - offset) // self._span, max(1, at_most // size))
         data = bytearray(self._batch * count)
         for index in range(count):
-            BASE_OFFSET.pack_into(data, index * size, offset + index * self.records)
+            BASE_OFFSET.pack_into(data, index * size, offset + index * self._span + self._offset_in_batch)
         return bytes(data)
 
 

@@ -109,7 +109,10 @@ def test_latency_is_measured_with_one_slot_and_with_two() -> None:
     assert by_slots([SYSTEMS["mm2"]]) == [SYSTEMS["mm2"]]
 
 
-def test_slot_path_copies_every_batch_between_brokers_in_memory() -> None:
-    found = measured("16k", 5, None)
-    assert found["sent"] == 4 * 5
-    assert found["records"] == 35
+@pytest.mark.parametrize(
+    ("payload", "records"), [("16k", 35), ("compacted_16k", 26), ("log_append_time_16k", 35), ("format_1_16k", 35)]
+)
+def test_slot_path_copies_every_batch_between_brokers_in_memory(payload: str, records: int) -> None:
+    figures = measured(payload, 5, None)
+    assert figures["sent"] == 4 * 5
+    assert figures["records"] == records
