@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group
@@ -95,13 +94,11 @@ def as_lines(snapshot: Snapshot) -> list[str]:
     lines = []
     for flow in snapshot.flows:
         topics = [line for line in snapshot.topics if line.flow == flow.flow]
-        lag = sum(line.lag_records for line in topics)
         source, target = sum(line.source_end for line in topics), sum(line.target_end for line in topics)
-        rate = sum(line.rate for line in topics)
+        rate, lag = sum(line.rate for line in topics), sum(line.lag_records for line in topics)
         lag_ms = max((line.lag_ms for line in topics), default=0)
-        lines.append(
-            f"{flow.text()}; {target:,} of {source:,} records, {rate:,.0f}/s, lag {lag:,} records, {lag_ms:,} ms"
-        )
+        copied = f"{target:,} of {source:,} records, {rate:,.0f}/s, lag {lag:,} records, {lag_ms:,} ms"
+        lines.append(f"{flow.text()}; {copied}")
     return [f"{snapshot.seconds:4.0f} s  {line}" for line in (*lines, snapshot.group)]
 
 
@@ -117,7 +114,7 @@ class Screen:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.clear()
 
     def clear(self) -> None:
@@ -148,17 +145,8 @@ class Screen:
     def conclude(self, findings: Sequence[Finding], measured: Sequence[tuple[str, str]]) -> None:
         """Print the summary: each claim with what was found, then the figures."""
         self.clear()
-        if not self._console.is_terminal:
-            for finding in findings:
-                self.say(f"{'ok    ' if finding.held else 'FAILED'}  {finding.claim}: {finding.measured}")
-            for name, value in measured:
-                self.say(f"        {name}: {value}")
-            return
-        table = Table("", "claim", "measured", title="What was compared", title_justify="left")
         for finding in findings:
-            mark = "[green]ok[/]" if finding.held else "[bold red]FAILED[/]"
-            table.add_row(mark, finding.claim, finding.measured)
-        table.add_section()
+            mark = ("ok    ", "green") if finding.held else ("FAILED", "bold red")
+            self._console.print(Text.assemble(mark, f"  {finding.claim}: {finding.measured}"), soft_wrap=True)
         for name, value in measured:
-            table.add_row("", name, value)
-        self._console.print(table)
+            self.say(f"        {name}: {value}")

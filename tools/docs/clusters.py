@@ -1,12 +1,11 @@
 """`docs/reference/clusters.md`, from the profiles of clusters and what tests expect of them."""
 
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tests.support.cluster_expectations import EXPECTED, Expectation, Role
 from tests.support.documented_clusters import DOCUMENTED
 from tests.support.known_clusters import KNOWN_CLUSTERS, Document, KnownCluster
-from tools.docs.pages import DOCS, code, table
+from tools.docs.pages import DOCS, code, table, wrapped
 
 LINE = 160
 PAGE = DOCS / "reference" / "clusters.md"
@@ -54,13 +53,9 @@ def _section(name: str, cluster: KnownCluster) -> Iterator[str]:
     yield f"## {cluster.title}"
     yield table(" | as source | as target", rows)
     if cluster.documents:
-        yield _wrapped(f"Documents: {_documents(cluster.documents)}.")
+        yield wrapped(f"Documents: {_documents(cluster.documents)}.", LINE)
     if cluster.guesses:
-        yield _wrapped(f"Assumed, because no document says it: {_sentences(cluster.guesses)}")
-
-
-def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, LINE, break_long_words=False, break_on_hyphens=False))
+        yield wrapped(f"Assumed, because no document says it: {_sentences(cluster.guesses)}", LINE)
 
 
 def _sentences(parts: Iterable[str]) -> str:

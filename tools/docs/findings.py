@@ -1,7 +1,5 @@
 """What pages say of findings, from their catalogues."""
 
-import re
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -11,10 +9,9 @@ from lockstep_ops.findings.alerts import ALERTS
 from lockstep_ops.plan.rules.hazards import HAZARDS
 from lockstep_state.reasons.switch_reason import SwitchReason
 from lockstep_state.reasons.verification_reason import DifferenceKind, NotComparedReason, RecordPart
-from tools.docs.pages import DOCS
+from tools.docs.pages import DOCS, wrapped
 
 LINE = 175
-CODE = re.compile(r"`[^`]*`")
 
 
 def _checks(category: Category) -> Callable[[], Iterator[str]]:
@@ -29,7 +26,7 @@ def _checks(category: Category) -> Callable[[], Iterator[str]]:
 def _hazards() -> Iterator[str]:
     for kind in HAZARDS:
         yield f"## {kind.heading}\n"
-        yield _wrapped(f"*{kind.severity.capitalize()}.* {kind.meaning} **Fix:** {kind.fix}.") + "\n"
+        yield wrapped(f"*{kind.severity.capitalize()}.* {kind.meaning} **Fix:** {kind.fix}.", LINE) + "\n"
 
 
 def _switch_reasons() -> Iterator[str]:
@@ -53,15 +50,9 @@ def _not_compared() -> Iterator[str]:
 def _alerts() -> Iterator[str]:
     for alert in ALERTS:
         yield f"## {alert.heading}\n"
-        yield _wrapped(f"{alert.title} {alert.severity.capitalize()}.") + "\n"
+        yield wrapped(f"{alert.title} {alert.severity.capitalize()}.", LINE) + "\n"
         for name, text in (("Means", alert.meaning), ("Look at", alert.look_at), ("Do", alert.fix)):
-            yield _wrapped(f"**{name}.** {text}") + "\n"
-
-
-def _wrapped(text: str) -> str:
-    """Return the text in lines. No command is on two of them, so that it can be copied."""
-    text = CODE.sub(lambda code: code[0].replace(" ", "\0"), text)
-    return "\n".join(textwrap.wrap(text, LINE, break_long_words=False, break_on_hyphens=False)).replace("\0", " ")
+            yield wrapped(f"**{name}.** {text}", LINE) + "\n"
 
 
 PAGES: Mapping[Path, Mapping[str, Callable[[], Iterator[str]]]] = {
