@@ -19,12 +19,12 @@ READ_S = 30.0
 FETCH_BYTES = 64 * 1024  # of a partition at a time: little is read beyond a stretch
 
 
-def places(end: int, samples: int = SAMPLES, stretch: int = STRETCH) -> list[tuple[int, int]]:
-    """``(from, to)`` of evenly spread stretches of a log from 0 to ``end``, in order and apart from each other."""
+def sampled(end: int, samples: int = SAMPLES, stretch: int = STRETCH) -> list[tuple[int, int]]:
+    """Return ``(from, to)`` of stretches of a log from 0 to ``end``: evenly spread, in order and apart from each other."""
     if end <= samples * stretch:
         return [(0, end)] if end else []
     step = (end - stretch) / (samples - 1)
-    return [(round(each * step), round(each * step) + stretch) for each in range(samples)]
+    return [(round(number * step), round(number * step) + stretch) for number in range(samples)]
 
 
 def compare(source: str, target: str, topic: str, remote: str) -> int:
@@ -36,9 +36,9 @@ def compare(source: str, target: str, topic: str, remote: str) -> int:
     if upstream != downstream:
         raise Lost(f"end offsets {downstream} on the target, {upstream} on the source")
     compared = 0
-    wanted = [places(end) for end in upstream]
+    wanted = [sampled(end) for end in upstream]
     for number in range(max(map(len, wanted), default=0)):
-        stretches = {partition: each[number] for partition, each in enumerate(wanted) if number < len(each)}
+        stretches = {partition: samples[number] for partition, samples in enumerate(wanted) if number < len(samples)}
         originals, copies = _read(source, topic, stretches), _read(target, remote, stretches)
         for (partition, offset), original in sorted(originals.items()):
             if original != copies.get((partition, offset)):
@@ -93,18 +93,18 @@ def _read(bootstrap: str, topic: str, wanted: Mapping[int, tuple[int, int]]) -> 
     All partitions are read together, for each change of an assignment costs a tenth of a second.
     """
     digests: dict[tuple[int, int], bytes] = {}
-    left = {partition: end - start for partition, (start, end) in wanted.items()}
+    remaining = {partition: end - start for partition, (start, end) in wanted.items()}
     starts = {partition: start for partition, (start, _) in wanted.items()}
     for consumer, message in _messages(bootstrap, topic, starts, **{"max.partition.fetch.bytes": FETCH_BYTES}):
         partition, offset = message.partition() or 0, message.offset() or 0
-        if partition not in left or offset >= wanted[partition][1]:
+        if partition not in remaining or offset >= wanted[partition][1]:
             continue
         digests[partition, offset] = _digest(message)
-        left[partition] -= 1
-        if not left[partition]:
-            del left[partition]
+        remaining[partition] -= 1
+        if not remaining[partition]:
+            del remaining[partition]
             consumer.pause([TopicPartition(topic, partition)])
-        if not left:
+        if not remaining:
             break
     return digests
 

@@ -20,8 +20,8 @@ from tests.support.systems import RELAY, System, SystemRun
 from tests.support.tree_usage import CompilerAccount, used_by
 from tools.bench.clusters import Clusters
 from tools.bench.orders import Orders
-from tools.bench.results import OURS, SHIPPED, TUNED, TWO_SLOTS, Readings, Row, Scalar, Systems, percentile
-from tools.bench.stage import PARTITIONS, Lost, Part, Stage, Trial
+from tools.bench.results import OURS, SHIPPED, TUNED, TWO_SLOTS, Readings, Row, Scalar, percentile
+from tools.bench.stage import PARTITIONS, Lost, Measured, Part, Stage, Trial
 from tools.bench.wire import end_offsets
 
 ARRIVE_WITHIN_S = 60.0
@@ -241,17 +241,17 @@ def _measure(course: Course, writer: Writer, bootstrap: str, topic: str, run: Sy
         read(ASIDE_S)
         until, after = used()
         writer.end()
-        counted = [each for each in writer.sent if first <= each < last]
+        counted = [sent for sent in writer.sent if first <= sent < last]
         deadline = time.monotonic() + ARRIVE_WITHIN_S
-        while len(taken := [pair for pair in pairs if first <= pair[0] < last]) < len(counted):
+        while len(arrivals := [pair for pair in pairs if first <= pair[0] < last]) < len(counted):
             if time.monotonic() > deadline:
-                missing = len(counted) - len(taken)
+                missing = len(counted) - len(arrivals)
                 raise Lost(f"{missing} of {len(counted)} records did not arrive; {writer.refused[:1]}")
             read(0.5)
-    if len(taken) != len(counted):
-        raise Lost(f"{len(taken)} records arrived of {len(counted)}")
-    arrived = [(arrived_ns - sent) / 1e6 for sent, arrived_ns in taken]
-    acknowledged = [took * 1e3 for sent, took in writer.acknowledged if first <= sent < last]
+    if len(arrivals) != len(counted):
+        raise Lost(f"{len(arrivals)} records arrived of {len(counted)}")
+    arrived = [(arrived_ns - sent) / 1e6 for sent, arrived_ns in arrivals]
+    acknowledged = [seconds * 1e3 for sent, seconds in writer.acknowledged if first <= sent < last]
     shares = {name: (after[name] - before[name]) / (until - since) for name in after}
     return Readings(
         values=latency_values(arrived, acknowledged) | shares | {"offered_per_s": len(counted) / course.measured_s}
@@ -278,7 +278,7 @@ def by_slots(systems: Sequence[System]) -> Sequence[System]:
 
 
 def _part(name: str, per_s: int) -> Part:
-    def measure(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+    def measure(stage: Stage) -> Measured:
         course = course_of(stage, f"orders-{per_s}", per_s)
         warm(stage, course)
         again = partial(stage.fresh, course.topic)

@@ -18,8 +18,8 @@ from tests.support.clusters import Record, commit_offset, create_topic, end_offs
 from tests.support.systems import System, SystemEnded, SystemRun, called, with_processes
 from tests.support.tree_usage import TreeAccount, sample
 from tools.bench.clusters import two_brokers
-from tools.bench.results import OURS, TUNED, Readings, Row, Scalar, Systems
-from tools.bench.stage import Part, Stage, Trial
+from tools.bench.results import OURS, TUNED, Readings, Row, Scalar
+from tools.bench.stage import Measured, Part, Stage, Trial
 
 KILLS, AWAY = "kills", "away"
 SEES_TOPICS = {"refresh.topics.interval.seconds": "5"}
@@ -47,7 +47,7 @@ def killed(systems: Sequence[System]) -> Sequence[System]:
     return [system for system in systems if system.name in (OURS, TUNED)]
 
 
-def _kills(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+def _kills(stage: Stage) -> Measured:
     """Each on clusters of its own, killed at the same moments."""
     facts: dict[str, Scalar] = {"per_s": PACED.rate, "seed": stage.seed}
     systems = {}
@@ -75,7 +75,7 @@ def _struck(stage: Stage, system: System, log: Path) -> Readings:
     return Readings(values={**values, "kills": outcome.times})
 
 
-def _away(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+def _away(stage: Stage) -> Measured:
     """Brokers of its own, for they are killed and frozen. Each service has a process of its own."""
     systems = {}
     for system in stage.ours:
@@ -125,7 +125,7 @@ def _shares(run: SystemRun) -> Sequence[tuple[str, float]]:
     if ended := [names[child] for child in services if not child.is_running()]:
         raise SystemEnded(f"{', '.join(ended)} ended while a cluster was away")
     seconds = time.monotonic() - began
-    return sorted(((name, each / seconds) for name, each in used.items()), key=lambda each: -each[1])
+    return sorted(((name, cpu_s / seconds) for name, cpu_s in used.items()), key=lambda share: -share[1])
 
 
 def _wait_copied(run: SystemRun, source: Broker, target: Broker, topics: Sequence[str]) -> None:

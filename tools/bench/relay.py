@@ -46,7 +46,7 @@ class Relay:
 
     async def run(self, wanted: list[Wanted]) -> None:
         """Relay for ever. Raises BrokerRefused, BrokerUnreachable, KafkaConnectionError."""
-        self._next = {each[0]: each for each in wanted}
+        self._next = {partition[0]: partition for partition in wanted}
         self._names = topic_names(wanted)
         self._fetch(wanted)
         await self._ended

@@ -23,8 +23,8 @@ from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionP
 from lockstep_state.rows.state_rows import Row as StateRow
 from tests.support.flow_context import leading, state_record
 from tools.bench.modelled_fleet import ModelledFleet
-from tools.bench.results import OURS, Failed, Readings, Row, Scalar, Systems
-from tools.bench.stage import Part, Stage
+from tools.bench.results import OURS, Failed, Readings, Row, Systems
+from tools.bench.stage import Measured, Part, Stage
 from tools.bench.state_replay import READERS
 from tools.bench.state_traffic import Held, measure_traffic
 
@@ -178,7 +178,7 @@ def timed_ms(act: Callable[[], Answer], times: int = TIMES) -> tuple[float, Answ
 # -- the part ----------------------------------------------------------------------------------------------------------
 
 
-def _scale(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+def _scale(stage: Stage) -> Measured:
     """Plan, and write the state topic, of Lockstep alone."""
     fleet = ModelledFleet.modelled(PARTITIONS, BYTES_PER_S)
     held = assign(fleet.partitions, SLOTS, {})

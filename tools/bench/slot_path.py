@@ -39,7 +39,7 @@ from tests.support.framed_cluster import BrokerTime, EndlessLog, FramedCluster
 from tests.support.memory_cluster import MemoryLog
 from tests.support.message_sets import Message, message_set
 from tools.bench.orders import Orders
-from tools.bench.throughput import EACH
+from tools.bench.throughput import SHARED_KEY_EVERY
 
 PARTITIONS = 4
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -55,7 +55,7 @@ def lz4(content: Sequence[PlainRecord]) -> bytes:
 
 def compacted(content: Sequence[PlainRecord]) -> bytes:
     """Return the batch that the log cleaner leaves: one record in four is gone."""
-    kept = [record for record in content if record.offset % EACH]
+    kept = [record for record in content if record.offset % SHARED_KEY_EVERY]
     return batch_bytes(kept, base_offset=content[0].offset, last_offset=content[-1].offset, codec=LZ4)
 
 
@@ -65,7 +65,7 @@ def log_append_time(content: Sequence[PlainRecord]) -> bytes:
 
 def format_1(content: Sequence[PlainRecord]) -> bytes:
     """Return a message set of the format before Kafka 0.11."""
-    return message_set(1, [Message(each.offset, each.key, each.value, each.timestamp) for each in content], LZ4)
+    return message_set(1, [Message(r.offset, r.key, r.value, r.timestamp) for r in content], LZ4)
 
 
 PAYLOADS: Mapping[str, tuple[int, Form]] = {
@@ -105,7 +105,7 @@ def source_batch(size: int, form: Form) -> SourceBatch:
         key, value = orders.key(number), orders.value(number)
         content_bytes += len(key) + len(value)
         content.append(record(number, value, key=key, timestamp=WRITTEN_MS + number))
-    gone = len(content[::EACH]) if form is compacted else 0
+    gone = len(content[::SHARED_KEY_EVERY]) if form is compacted else 0
     return SourceBatch(form(content), len(content) - gone, len(content))
 
 
@@ -218,7 +218,7 @@ def main() -> int:
         for _ in range(chosen.runs):
             for checkout in checkouts:
                 figures = in_child(checkout, payload, chosen.batches)
-                best[checkout] = min(best.get(checkout, figures), figures, key=lambda each: float(each["us"]))
+                best[checkout] = min(best.get(checkout, figures), figures, key=lambda copy: float(copy["us"]))
         for checkout, figures in best.items():
             sys.stdout.write(
                 f"{payload} {checkout or 'this checkout'}: {figures['us']:.1f} us a batch of {figures['records']} "

@@ -34,6 +34,9 @@ WRONG = (SystemEnded, Lost, BrokerRefused, AssertionError, KafkaException, OSErr
 
 T = TypeVar("T")
 
+Measured = tuple[Mapping[str, Scalar], Systems]
+"""The facts of a part, and what was read of each system."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -212,15 +215,14 @@ class Part:
 
     Attributes:
         notes: Sentences below the table, with the facts in braces. Without them the facts are listed.
-        measure: Gives the facts, and what was read of each system. Raises KafkaException and NeverHappened where the
-            preparation, not a system, fails.
+        measure: Raises KafkaException and NeverHappened where the preparation, not a system, fails.
         by_default: Whether it runs if no part is named.
     """
 
     name: str
     title: str
     rows: Sequence[Row]
-    measure: Callable[[Stage], tuple[Mapping[str, Scalar], Systems]]
+    measure: Callable[[Stage], Measured]
     notes: Sequence[str] = ()
     by_default: bool = True
 

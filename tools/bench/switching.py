@@ -16,8 +16,8 @@ from tests.support.eventually import NeverHappened, wait_until
 from tests.support.switch_scene import SwitchScene
 from tests.support.systems import SystemEnded, SystemRun
 from tools.bench.clusters import two_brokers
-from tools.bench.results import Readings, Row, Scalar, Systems
-from tools.bench.stage import Part, Stage, Trial
+from tools.bench.results import Readings, Row
+from tools.bench.stage import Measured, Part, Stage, Trial
 
 SWITCHOVER = "switchover"
 TOPICS, PARTITIONS, GROUPS, PER_S = 20, 8, 50, 1_000
@@ -46,7 +46,7 @@ def topics_of_groups(topics: Sequence[str], groups: int, with_two: int) -> Mappi
 
 def seconds_by_group(way: str, began_at: float, firsts: Sequence[float]) -> Mapping[str, float]:
     """Return after how many seconds the first group, half of the groups, and all of them have read a record."""
-    seconds = sorted(each - began_at for each in firsts)
+    seconds = sorted(first - began_at for first in firsts)
     return {
         f"{way}_first_s": seconds[0],
         f"{way}_median_s": statistics.median_high(seconds),
@@ -186,17 +186,17 @@ def switchover(stage: Stage, trial: Trial) -> Readings:
         began_at = time.time()
         body = scene.switch("failover", "--allow-data-loss", str(permitted))
         unplanned = _figures("unplanned", scene, began_at, body)
-        known = known_until(body)
+        known_s = known_until(body)
         written = scene.app.written
         values = {
             "unplanned_from_kill_s": unplanned.values["unplanned_first_s"] + began_at - killed_at,
             "unplanned_said": body["lost"],
-            "unplanned_lost_known": sum(written[value] < known for value in scene.app.unread),
+            "unplanned_lost_known": sum(written[value] < known_s for value in scene.app.unread),
         }
     return Readings(values={**planned.values, **unplanned.values, **values}, notes=[*planned.notes, *unplanned.notes])
 
 
-def _switchover(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+def _switchover(stage: Stage) -> Measured:
     """Brokers are new for each way: one of them is killed."""
     systems = stage.each(SWITCHOVER, "none", partial(switchover, stage), systems=stage.ours)
     return {"topics": TOPICS, "partitions": PARTITIONS, "groups": GROUPS, "per_s": PER_S}, systems

@@ -13,8 +13,8 @@ from tools.bench.copying import RUNS, copy, limit
 from tools.bench.distance import Distance
 from tools.bench.limit import LogShape, fetch_only, log_shape
 from tools.bench.orders import load
-from tools.bench.results import LIMIT, SHIPPED, TUNED, Failed, Readings, Row, Scalar, Systems
-from tools.bench.stage import PARTITIONS, Part, Stage, Workload, log_facts
+from tools.bench.results import LIMIT, SHIPPED, TUNED, Failed, Readings, Row, Systems
+from tools.bench.stage import PARTITIONS, Measured, Part, Stage, Workload, log_facts
 from tools.bench.wire import end_offsets
 
 SMALL, TINY = "lz4_16k", "lz4_1k"
@@ -85,8 +85,6 @@ def _limit(stage: Stage, name: str, work: Workload) -> Systems:
 
 # -- parts -------------------------------------------------------------------------------------------------------------
 
-Found = tuple[Mapping[str, Scalar], Systems]
-
 
 def _copies(
     stage: Stage,
@@ -124,7 +122,7 @@ def _better(first: Systems, second: Systems) -> Systems:
     return {name: max(readings, second[name], key=rate) for name, readings in first.items()}
 
 
-def _plainly(name: str, codec: str, batch_bytes: int, divisor: int, stage: Stage) -> Found:
+def _plainly(name: str, codec: str, batch_bytes: int, divisor: int, stage: Stage) -> Measured:
     """Copy as is, or in batches of a producer's default size or smaller: so many requests take their time."""
     if batch_bytes:
         stage = replace(stage, batch_bytes=batch_bytes, records=max(PARTITIONS, stage.records // divisor))
@@ -133,7 +131,7 @@ def _plainly(name: str, codec: str, batch_bytes: int, divisor: int, stage: Stage
     return work.facts, {**_copies(stage, name, work), **bound}
 
 
-def _transactions(stage: Stage) -> Found:
+def _transactions(stage: Stage) -> Measured:
     """Copy by every system with exactly-once, and by Lockstep without."""
     work = stage.loaded(TRANSACTIONS)
     bound = _limit(stage, TRANSACTIONS, work)
@@ -142,7 +140,7 @@ def _transactions(stage: Stage) -> Found:
     return work.facts, {**systems, **_better(first, _own(stage, TRANSACTIONS, work, PLAIN)), **bound}
 
 
-def _tls(stage: Stage) -> Found:
+def _tls(stage: Stage) -> Measured:
     """Copy by every system over TLS on both sides, and by Lockstep without, on the same brokers."""
     with tls_clusters() as (clusters, over_tls):
         stage = replace(stage, clusters=clusters)
@@ -152,7 +150,7 @@ def _tls(stage: Stage) -> Found:
         return work.facts, {**systems, **_better(first, _own(stage, TLS, work, PLAINTEXT))}
 
 
-def _far_source(name: str, round_trip_s: float, stage: Stage) -> Found:
+def _far_source(name: str, round_trip_s: float, stage: Stage) -> Measured:
     """Put the source far away from every system; the target is near, as one that pulls has it."""
     work = stage.loaded(name)
     bound = _limit(stage, name, work)
@@ -166,14 +164,14 @@ def _far_source(name: str, round_trip_s: float, stage: Stage) -> Found:
     return {**facts, "far": "source", **proxy}, {**systems, **bound}
 
 
-def _far_target(stage: Stage) -> Found:
+def _far_target(stage: Stage) -> Measured:
     """Put the target far away from every system; the source is near, as one that pushes has it."""
     work = stage.loaded(FAR_TARGET)
     facts, systems = _far(stage, FAR_TARGET, work, stage.target_afar, TARGET, FAR_TARGET_S)
     return {**facts, "far": "target"}, systems
 
 
-def _far(stage: Stage, name: str, work: Workload, distance: Distance, key: str, round_trip_s: float) -> Found:
+def _far(stage: Stage, name: str, work: Workload, distance: Distance, key: str, round_trip_s: float) -> Measured:
     """Copy with what `key` names far away, and by Lockstep through the same proxy without its delay."""
     log = stage.work / "proxy.log"
     with distance.away(0.0, log) as near:
@@ -183,7 +181,7 @@ def _far(stage: Stage, name: str, work: Workload, distance: Distance, key: str, 
     return {**work.facts, "round_trip_ms": round_trip_s * 1e3}, {**systems, **undelayed}
 
 
-def _replicated(stage: Stage) -> Found:
+def _replicated(stage: Stage) -> Measured:
     """Copy to a target of three brokers, which acknowledges what two of them have."""
     with three_brokers() as target:
         stage = replace(stage, clusters=replace(stage.clusters, target=target, brokers=()))
@@ -194,8 +192,9 @@ def _replicated(stage: Stage) -> Found:
 
 # -- a source that the log cleaner has been through --------------------------------------------------------------------
 
-EACH = 4
-"""One record of so many in a partition bears the key that the next such bears too; all others have their own."""
+SHARED_KEY_EVERY = 4
+"""Every fourth record of a partition has one shared key, so that only the last of them stays. All others have their
+own."""
 
 UNTIL_LATER = "86400000"
 UNCLEANED = {"cleanup.policy": "compact", "min.compaction.lag.ms": UNTIL_LATER, "segment.bytes": str(64 << 20)}
@@ -207,15 +206,15 @@ CLEANED_WITHIN_S = 300.0
 
 
 def key_of(number: int, partitions: int) -> bytes:
-    """Return the key of a record: one in `EACH` of a partition is superseded by the next such."""
-    own = number // partitions % EACH
+    """Return the key of a record: one in `SHARED_KEY_EVERY` of a partition is superseded by the next such."""
+    own = number // partitions % SHARED_KEY_EVERY
     return b"customer-%09d" % number if own else b"latest"
 
 
 def left_of(records: int, partitions: int) -> int:
     """Return how many of so many records, dealt to the partitions in turn, are left when all is cleaned."""
     held = (len(range(partition, records, partitions)) for partition in range(partitions))
-    return sum(count - len(range(0, count, EACH)) + min(count, 1) for count in held)
+    return sum(count - len(range(0, count, SHARED_KEY_EVERY)) + min(count, 1) for count in held)
 
 
 def wait_compacted(bootstrap: str, topic: str, ends: Sequence[int], wanted: int) -> LogShape:
@@ -242,7 +241,7 @@ def clean(work: Workload) -> LogShape:
     return shape
 
 
-def _compacted(stage: Stage) -> Found:
+def _compacted(stage: Stage) -> Measured:
     """Copy what the cleaner left. The limit is that of the batches before: no broker takes them afterwards."""
     work = stage.loaded(COMPACTED, configs=UNCLEANED, key_of=lambda number: key_of(number, PARTITIONS))
     bound = _limit(stage, COMPACTED, work)
@@ -254,28 +253,30 @@ def _compacted(stage: Stage) -> Found:
     return facts, {**_copies(stage, COMPACTED, work), **bound}
 
 
-def _part(name: str, measure: Callable[[Stage], Found], *notes: str, limited: bool = True, asked: bool = False) -> Part:
-    """Return a part of throughput. `asked`: it runs only if it is named."""
+def _part(
+    name: str, measure: Callable[[Stage], Measured], *notes: str, limited: bool = True, by_default: bool = True
+) -> Part:
+    """Return a part of throughput."""
     return Part(
         name=name,
         title=f"Throughput, {name}",
         rows=ROWS,
         measure=measure,
         notes=(SOURCE_NOTE, *([LIMIT_NOTE] if limited else []), EQUAL_NOTE, *notes),
-        by_default=not asked,
+        by_default=by_default,
     )
 
 
 PARTS = (
     _part("lz4", partial(_plainly, "lz4", "lz4", 0, 1)),
     _part(SMALL, partial(_plainly, SMALL, "lz4", 16 << 10, 2)),
-    _part(TINY, partial(_plainly, TINY, "lz4", 1 << 10, 12), asked=True),
+    _part(TINY, partial(_plainly, TINY, "lz4", 1 << 10, 12), by_default=False),
     _part("none", partial(_plainly, "none", "none", 0, 1)),
     _part(COMPACTED, _compacted, COMPACTED_NOTE),
     _part(TRANSACTIONS, _transactions, TRANSACTIONS_NOTE),
     _part("rtt_80", partial(_far_source, "rtt_80", 0.080), FAR_NOTE, PROXY_NOTE),
-    _part("rtt_200", partial(_far_source, "rtt_200", 0.200), FAR_NOTE, PROXY_NOTE, asked=True),
-    _part(FAR_TARGET, _far_target, FAR_NOTE, limited=False, asked=True),
-    _part(REPLICATED, _replicated, REPLICATED_NOTE, limited=False, asked=True),
+    _part("rtt_200", partial(_far_source, "rtt_200", 0.200), FAR_NOTE, PROXY_NOTE, by_default=False),
+    _part(FAR_TARGET, _far_target, FAR_NOTE, limited=False, by_default=False),
+    _part(REPLICATED, _replicated, REPLICATED_NOTE, limited=False, by_default=False),
     _part(TLS, _tls, TLS_NOTE, limited=False),
 )

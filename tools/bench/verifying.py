@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,8 +12,8 @@ from tests.support.eventually import NeverHappened
 from tests.support.mirror import MirroredFlow
 from tests.support.systems import SystemEnded, SystemRun
 from tests.support.tree_usage import used_by
-from tools.bench.results import Readings, Row, Scalar, Systems
-from tools.bench.stage import PARTITIONS, POLL_S, Part, Stage, Trial, Workload
+from tools.bench.results import Readings, Row
+from tools.bench.stage import PARTITIONS, POLL_S, Measured, Part, Stage, Trial, Workload
 from tools.bench.wire import ends_of
 
 VERIFY = "verify"
@@ -111,7 +111,7 @@ class Verifying:
 
 
 def _medians(copies: Sequence[GrowingCopy]) -> GrowingCopy:
-    rate, verified, cpu = (statistics.median(each) for each in zip(*copies, strict=True))
+    rate, verified, cpu = (statistics.median(figures) for figures in zip(*copies, strict=True))
     return rate, verified, cpu
 
 
@@ -157,7 +157,7 @@ def verifying(work: Workload, say: Callable[[str], None], trial: Trial) -> Readi
     )
 
 
-def _verify(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+def _verify(stage: Stage) -> Measured:
     work = stage.loaded(VERIFY)
     systems = stage.each(
         VERIFY,

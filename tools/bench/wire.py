@@ -121,7 +121,7 @@ def ends_of(
 
         def ends() -> tuple[int, ...]:
             by_broker = [ends_if_led(broker, topic, partitions, committed=committed) for broker in brokers]
-            return tuple(max(end or 0 for end in each) for each in zip(*by_broker, strict=True))
+            return tuple(max(end or 0 for end in answers) for answers in zip(*by_broker, strict=True))
 
         yield ends
 
@@ -134,7 +134,9 @@ def end_offsets(bootstrap: str, topic: str, partitions: int) -> tuple[int, ...]:
 
 def ends_if_led(broker: Connection, topic: str, partitions: int, *, committed: bool = False) -> tuple[int | None, ...]:
     """Return the end of each partition; None for one that this broker does not lead."""
-    wanted = tuple(ListOffsetsPartition(partition_index=i32(each), timestamp=i64(LATEST)) for each in range(partitions))
+    wanted = tuple(
+        ListOffsetsPartition(partition_index=i32(number), timestamp=i64(LATEST)) for number in range(partitions)
+    )
     broker.send(
         frame(
             ListOffsetsRequest(

@@ -121,9 +121,9 @@ class Play:
         """End the run as `kill` would, and return whether it ended in time."""
         began = time.monotonic()
         exit_code = processes.end(self._lockstep, within=LOCKSTEP_ENDS_WITHIN + 2)
-        took = time.monotonic() - began
-        held = exit_code == 0 and took <= LOCKSTEP_ENDS_WITHIN
-        return Finding("lockstep run ends cleanly within 10 s", held, f"exit code {exit_code} after {took:.1f} s")
+        duration_s = time.monotonic() - began
+        held = exit_code == 0 and duration_s <= LOCKSTEP_ENDS_WITHIN
+        return Finding("lockstep run ends cleanly within 10 s", held, f"exit code {exit_code} after {duration_s:.1f} s")
 
     def _start_clusters(self) -> None:
         self._brokers = {alias: Broker(alias, authorizer=True) for alias in SHOP}
@@ -199,9 +199,9 @@ class Play:
         checkpoints = self._watch.checkpoints(FLOWS[0], GROUP)
         if any(self._watch.copied_to(FLOWS[0], READ, p) < offset - 1 for p, offset in on_a.committed.items()):
             return False
-        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
-        positions = asked[GROUP].result(10).topic_partitions or []
-        synced = {each.partition: each.offset for each in positions if each.topic == remote(FLOWS[0], READ)}
+        answers = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
+        positions = answers[GROUP].result(10).topic_partitions or []
+        synced = {tp.partition: tp.offset for tp in positions if tp.topic == remote(FLOWS[0], READ)}
         # The last checkpoint need not be of the last position: MM2 sends none that would translate to an earlier place.
         if (synced, checkpoints) != self._last_synced:
             self._last_synced, self._synced_since = (synced, checkpoints), time.monotonic()

@@ -38,7 +38,7 @@ def test_few_topics_of_a_fleet_move_most() -> None:
         (sum(fleet.rates[topic.source_topic, n] for n in range(topic.partitions)) for topic in fleet.topics),
         reverse=True,
     )
-    assert [by_topic[0] / each for each in by_topic[:3]] == pytest.approx([1, 2, 3])
+    assert [by_topic[0] / rate for rate in by_topic[:3]] == pytest.approx([1, 2, 3])
 
 
 def test_fleet_with_topics_keeps_what_it_had() -> None:
@@ -119,4 +119,4 @@ def test_each_reader_folds_the_rows_of_a_flow(reader: str) -> None:
     folded = [fold(topic), fold(row), fold(assigned)]
     wants = WANTS.get(reader, {MirroredTopic, PartitionProgress, Assignment})
     kinds = [MirroredTopic, PartitionProgress, Assignment]
-    assert [one is not None for one in folded] == [kind in wants for kind in kinds]
+    assert [row is not None for row in folded] == [kind in wants for kind in kinds]
