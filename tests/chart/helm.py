@@ -51,35 +51,35 @@ class Objects:
 
     def by_kind(self, kind: str) -> dict[str, dict[str, Any]]:
         """The objects of a kind, by name."""
-        return {one["metadata"]["name"]: one for one in self.all if one["kind"] == kind}
+        return {manifest["metadata"]["name"]: manifest for manifest in self.all if manifest["kind"] == kind}
 
     def workloads(self) -> list[dict[str, Any]]:
         return [*self.by_kind("Deployment").values(), *self.by_kind("StatefulSet").values()]
 
     def workload(self, service: str, flow: str = "") -> dict[str, Any]:
         """The only workload of a service, or that of a flow."""
-        (found,) = (
-            one
-            for one in self.workloads()
-            if one["metadata"]["labels"]["app.kubernetes.io/component"] == service
-            and flow in ("", one["metadata"]["annotations"]["lockstep/flow"])
+        (only,) = (
+            workload
+            for workload in self.workloads()
+            if workload["metadata"]["labels"]["app.kubernetes.io/component"] == service
+            and flow in ("", workload["metadata"]["annotations"]["lockstep/flow"])
         )
-        return found
+        return only
 
     def config(self) -> dict[str, str]:
         """The files of the ConfigMap."""
-        (found,) = (one for name, one in self.by_kind("ConfigMap").items() if name.endswith("-config"))
-        data: dict[str, str] = found["data"]
+        (settings,) = (config_map for name, config_map in self.by_kind("ConfigMap").items() if name.endswith("-config"))
+        data: dict[str, str] = settings["data"]
         return data
 
 
 def _template(values: tuple[Path | Mapping[str, Any], ...], sets: tuple[str, ...], chart: Path) -> list[str | Path]:
     command: list[str | Path] = ["helm", "template", RELEASE, chart, "--namespace", NAMESPACE]
-    for one in values:
-        if isinstance(one, Path):
-            command += ["-f", one]
+    for given in values:
+        if isinstance(given, Path):
+            command += ["-f", given]
         else:
-            command += [f"--set-json={key}={json.dumps(value)}" for key, value in one.items()]
+            command += [f"--set-json={key}={json.dumps(value)}" for key, value in given.items()]
     for pair in sets:
         command += ["--set", pair]
     return command
@@ -94,7 +94,7 @@ def rendered(*values: Path | Mapping[str, Any], sets: tuple[str, ...] = (), char
 def _rendered(command: tuple[str | Path, ...]) -> Objects:
     ran = run(*command)
     assert ran.returncode == 0, ran.stderr
-    return Objects(ran.stdout, tuple(one for one in yaml.load_all(ran.stdout, LOADER) if one))
+    return Objects(ran.stdout, tuple(document for document in yaml.load_all(ran.stdout, LOADER) if document))
 
 
 def refused(*values: Path | Mapping[str, Any], sets: tuple[str, ...] = (), chart: Path = CHART) -> str:

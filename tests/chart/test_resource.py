@@ -63,7 +63,7 @@ def texts(data: str) -> Any:
 def _plain(node: Any) -> Any:
     if hasattr(node, "lines"):
         return {key: _plain(value) for key, value in node.items.items() if _plain(value) != {}}
-    return [_plain(one) for one in node.items] if hasattr(node, "items") else node.value
+    return [_plain(item) for item in node.items] if hasattr(node, "items") else node.value
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.stem)

@@ -68,9 +68,9 @@ def stage() -> Iterator[Stage]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """A test that failed tells what the cluster looked like."""
     report = yield
-    if report.failed and (found := getattr(item, "funcargs", {}).get("stage")) is not None:
+    if report.failed and (stage := getattr(item, "funcargs", {}).get("stage")) is not None:
         try:
-            report.sections.append(("the namespace", found.namespace.describe()))
+            report.sections.append(("the namespace", stage.namespace.describe()))
         except CommandFailed as failed:
             report.sections.append(("the namespace", str(failed)))
     return report

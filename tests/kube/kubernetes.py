@@ -47,9 +47,9 @@ def applied(document: Object) -> Iterator[None]:
         run("kubectl", "delete", "--ignore-not-found", "--wait=false", "-f", "-", given=text)
 
 
-def pods_of(found: Sequence[Object], component: str) -> list[Object]:
+def pods_of(pods: Sequence[Object], component: str) -> list[Object]:
     """Those of a service."""
-    return [pod for pod in found if pod["metadata"]["labels"].get("app.kubernetes.io/component") == component]
+    return [pod for pod in pods if pod["metadata"]["labels"].get("app.kubernetes.io/component") == component]
 
 
 class Namespace:
@@ -58,7 +58,7 @@ class Namespace:
     def __init__(self, name: str, values: Sequence[str]) -> None:
         """`values`: what every installation is given beside its values file, as helm's --set."""
         self.name = name
-        self._values = [word for one in values for word in ("--set", one)]
+        self._values = [word for value in values for word in ("--set", value)]
 
     @contextmanager
     def made(self) -> Iterator["Namespace"]:
@@ -85,13 +85,13 @@ class Namespace:
 
     def get(self, what: str, *words: str) -> list[Object]:
         """Objects of a kind."""
-        found: list[Object] = json.loads(self.kubectl("get", what, *words, "--output", "json"))["items"]
-        return found
+        objects: list[Object] = json.loads(self.kubectl("get", what, *words, "--output", "json"))["items"]
+        return objects
 
     def pods(self, component: str | None = None) -> list[Object]:
         """The pods that are there and are not about to go."""
-        found = [pod for pod in self.get("pods") if "deletionTimestamp" not in pod["metadata"]]
-        return found if component is None else pods_of(found, component)
+        pods = [pod for pod in self.get("pods") if "deletionTimestamp" not in pod["metadata"]]
+        return pods if component is None else pods_of(pods, component)
 
     def page(self, pod: str, path: str) -> str:
         """A page of a service, through the API server."""
@@ -99,14 +99,14 @@ class Namespace:
 
     def status(self, pod: str, flow: str) -> Mapping[str, Any]:
         """What a service says about a flow."""
-        found: Mapping[str, Any] = json.loads(self.page(pod, "/status"))["flows"][flow]
-        return found
+        flow_status: Mapping[str, Any] = json.loads(self.page(pod, "/status"))["flows"][flow]
+        return flow_status
 
     def acting(self, component: str, flow: str) -> str:
         """The name of the pod that acts in the flow. Raises AssertionError while none does."""
-        found = [name for name in map(name_of, self.pods(component)) if self.status(name, flow)["acting"]]
-        assert len(found) == 1, f"{component}: {found} act"
-        return found[0]
+        acting_pods = [name for name in map(name_of, self.pods(component)) if self.status(name, flow)["acting"]]
+        assert len(acting_pods) == 1, f"{component}: {acting_pods} act"
+        return acting_pods[0]
 
     def kill(self, pod: str) -> None:
         """Ends a pod as a node that is lost does: at once, without a word."""
@@ -116,18 +116,18 @@ class Namespace:
         """The pods of a service, once there are so many and all are ready."""
 
         def ready() -> list[Object]:
-            found = self.pods(component)
-            assert len(found) == replicas, [name_of(pod) for pod in found]
-            assert all(is_ready(pod) for pod in found), [one.get("status") for one in found]
-            return found
+            pods = self.pods(component)
+            assert len(pods) == replicas, [name_of(pod) for pod in pods]
+            assert all(is_ready(pod) for pod in pods), [unready.get("status") for unready in pods]
+            return pods
 
         return wait_until(ready, within=within, every=0.5, what=f"{replicas} ready pods of {component}")
 
     def left(self) -> list[str]:
         """The names of all objects but those that every namespace has."""
-        known = run("kubectl", "api-resources", "--api-group=monitoring.coreos.com", "--output", "name").split()
-        found = self.kubectl("get", ",".join([KINDS, *known]), "--output", "name").split()
-        return sorted(set(found) - WHAT_THERE_IS_ANYWAY)
+        kinds = run("kubectl", "api-resources", "--api-group=monitoring.coreos.com", "--output", "name").split()
+        names = self.kubectl("get", ",".join([KINDS, *kinds]), "--output", "name").split()
+        return sorted(set(names) - WHAT_THERE_IS_ANYWAY)
 
     def describe(self) -> str:
         """Everything that helps to understand what went wrong: pods, events, the ends of the logs."""
@@ -149,7 +149,7 @@ def name_of(pod: Object) -> str:
 def is_ready(pod: Object) -> bool:
     """What its readiness says."""
     conditions = pod.get("status", {}).get("conditions", ())
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 def environment(name: str) -> str | None:

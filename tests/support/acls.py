@@ -74,15 +74,15 @@ def remove(broker: Broker, *bindings: AclBinding) -> None:
     """Exactly these."""
     exactly = [
         AclBindingFilter(
-            one.restype,
-            one.name,
-            one.resource_pattern_type,
-            one.principal,
-            one.host,
-            one.operation,
-            one.permission_type,
+            binding.restype,
+            binding.name,
+            binding.resource_pattern_type,
+            binding.principal,
+            binding.host,
+            binding.operation,
+            binding.permission_type,
         )
-        for one in bindings
+        for binding in bindings
     ]
     client = admin(broker.bootstrap)
     for future in client.delete_acls(exactly).values():
@@ -116,8 +116,8 @@ def acls_of(broker: Broker, name: str, resource: str = "TOPIC", pattern: str = "
         AclPermissionType.ANY,
     )
     client = admin(broker.bootstrap)
-    found = client.describe_acls(wanted).result(WITHIN)
-    return {(one.permission_type.name, one.operation.name, one.principal) for one in found}
+    bindings = client.describe_acls(wanted).result(WITHIN)
+    return {(binding.permission_type.name, binding.operation.name, binding.principal) for binding in bindings}
 
 
 @dataclass

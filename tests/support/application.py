@@ -97,11 +97,13 @@ class Application:
     def unread(self) -> set[str]:
         """Values that were written, and that a group of their topic has not read yet."""
         written = list(self.written)
-        found = set[str]()
+        unread_values = set[str]()
         for group in self.groups:
             read = dict(group.read).keys()  # the thread that reads goes on
-            found |= {value for value in written if value.partition(" ")[0] in group.topics and value not in read}
-        return found
+            unread_values |= {
+                value for value in written if value.partition(" ")[0] in group.topics and value not in read
+            }
+        return unread_values
 
     @property
     def read_twice(self) -> dict[str, int]:

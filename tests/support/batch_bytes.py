@@ -101,16 +101,16 @@ def batch_bytes(
 
 def batch(content: Sequence[PlainRecord], **more: Any) -> Batch:
     """The same, scanned."""
-    (found,) = scan(batch_bytes(content, **more))
-    return found
+    (scanned,) = scan(batch_bytes(content, **more))
+    return scanned
 
 
 def with_head(good: bytes, at: int, field: str, value: int) -> Batch:
     """The batch with another value in its header, where no CRC covers it."""
     raw = bytearray(good)
     struct.pack_into(field, raw, at, value)
-    (found,) = scan(bytes(raw))
-    return found
+    (scanned,) = scan(bytes(raw))
+    return scanned
 
 
 def decoded(data: bytes | memoryview, base_offset: int = 0) -> list[PlainRecord]:
@@ -120,9 +120,9 @@ def decoded(data: bytes | memoryview, base_offset: int = 0) -> list[PlainRecord]
     (base_timestamp,) = struct.unpack_from(">q", raw, 27)
     (count,) = struct.unpack_from(">i", raw, 57)
     body = DECOMPRESS[attributes & 7](raw[61:])
-    found = list(_read(body, base_offset, base_timestamp))
-    assert len(found) == count, "the header counts other records than there are"
-    return found
+    content = list(_read(body, base_offset, base_timestamp))
+    assert len(content) == count, "the header counts other records than there are"
+    return content
 
 
 def crc_is_right(data: bytes | memoryview) -> bool:

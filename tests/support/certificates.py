@@ -38,7 +38,9 @@ class Certified:
 
     @property
     def chain_pem(self) -> str:
-        return self.certificate_pem + "".join(one.public_bytes(Encoding.PEM).decode() for one in self.above)
+        return self.certificate_pem + "".join(
+            certificate.public_bytes(Encoding.PEM).decode() for certificate in self.above
+        )
 
     def key_pem(self, password: str | None = None) -> str:
         """PKCS8, encrypted where there is a password."""

@@ -345,6 +345,8 @@ def _record(message: Message) -> Record:
 def _wait_for_leaders(client: AdminClient, topic: str, partitions: int) -> None:
     def led() -> bool:
         seen = client.list_topics(topic, timeout=TIMEOUT).topics[topic]
-        return len(seen.partitions) == partitions and all(one.leader >= 0 for one in seen.partitions.values())
+        return len(seen.partitions) == partitions and all(
+            partition.leader >= 0 for partition in seen.partitions.values()
+        )
 
     wait_until(led, every=0.02, what=f"{topic} has {partitions} partitions with a leader each")

@@ -63,7 +63,7 @@ class Collector:
     def spans(self, name: str = "") -> list[Received]:
         """Those that have come by now, in that order."""
         with self._lock:
-            return [one for one in self._spans if name in ("", one.name)]
+            return [span for span in self._spans if name in ("", span.name)]
 
     def resources(self) -> list[dict[str, Any]]:
         """The attributes of the senders, one for each time that somebody sent."""
@@ -95,4 +95,4 @@ def _received(service: str, span: Any) -> Received:
 
 
 def _values(attributes: Any) -> dict[str, Any]:
-    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in attributes}
+    return {attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value")) for attribute in attributes}

@@ -19,7 +19,7 @@ _VARIABLE = re.compile(r"\$\{\w+:-([^}]*)\}")
 
 def documents(file: Path) -> list[Any]:
     """Each document of a YAML file."""
-    return [one for one in yaml.safe_load_all(file.read_text(encoding="utf-8")) if one is not None]
+    return [document for document in yaml.safe_load_all(file.read_text(encoding="utf-8")) if document is not None]
 
 
 def compose_services() -> dict[str, dict[str, Any]]:
@@ -31,12 +31,12 @@ def compose_services() -> dict[str, dict[str, Any]]:
 
 def kind_brokers() -> dict[str, dict[str, str]]:
     """The environment of each broker of the quick start on kind, by the name of its Deployment."""
-    found = {}
-    for one in documents(KIND / "brokers.yaml"):
-        if one["kind"] == "Deployment":
-            (container,) = one["spec"]["template"]["spec"]["containers"]
-            found[one["metadata"]["name"]] = {pair["name"]: pair["value"] for pair in container["env"]}
-    return found
+    environments = {}
+    for document in documents(KIND / "brokers.yaml"):
+        if document["kind"] == "Deployment":
+            (container,) = document["spec"]["template"]["spec"]["containers"]
+            environments[document["metadata"]["name"]] = {pair["name"]: pair["value"] for pair in container["env"]}
+    return environments
 
 
 def broker_settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -55,5 +55,5 @@ def broker_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 def listeners(text: str) -> dict[str, tuple[str, int]]:
     """Host and port of each listener, by its name."""
-    pairs = (one.partition("://") for one in text.split(","))
+    pairs = (part.partition("://") for part in text.split(","))
     return {name: (address.rpartition(":")[0], int(address.rpartition(":")[2])) for name, _, address in pairs}

@@ -17,20 +17,22 @@ class DoctorRun:
 
     def results(self, subject: str) -> dict[str, str]:
         """Of one cluster or flow, by code; of several of a code the last."""
-        return {one["code"]: one["result"] for one in self.findings if one["subject"] == subject}
+        return {finding["code"]: finding["result"] for finding in self.findings if finding["subject"] == subject}
 
     def one(self, code: str, subject: str, *words: str) -> Mapping[str, Any]:
         """The one finding of the code about the subject; with `words` the one whose detail has them."""
-        mine = [one for one in self.findings if (one["code"], one["subject"]) == (code, subject)]
-        (found,) = (one for one in mine if all(word in one["detail"] for word in words))
-        return found
+        about_subject = [
+            finding for finding in self.findings if (finding["code"], finding["subject"]) == (code, subject)
+        ]
+        (wanted,) = (one for one in about_subject if all(word in one["detail"] for word in words))
+        return wanted
 
     def not_ok(self) -> dict[tuple[str, str], str]:
         """By code and subject; without what depends on this machine."""
         return {
-            (one["code"], one["subject"]): one["result"]
-            for one in self.findings
-            if one["result"] not in ("ok", "skipped") and not one["code"].startswith("LD1")
+            (finding["code"], finding["subject"]): finding["result"]
+            for finding in self.findings
+            if finding["result"] not in ("ok", "skipped") and not finding["code"].startswith("LD1")
         }
 
 

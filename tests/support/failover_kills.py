@@ -25,8 +25,8 @@ class NothingToKill(AssertionError):
 
 def kill_slots(scene: SwitchScene) -> None:
     """Every Python worker of Spark, as the kernel does when memory is short."""
-    family = [one for one in _family(scene) if one.name() != "java"]  # its class path names PySpark too
-    workers = [one for one in family if "pyspark" in " ".join(one.cmdline()[:4])]
+    family = [process for process in _family(scene) if process.name() != "java"]  # its class path names PySpark too
+    workers = [member for member in family if "pyspark" in " ".join(member.cmdline()[:4])]
     if not workers:
         raise NothingToKill("no slot runs")
     for worker in workers:
@@ -36,9 +36,9 @@ def kill_slots(scene: SwitchScene) -> None:
 
 def kill_jvm(scene: SwitchScene) -> None:
     """Spark's, with which the data plane ends."""
-    for one in _family(scene):
-        if one.name() == "java":
-            one.kill()
+    for process in _family(scene):
+        if process.name() == "java":
+            process.kill()
 
 
 def kill_service(service: str, scene: SwitchScene) -> None:
@@ -48,7 +48,7 @@ def kill_service(service: str, scene: SwitchScene) -> None:
 
 def _family(scene: SwitchScene) -> list[psutil.Process]:
     driver = psutil.Process(_service_pid(scene, "data-plane"))
-    return [one for one in driver.children(recursive=True) if is_alive(one)]
+    return [process for process in driver.children(recursive=True) if is_alive(process)]
 
 
 def _service_pid(scene: SwitchScene, service: str) -> int:

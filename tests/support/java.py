@@ -24,14 +24,14 @@ class NoJava(Exception):
 
 def find_java() -> Path:
     """The `java` to run. Raises NoJava."""
-    found = java.find_java(os.environ)
-    if found is None:
+    executable = java.find_java(os.environ)
+    if executable is None:
         raise NoJava(
             f"Java {java.OLDEST} or newer is needed and there is none: install it (Debian, Ubuntu: "
             f"apt install {PACKAGES[0]} or {PACKAGES[1]}, whichever there is; macOS: brew install openjdk@17), "
             "or point JAVA_HOME at one."
         )
-    return found
+    return executable
 
 
 def java_version(executable: Path) -> int:

@@ -43,5 +43,5 @@ def faults(value: Any, schema: dict[str, Any], where: str = "row") -> Iterator[s
 
 def _is(value: Any, kind: str | list[str]) -> bool:
     if isinstance(kind, list):
-        return any(_is(value, one) for one in kind)
+        return any(_is(value, alternative) for alternative in kind)
     return isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))

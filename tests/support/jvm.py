@@ -53,9 +53,9 @@ def call(gateway: Any, target: Any, method: str, types: Sequence[str] = (), argu
     for at, (kind, argument) in enumerate(zip(types, arguments, strict=True)):
         parameters[at] = primitive.get(kind) or reflected.forName(kind)
         values[at] = argument
-    found = owner.getDeclaredMethod(method, parameters)
-    found.setAccessible(True)
-    return found.invoke(None if isinstance(target, str) else target, values)
+    reflected_method = owner.getDeclaredMethod(method, parameters)
+    reflected_method.setAccessible(True)
+    return reflected_method.invoke(None if isinstance(target, str) else target, values)
 
 
 def _py4j_jar() -> str:

@@ -185,13 +185,13 @@ def _is_verified(kafka: Kafka, jar: Jar) -> bool:
     file = kafka.cache / "jars" / jar.file_name
     if not file.exists():
         return False
-    found = hashlib.sha256(file.read_bytes()).hexdigest()
-    if found == jar.sha256:
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    if digest == jar.sha256:
         return True
     file.unlink()
     shutil.rmtree(kafka.cache / "ivy", ignore_errors=True)
     raise WrongChecksum(
-        f"{jar.file_name} of {jar.group} has SHA-256 {found}, but {kafka.listed.name} says {jar.sha256}. "
+        f"{jar.file_name} of {jar.group} has SHA-256 {digest}, but {kafka.listed.name} says {jar.sha256}. "
         "It was removed; if a second download differs again, the repository does not serve the published file."
     )
 
@@ -246,10 +246,10 @@ def _ivy_jar() -> str:
     pyspark = importlib.util.find_spec("pyspark")
     if pyspark is None or pyspark.origin is None:
         raise JarsUnavailable("pyspark is not installed in this environment; `make setup` installs it.")
-    found = sorted((Path(pyspark.origin).parent / "jars").glob("ivy-*.jar"))
-    if not found:
+    jars = sorted((Path(pyspark.origin).parent / "jars").glob("ivy-*.jar"))
+    if not jars:
         raise JarsUnavailable("this pyspark carries no Ivy.")
-    return str(found[-1])
+    return str(jars[-1])
 
 
 def resolve(version: str) -> str:
@@ -263,10 +263,10 @@ def resolve(version: str) -> str:
         wanted.append(_dependency("org.apache.kafka", "connect-mirror", version))
     with tempfile.TemporaryDirectory(prefix="lockstep-jars-") as work:
         said = _ivy(wanted, Path(work, "jars"), use_poms=True, cache=Path(work, "ivy"))
-        found = sorted(Path(work, "ivy").glob("*/*/*/*.jar"))
-        if not found:
+        jars = sorted(Path(work, "ivy").glob("*/*/*/*.jar"))
+        if not jars:
             raise JarsUnavailable(f"Kafka {version} does not resolve: {said}")
-        log4j = [jar.stem.removeprefix("log4j-core-") for jar in found if jar.stem.startswith("log4j-core-")]
+        log4j = [jar.stem.removeprefix("log4j-core-") for jar in jars if jar.stem.startswith("log4j-core-")]
         # Kafka's POMs leave the logging backend to whoever packages them; these bind SLF4J 1.7 to their log4j.
         if log4j:
             backend = [_dependency("org.apache.logging.log4j", "log4j-slf4j-impl", log4j[-1], transitive=False)]

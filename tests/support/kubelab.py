@@ -21,8 +21,8 @@ WHY_HELM = "helm is not here: `make helm` builds it from Go modules (Go 1.26)"
 @cache
 def tools() -> Path | None:
     """Folder of the newest tools that the kit has built; None if it has built none, or is not here. Builds nothing."""
-    found = BUILT.expanduser().glob("*/bin/kubeconform") if is_here() else ()
-    return max((tool.parent for tool in found), key=lambda folder: folder.stat().st_mtime, default=None)
+    programs = BUILT.expanduser().glob("*/bin/kubeconform") if is_here() else ()
+    return max((tool.parent for tool in programs), key=lambda folder: folder.stat().st_mtime, default=None)
 
 
 @cache

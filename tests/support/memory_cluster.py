@@ -219,7 +219,7 @@ class MemoryCluster(ClusterClient):
     async def refresh(self, topics: Iterable[str]) -> None:
         self.asked.append("Metadata")
         await self.answer()
-        found = [
+        described = [
             SimpleNamespace(
                 name=topic,
                 error_code=0 if topic in self.ids else 3,
@@ -234,7 +234,7 @@ class MemoryCluster(ClusterClient):
         ]
         broker = SimpleNamespace(node_id=1, host="broker", port=9092, rack=None)
         version = APIS["metadata"].newest
-        answer = SimpleNamespace(__version__=version, cluster_id=self.alias, brokers=[broker], topics=found)
+        answer = SimpleNamespace(__version__=version, cluster_id=self.alias, brokers=[broker], topics=described)
         self._learn(answer, sorted(set(topics)))
 
     async def connection(self, broker: int, produce_connection: str) -> Connection:
@@ -315,8 +315,8 @@ class _MemoryConnection(Connection):
 
     def _find_coordinator(self, m: Any, request: Any) -> Any:
         (key,) = request.coordinator_keys
-        found = m.Coordinator(key=key, node_id=1, host="broker", port=9092, error_code=0, error_message=None)
-        return m.FindCoordinatorResponse(throttle_time=NOTHING, coordinators=(found,))
+        coordinator = m.Coordinator(key=key, node_id=1, host="broker", port=9092, error_code=0, error_message=None)
+        return m.FindCoordinatorResponse(throttle_time=NOTHING, coordinators=(coordinator,))
 
     def _init_producer_id(self, m: Any, request: Any) -> Any:
         """Fences: what is open under the former epoch is aborted."""

@@ -112,15 +112,15 @@ class Driver:
         self.collector.on_observed(stuck, seen, resting)
 
     def page(self) -> dict[str, list[tuple[dict[str, str], float]]]:
-        found: dict[str, list[tuple[dict[str, str], float]]] = {}
+        samples: dict[str, list[tuple[dict[str, str], float]]] = {}
         for family in text_string_to_metric_families(self.metrics.exposition().decode()):
             for sample in family.samples:
-                found.setdefault(sample.name, []).append((sample.labels, sample.value))
-        return found
+                samples.setdefault(sample.name, []).append((sample.labels, sample.value))
+        return samples
 
     def value(self, name: str, **labels: str) -> float:
         """The only sample with these labels."""
-        (value,) = [v for found, v in self.page().get(name, []) if labels.items() <= found.items()]
+        (value,) = [v for own, v in self.page().get(name, []) if labels.items() <= own.items()]
         return value
 
 

@@ -87,8 +87,8 @@ class MirroredFlow:
 
     def mm2_progress(self, topic: str) -> dict[int, int | None]:
         """What MM2 would find about the topic in its own progress topic, by partition."""
-        found = source_offsets(read_so_far(self.target, progress_topic(self.flow)))
-        return {number: offset for (name, number), offset in found.items() if name == topic}
+        offsets = source_offsets(read_so_far(self.target, progress_topic(self.flow)))
+        return {number: offset for (name, number), offset in offsets.items() if name == topic}
 
     def offset_syncs(self, topic: str, *, on_target: bool = False) -> list[OffsetSync]:
         """Every sync of the topic, oldest first, from where MM2 keeps them: on the source, unless told otherwise."""
@@ -114,10 +114,10 @@ class MirroredFlow:
         assert wanted, f"{topic} is empty: nothing to compare"
 
         def equal() -> list[Record]:
-            found = self.copy_of(topic)
-            comparison = compare(wanted, found)
+            copy = self.copy_of(topic)
+            comparison = compare(wanted, copy)
             assert comparison.equal, comparison
-            return found
+            return copy
 
         self.wait_mirrored(topic, within=within)
         return wait_until(equal, within=within, every=0.25, what=f"{topic} is copied")
@@ -136,11 +136,11 @@ class MirroredFlow:
     def wait_mirrored(self, topic: str, *, partitions: int = 1, within: float = COPIED_WITHIN) -> MirroredTopic:
         """topic-sync's row, once the remote topic exists with as many partitions."""
 
-        def there() -> MirroredTopic | None:
+        def is_mirrored() -> MirroredTopic | None:
             row = self.mirrored(topic)
             return row if row and row.phase == "mirrored" and row.target_partitions >= partitions else None
 
-        return wait_until(there, within=within, every=0.25, what=f"{topic} is mirrored")
+        return wait_until(is_mirrored, within=within, every=0.25, what=f"{topic} is mirrored")
 
     def wait_written_down(self, topic: str, *, within: float = COPIED_WITHIN) -> dict[int, PartitionProgress]:
         """Progress once it says that nothing is left to copy of what the source holds by now.
@@ -150,9 +150,9 @@ class MirroredFlow:
         ends = end_offsets(self.source, topic)
 
         def all_of_it() -> dict[int, PartitionProgress] | None:
-            found = self.progress(topic)
-            done = all(row.lag_records == 0 and row.upstream >= ends[number] - 1 for number, row in found.items())
-            return found if found and done and all(row.upstream >= 0 for row in found.values()) else None
+            rows = self.progress(topic)
+            done = all(row.lag_records == 0 and row.upstream >= ends[number] - 1 for number, row in rows.items())
+            return rows if rows and done and all(row.upstream >= 0 for row in rows.values()) else None
 
         return wait_until(all_of_it, within=within, every=0.25, what=f"progress of {topic} is complete")
 
@@ -184,31 +184,31 @@ class MirroredFlow:
 
     def listed(self, *topics: str) -> dict[str, dict[int, int]]:
         """The offsets that are listed of these topics, by partition."""
-        found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+        offsets: dict[str, dict[int, int]] = {topic: {} for topic in topics}
         for entry in self.ask("offsets-list", SOURCE_CONNECTOR).detail["offsets"]:
             source_partition, offset = entry["partition"], entry["offset"]["offset"]
-            found.setdefault(source_partition["topic"], {})[source_partition["partition"]] = offset
-        return {topic: found[topic] for topic in topics}
+            offsets.setdefault(source_partition["topic"], {})[source_partition["partition"]] = offset
+        return {topic: offsets[topic] for topic in topics}
 
     def _events(self) -> list[Event]:
         topic = events_topic(self.flow, self.group_id)
-        found: list[Event] = []
+        events: list[Event] = []
         for record in read_topic(self.target, topic):
             with suppress(MalformedRow):
-                found.append(decode_event(record.value or b""))
-        return found
+                events.append(decode_event(record.value or b""))
+        return events
 
     def _copied(self, topic: str) -> int:
         return sum(row.upstream + 1 for row in self.progress(topic).values())
 
     def _rows(self) -> dict[str, Row]:
-        found: dict[str, Row] = {}
+        rows: dict[str, Row] = {}
         for record in read_topic(self.target, state_topic(self.flow, self.group_id)):
             with suppress(MalformedRow):
                 row = decode_row(record.key or b"", record.value)
                 if row is not None:
-                    found[row.key()] = row
-        return found
+                    rows[row.key()] = row
+        return rows
 
 
 class Mirror:
@@ -283,11 +283,11 @@ class Mirror:
 
     def workers(self) -> list[psutil.Process]:
         """Spark's Python workers: what its Python daemon forked."""
-        found: list[psutil.Process] = []
+        workers: list[psutil.Process] = []
         for daemon in self._daemons():
             with suppress(psutil.NoSuchProcess):
-                found += daemon.children()
-        return found
+                workers += daemon.children()
+        return workers
 
     def kill_while_copying(
         self, traffic: Traffic, topic: str, *, within: float, while_away: Callable[[], object] = lambda: None
@@ -309,8 +309,8 @@ class Mirror:
         """The one worker that holds connections to brokers, where there is one slot; waits until it does."""
 
         def connected() -> psutil.Process | None:
-            found = [worker for worker in self.workers() if self.is_connected(worker)]
-            return found[0] if len(found) == 1 else None
+            connected_workers = [worker for worker in self.workers() if self.is_connected(worker)]
+            return connected_workers[0] if len(connected_workers) == 1 else None
 
         return wait_until(connected, within=within, what="one worker copies")
 
@@ -332,7 +332,7 @@ class Mirror:
 def ports_of(process: psutil.Process) -> dict[int, int]:
     """Established connections to others, as own port to remote port. Empty for a process that has ended."""
     try:
-        found = process.net_connections("tcp4")
+        connections = process.net_connections("tcp4")
     except psutil.NoSuchProcess:
         return {}
-    return {c.laddr.port: c.raddr.port for c in found if c.raddr and c.status == psutil.CONN_ESTABLISHED}
+    return {c.laddr.port: c.raddr.port for c in connections if c.raddr and c.status == psutil.CONN_ESTABLISHED}

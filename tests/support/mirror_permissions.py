@@ -148,12 +148,12 @@ class Scene:
 
     def troubles(self) -> list[Any]:
         """What the services say is wrong now."""
-        found: list[Any] = []
+        troubles: list[Any] = []
         for service in self.services.values():
             said = service.status(str(self.flow.flow))
-            found += [said["troubles"], said.get("failing"), said.get("left_alone")]
-            found += [said["phase"]] if said.get("phase") == "not-permitted" else []
-        return [one for one in found if one]
+            troubles += [said["troubles"], said.get("failing"), said.get("left_alone")]
+            troubles += [said["phase"]] if said.get("phase") == "not-permitted" else []
+        return [trouble for trouble in troubles if trouble]
 
     def lines_with(self, words: str, since: dict[str, int]) -> dict[str, list[dict[str, Any]]]:
         """What each service has logged in which these words stand."""

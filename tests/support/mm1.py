@@ -69,8 +69,8 @@ class _Process:
         kill(self._process)
 
     def _stop(self, status: int) -> None:
-        found = end(self._process, within=STOPPED_WITHIN)
-        assert found == status, f"it ended with status {found}, not in order:\n{tail(self.log, 40)}"
+        ended_with = end(self._process, within=STOPPED_WITHIN)
+        assert ended_with == status, f"it ended with status {ended_with}, not in order:\n{tail(self.log, 40)}"
 
     @property
     def pid(self) -> int:

@@ -164,8 +164,8 @@ class ConnectWorker(_Process):
         self._change(name, "stop")
 
         def stopped() -> bool:
-            found = self._ask(f"{_path(name)}/status") or {}
-            return found.get("connector", {}).get("state") == "STOPPED" and not found["tasks"]
+            state = self._ask(f"{_path(name)}/status") or {}
+            return state.get("connector", {}).get("state") == "STOPPED" and not state["tasks"]
 
         wait_until(stopped, within=STARTED_WITHIN, every=0.05, what=f"{name} is stopped")
 
@@ -182,8 +182,8 @@ class ConnectWorker(_Process):
 
     def _wait_runs(self, name: str) -> None:
         def runs() -> bool:
-            found = self._ask(f"{_path(name)}/status")
-            tasks = (found or {}).get("tasks", [])
+            state = self._ask(f"{_path(name)}/status")
+            tasks = (state or {}).get("tasks", [])
             failed = [task["trace"] for task in tasks if task["state"] == "FAILED"]
             if failed:
                 raise RuntimeError(f"{name}: {failed[0]}")

@@ -61,10 +61,10 @@ def translated(known: RunMap, positions: Iterable[int]) -> Iterator[tuple[int, T
 
 def as_it_lies(row: StateRow) -> StateRow:
     """Through the topic and back."""
-    found = decode_row(*row.encode())
-    assert isinstance(found, StateRow)
-    assert found == row
-    return found
+    read_row = decode_row(*row.encode())
+    assert isinstance(read_row, StateRow)
+    assert read_row == row
+    return read_row
 
 
 @dataclass
@@ -108,7 +108,7 @@ class Copied:
     def dies_and_goes_on(self) -> None:
         """A new slot has what is written, and copies or counts again what lies behind the progress written."""
         row = next((row for row in reversed(self.log) if isinstance(row, PartitionProgress)), FIRST)
-        rows = [found for found in self.present().values() if isinstance(found, OffsetRuns)]
+        rows = [written for written in self.present().values() if isinstance(written, OffsetRuns)]
         again, self.stretches, self.progress = self.stretches, [], row
         self.runs = RunLog(self.lag_max).continued(row, rows)
         behind = [s for s in again if s[0] + s[2] - 1 > row.upstream]
@@ -130,7 +130,7 @@ class Copied:
             open_run=self.runs.open_run if in_place else self._written_open_run(),
         )
         self.log.append(as_it_lies(row))
-        rows = [found for found in self.present().values() if isinstance(found, OffsetRuns)]
+        rows = [written for written in self.present().values() if isinstance(written, OffsetRuns)]
         self.runs = (self.runs if in_place else RunLog(self.lag_max)).continued(row, rows)
         kept = [(u, d, min(n, upstream - u, downstream - d)) for u, d, n in self.stretches]
         self.stretches = [*(stretch for stretch in kept if stretch[2] > 0), (upstream, downstream, 0)]

@@ -30,7 +30,7 @@ class OwnFlow:
 
     def names(self) -> list[set[str]]:
         """All topics of both clusters, but for the one that Kafka makes when it is asked about a group."""
-        clusters = (admin(one).list_topics(timeout=10) for one in (self.source, self.target))
+        clusters = (admin(bootstrap).list_topics(timeout=10) for bootstrap in (self.source, self.target))
         return [set(cluster.topics) - {"__consumer_offsets"} for cluster in clusters]
 
     def write(self, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> None:

@@ -38,14 +38,14 @@ def settings_for(*lines: str) -> FlowSettings:
 
 
 def cluster(alias: str, topics: Mapping[str, TopicFacts] | None = None, **fields: Any) -> ClusterState:
-    known = topics or {}
+    facts_by_topic = topics or {}
     facts = ClusterState(
         alias=alias,
         bootstrap=f"{alias.lower()}:9092",
         cluster_id=f"id-of-{alias}",
         brokers=3,
-        names={name: one.partitions for name, one in known.items()},
-        topics=known,
+        names={name: fact.partitions for name, fact in facts_by_topic.items()},
+        topics=facts_by_topic,
         message_max=1_048_588,
     )
     return replace(facts, **fields)
@@ -63,7 +63,7 @@ def log(records: int = 100, size: int | None = 1000, age_ms: int | None = DAY_MS
 
 def facts(settings: FlowSettings, **fields: Any) -> FlowFacts:
     """Nothing is on B yet. `fields` replace what is found."""
-    found = FlowFacts(
+    usual = FlowFacts(
         settings=settings,
         at_ms=NOW_MS,
         source=cluster("A", {"orders": topic()}),
@@ -73,18 +73,18 @@ def facts(settings: FlowSettings, **fields: Any) -> FlowFacts:
         logs={("orders", 0): log()},
         bytes_basis="log-directories",
     )
-    return replace(found, **fields)
+    return replace(usual, **fields)
 
 
-def forecast(found: FlowFacts, per_second: int = 1_000_000) -> CopyForecast:
-    return copy_forecast(found, CopyRate(per_second, "stated"))
+def forecast(flow_facts: FlowFacts, per_second: int = 1_000_000) -> CopyForecast:
+    return copy_forecast(flow_facts, CopyRate(per_second, "stated"))
 
 
 def only_partition(copy: CopyForecast) -> PartitionForecast:
-    (one,) = only_topic(copy).partitions
-    return one
+    (partition,) = only_topic(copy).partitions
+    return partition
 
 
 def only_topic(copy: CopyForecast) -> TopicForecast:
-    (one,) = copy.topics
-    return one
+    (planned,) = copy.topics
+    return planned

@@ -105,7 +105,7 @@ class _Spawner:
 
     def start(self, run: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
         process = self._thread.submit(run).result()
-        self._started = [one for one in self._started if one.poll() is None] + [process]
+        self._started = [started for started in self._started if started.poll() is None] + [process]
         return process
 
     def _kill_all(self) -> None:

@@ -40,11 +40,11 @@ def reported(
 ) -> Report:
     """`ends`: of the source; of the target everything is there that rows speak of."""
     by_key = {row.key(): row for row in (*groups_read, *rows)}
-    there = {
+    target_ends = {
         (f"A.{row.topic}", row.partition): row.downstream + 1 for row in rows if isinstance(row, PartitionProgress)
     }
     source = {tp: LogRange(0, end) for tp, end in (ends or {}).items()}
-    log_offsets = LogOffsets(**{"source": source, "target": there, **logs})
+    log_offsets = LogOffsets(**{"source": source, "target": target_ends, **logs})
     return build_report(
         FLOW,
         by_key,

@@ -89,7 +89,7 @@ class Scene:
         return {name: page(at)["configuration"] for name, at in self.addresses().items()}
 
     def renewals(self) -> dict[str, int]:
-        return {name: one["credentials_renewed_ms"] for name, one in self.configurations().items()}
+        return {name: configuration["credentials_renewed_ms"] for name, configuration in self.configurations().items()}
 
     def until_taken_up(self, before: Mapping[str, int]) -> None:
         """By every service, since `before`."""
@@ -144,7 +144,9 @@ class Scene:
 
     def until_pages_tell_end_of(self, certificate: Path) -> None:
         """Each service's page says when the certificate ends that it shows to both clusters."""
-        (ends,) = {one.not_valid_after_utc.timestamp() for one in load_pem_x509_certificates(certificate.read_bytes())}
+        (ends,) = {
+            loaded.not_valid_after_utc.timestamp() for loaded in load_pem_x509_certificates(certificate.read_bytes())
+        }
         name = "lockstep_certificate_expires_timestamp_seconds"
 
         def all_pages_have_it() -> bool:
@@ -178,8 +180,8 @@ def text(address: str) -> str:
 
 def page(address: str) -> dict[str, Any]:
     """A service's /status."""
-    found: dict[str, Any] = json.loads(text(f"{address}/status"))
-    return found
+    status: dict[str, Any] = json.loads(text(f"{address}/status"))
+    return status
 
 
 def secrets(a: str, b: str) -> str:
@@ -229,12 +231,17 @@ def running(clusters: Clusters, log: Path) -> Iterator[Scene]:
     command = [sys.executable, "-m", "lockstep_cli", "run", str(clusters.file), "--log-format", "json"]
     process = spawn(command, output=log)
     try:
-        found = Scene(clusters.a, clusters.b, clusters.mount, log, psutil.Process(process.pid))
-        wait_until(lambda: found.alive() and found.said("ready: "), within=240.0, every=0.5, what="the run is ready")
-        wait_until(lambda: found.leading() == set(SERVICES), within=120.0, every=0.5, what="all lead")
-        found.pids = found.service_pids()
-        assert set(found.pids) == set(SERVICES)
-        yield found
+        running_scene = Scene(clusters.a, clusters.b, clusters.mount, log, psutil.Process(process.pid))
+        wait_until(
+            lambda: running_scene.alive() and running_scene.said("ready: "),
+            within=240.0,
+            every=0.5,
+            what="the run is ready",
+        )
+        wait_until(lambda: running_scene.leading() == set(SERVICES), within=120.0, every=0.5, what="all lead")
+        running_scene.pids = running_scene.service_pids()
+        assert set(running_scene.pids) == set(SERVICES)
+        yield running_scene
     finally:
         end(process)
 

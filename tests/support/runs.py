@@ -42,7 +42,7 @@ class Run:
 
     def left(self) -> list[psutil.Process]:
         """Those of the family that run."""
-        return [one for one in self._seen if is_alive(one)]
+        return [process for process in self._seen if is_alive(process)]
 
     def until(self, condition: Callable[[], bool], *, within: float = PATIENCE_S, what: str = "") -> None:
         """Raises NeverHappened with all that was printed."""
@@ -60,9 +60,9 @@ class Run:
             self.family()
             self.process.kill()
         self.process.wait()
-        for one in self.left():
+        for process in self.left():
             with suppress(psutil.NoSuchProcess):  # it ended since it was looked at
-                one.kill()
+                process.kill()
 
 
 class LockstepRun(Run):
@@ -93,8 +93,8 @@ class LockstepRun(Run):
 
 def service_pids(run: psutil.Process) -> dict[str, int]:
     """The process of each service of a `lockstep run`."""
-    found: dict[str, int] = {}
+    pids: dict[str, int] = {}
     for child in run.children():
         command = " ".join(child.cmdline())
-        found |= {name: child.pid for name in SERVICES if re.search(rf"\b{module_name(name)} ", command)}
-    return found
+        pids |= {name: child.pid for name in SERVICES if re.search(rf"\b{module_name(name)} ", command)}
+    return pids

@@ -104,16 +104,16 @@ class SecuredBroker(Broker):
         `password`, `listener`."""
         password = changed.get("password", PASSWORD)
         listener = changed.get("listener") or (how if how in PROTOCOLS else "SASL" if "256" in how else "SASLTLS")
-        found = {"bootstrap.servers": self.address(listener), "security.protocol": PROTOCOLS[listener]}
+        settings = {"bootstrap.servers": self.address(listener), "security.protocol": PROTOCOLS[listener]}
         if PROTOCOLS[listener].endswith("SSL"):
-            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.secured.folder / "ca.pem")}
+            settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.secured.folder / "ca.pem")}
         if how == "MTLS":
-            found |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self.secured.client)}
+            settings |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self.secured.client)}
         if how in _MODULES:
-            found |= {"sasl.mechanism": how, "sasl.jaas.config": self._jaas(how, password)}
+            settings |= {"sasl.mechanism": how, "sasl.jaas.config": self._jaas(how, password)}
         if how == "OAUTHBEARER":
-            found["sasl.oauthbearer.token.endpoint.url"] = self.secured.tokens.url
-        return found
+            settings["sasl.oauthbearer.token.endpoint.url"] = self.secured.tokens.url
+        return settings
 
     def lines(self, how: str, alias: str = "", **changed: str) -> list[str]:
         """The same as lines of mm2.properties, for the cluster with this alias, or with ours."""
@@ -167,11 +167,11 @@ class SecuredBroker(Broker):
             logging.write("logger.network.name = kafka.network.Processor\nlogger.network.level = debug\n")
 
     def _listeners(self) -> dict[str, str]:
-        found = super()._listeners()
-        found["listeners"] += "".join(f",{name}://127.0.0.1:{port}" for name, port in self._ports.items())
-        found["advertised.listeners"] += "".join(f",{name}://localhost:{port}" for name, port in self._ports.items())
-        found["listener.security.protocol.map"] += "".join(f",{name}:{how}" for name, how in PROTOCOLS.items())
-        return found
+        settings = super()._listeners()
+        settings["listeners"] += "".join(f",{name}://127.0.0.1:{port}" for name, port in self._ports.items())
+        settings["advertised.listeners"] += "".join(f",{name}://localhost:{port}" for name, port in self._ports.items())
+        settings["listener.security.protocol.map"] += "".join(f",{name}:{how}" for name, how in PROTOCOLS.items())
+        return settings
 
 
 def _tls_properties(listener: str, certified: Path, trusted: Path) -> dict[str, str]:
@@ -189,12 +189,12 @@ def _sasl_properties(listener: str, jwks: str) -> dict[str, str]:
     prefix = f"listener.name.{listener.lower()}"
     user = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
     jaas = {"PLAIN": f' user_{USER}="{user}"'}
-    found = {f"{prefix}.sasl.enabled.mechanisms": ",".join(_MODULES)}
+    properties = {f"{prefix}.sasl.enabled.mechanisms": ",".join(_MODULES)}
     for mechanism, module in _MODULES.items():
         line = f"{module} required{jaas.get(mechanism, '')};"
-        found[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = _escaped(line)
+        properties[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = _escaped(line)
     oauth = f"{prefix}.oauthbearer.sasl"
-    return found | {
+    return properties | {
         f"{oauth}.server.callback.handler.class": f"{_PACKAGE}.oauthbearer.OAuthBearerValidatorCallbackHandler",
         f"{oauth}.oauthbearer.jwks.endpoint.url": jwks,
         f"{oauth}.oauthbearer.expected.audience": AUDIENCE,

@@ -102,10 +102,10 @@ class ServiceProcess:
         """The first line with this message since the last start, as soon as there is one."""
 
         def heard() -> list[dict[str, Any]]:
-            found = self.said(message, **keys)
-            if not found and not self.running:
+            lines = self.said(message, **keys)
+            if not lines and not self.running:
                 raise RuntimeError(f"ended before it said {message!r}:\n{self.text()}")
-            return found
+            return lines
 
         return wait_until(heard, within=within, what=f"{message!r} {keys or ''}")[0]
 
@@ -150,8 +150,8 @@ class ServiceProcess:
 
     def status(self, flow: str) -> dict[str, Any]:
         """What /status says about a flow."""
-        found: dict[str, Any] = json.loads(self.page("/status")[1])["flows"][flow]
-        return found
+        flow_status: dict[str, Any] = json.loads(self.page("/status")[1])["flows"][flow]
+        return flow_status
 
 
 def two_cluster_file(folder: Path, a: tuple[str, str], b: tuple[str, str], *lines: str) -> Path:

@@ -28,7 +28,7 @@ class SharedTopic:
         self._patch.setattr(log, "_topic", _Appending(self), raising=False)
         self._patch.setattr(log, "_follower", _Following(), raising=False)
         self._patch.setattr(log, "catch_up_now", _at_once)
-        log._rows._apply(list({one.key: one for one in self.records}.values()) if compacted else self.records)
+        log._rows._apply(list({record.key: record for record in self.records}.values()) if compacted else self.records)
         self._logs.append(log)
         return log
 

@@ -66,14 +66,14 @@ class SparkWorker:
 
     def slots(self, *ports: int) -> list[psutil.Process]:
         """Python workers on it that are connected to a broker at one of the ports: those in which slots run."""
-        found: list[psutil.Process] = []
+        workers: list[psutil.Process] = []
         for executor in self.executors():
             try:
                 below = executor.children(recursive=True)
             except psutil.NoSuchProcess:
                 continue
-            found += [process for process in below if set(ports) & set(ports_of(process).values())]
-        return found
+            workers += [process for process in below if set(ports) & set(ports_of(process).values())]
+        return workers
 
 
 class SparkCluster:

@@ -74,9 +74,9 @@ def _take_source(source: str) -> None:
     SOURCE.mkdir(parents=True)
     _run("git", "init", "--quiet", "--bare", str(CACHE / "git"))
     _run("git", "-C", str(CACHE / "git"), "fetch", "--quiet", "--depth=1", source, f"refs/tags/{VERSION}")
-    found = _run("git", "-C", str(CACHE / "git"), "rev-parse", "FETCH_HEAD^{commit}").strip()
-    if found != COMMIT:
-        raise NotBuilt(f"{source} has {found} as {VERSION}, not {COMMIT}")
+    commit = _run("git", "-C", str(CACHE / "git"), "rev-parse", "FETCH_HEAD^{commit}").strip()
+    if commit != COMMIT:
+        raise NotBuilt(f"{source} has {commit} as {VERSION}, not {COMMIT}")
     _run("git", "-C", str(CACHE / "git"), "archive", "--output", str(CACHE / "source.tar"), COMMIT)
     _run("tar", "-xf", str(CACHE / "source.tar"), "-C", str(SOURCE))
     shutil.rmtree(CACHE / "git")

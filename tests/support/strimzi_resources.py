@@ -55,7 +55,7 @@ class Resources:
     def remarks(self, text: str) -> list[str]:
         """What is noted or without effect, each as `LINE PATH: MESSAGE`."""
         loaded = self.load(text)
-        return [f"{one.line} {one.key}: {one.message}" for one in (*loaded.notes, *loaded.unused)]
+        return [f"{note.line} {note.key}: {note.message}" for note in (*loaded.notes, *loaded.unused)]
 
     def mistakes(self, text: str | bytes) -> list[str]:
         """The problems of a text that must not load, each as `LINE PATH: MESSAGE`."""

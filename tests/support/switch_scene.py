@@ -108,11 +108,11 @@ class SwitchScene:
 
     def start_on(self, alias: str) -> None:
         """Start the application on the cluster with this alias."""
-        there = alias == self.there.source
-        other = self.there.target if there else self.there.source
+        is_source = alias == self.there.source
+        other = self.there.target if is_source else self.there.source
         self._at = alias
         copies = [] if self.identity else [f"{other}.{topic}" for topic in self.topics]
-        self.app.start((self.a if there else self.b).bootstrap, [*self.topics, *copies])
+        self.app.start((self.a if is_source else self.b).bootstrap, [*self.topics, *copies])
 
     def is_on(self, alias: str) -> bool:
         """Whether the application was started last on the cluster with this alias."""

@@ -27,8 +27,8 @@ wait_until = partial(eventually.wait_until, every=0.25)  # each look opens a con
 
 
 def partitions(broker: Broker, topic: str) -> int:
-    found = client(broker.bootstrap).list_topics(timeout=10).topics.get(topic)
-    return 0 if found is None or found.error is not None else len(found.partitions)
+    metadata = client(broker.bootstrap).list_topics(timeout=10).topics.get(topic)
+    return 0 if metadata is None or metadata.error is not None else len(metadata.partitions)
 
 
 def configs(broker: Broker, topic: str) -> dict[str, str]:
@@ -39,9 +39,9 @@ def configs(broker: Broker, topic: str) -> dict[str, str]:
 
 
 def row(broker: Broker, topic: str, flow: Flow = FLOW) -> MirroredTopic | None:
-    found = None
+    last = None
     for record in read_topic(broker.bootstrap, state_topic(flow)):
         decoded = decode_row(record.key or b"", record.value)
         if isinstance(decoded, MirroredTopic) and decoded.source_topic == topic:
-            found = decoded
-    return found
+            last = decoded
+    return last

@@ -144,7 +144,7 @@ def sample(root: psutil.Process) -> dict[ProcessKey, Process]:
 def used_by(pids: Iterable[int]) -> float:
     """CPU seconds that these living processes have used so far, without what they started. Raises NoSuchProcess."""
     times = [psutil.Process(pid).cpu_times() for pid in pids]
-    return sum(each.user + each.system for each in times)
+    return sum(time.user + time.system for time in times)
 
 
 class CompilerAccount:

@@ -66,28 +66,28 @@ class Named:
 
 def named_in(expression: str) -> Named:
     """Return what an expression names. Variables of a dashboard may stand in texts and ranges."""
-    found = Named()
+    names = Named()
     for part in PART.finditer(expression):
-        found.grouped.update(re.findall(r"\w+", part["labels"] or ""))
+        names.grouped.update(re.findall(r"\w+", part["labels"] or ""))
         if part["metric"] and part["metric"] not in WORDS:
             conditions = CONDITION.findall(part["conditions"] or "")
             plain = tuple((label, operator, re.sub(r"\\(.)", r"\1", text)) for label, operator, text in conditions)
-            found.selectors.append(Selector(part["metric"], plain))
-    return found
+            names.selectors.append(Selector(part["metric"], plain))
+    return names
 
 
 def undeclared(expression: str, declared: Mapping[str, frozenset[str]]) -> list[str]:
     """Return in words what it names that no page shows. `declared`: the labels of each metric."""
-    known = {**declared, **OF_PROMETHEUS}
+    labels_by_metric = {**declared, **OF_PROMETHEUS}
     named = named_in(expression)
-    wrong = [f"no metric {one.metric}" for one in named.selectors if one.metric not in known]
-    theirs = set(OF_TARGETS)
-    for one in named.selectors:
-        labels = known.get(one.metric, frozenset())
-        theirs |= labels
-        asked = {label for label, _, _ in one.conditions}
-        wrong += [f"{one.metric} has no label {label}" for label in sorted(asked - labels - OF_TARGETS)]
-    return wrong + [f"nothing there has a label {one}" for one in sorted(named.grouped - theirs)]
+    wrong = [f"no metric {selected.metric}" for selected in named.selectors if selected.metric not in labels_by_metric]
+    labels_of_pages = set(OF_TARGETS)
+    for selector in named.selectors:
+        labels = labels_by_metric.get(selector.metric, frozenset())
+        labels_of_pages |= labels
+        asked = {label for label, _, _ in selector.conditions}
+        wrong += [f"{selector.metric} has no label {label}" for label in sorted(asked - labels - OF_TARGETS)]
+    return wrong + [f"nothing there has a label {selected}" for selected in sorted(named.grouped - labels_of_pages)]
 
 
 STRIMZIS = (
@@ -127,8 +127,8 @@ def alerts() -> list[Alert]:
 
 def dashboard() -> dict[str, Any]:
     """Our own, as Grafana reads it."""
-    found: dict[str, Any] = json.loads(DASHBOARD.read_text())
-    return found
+    content: dict[str, Any] = json.loads(DASHBOARD.read_text())
+    return content
 
 
 def expressions(board: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -141,7 +141,10 @@ def expressions(board: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def watched() -> Iterator[Selector]:
     """What alerts and panels select of the pages, where everything is chosen, and Strimzi's panels."""
     yield from STRIMZIS
-    for expression in (*(alert.expression for alert in alerts()), *(one for _, one in expressions(dashboard()))):
+    for expression in (
+        *(alert.expression for alert in alerts()),
+        *(panel_expression for _, panel_expression in expressions(dashboard())),
+    ):
         for selector in named_in(filled_in(expression)).selectors:
             if selector.metric in LABELS:
                 yield selector

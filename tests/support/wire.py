@@ -66,7 +66,7 @@ def move_leaders(bootstrap: str, topic: str, replicas: Mapping[int, Sequence[int
         ),
     )
     assert elected.error_code is ErrorCode.none, elected
-    results = [part for each in elected.replica_election_results for part in each.partition_result]
+    results = [part for election in elected.replica_election_results for part in election.partition_result]
     assert {part.partition_id for part in results} == set(replicas), elected
     return {part.partition_id for part in results if part.error_code in SETTLED}
 

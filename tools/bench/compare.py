@@ -20,7 +20,7 @@ FETCH_BYTES = 64 * 1024  # of a partition at a time: little is read beyond a str
 
 
 def sampled(end: int, samples: int = SAMPLES, stretch: int = STRETCH) -> list[tuple[int, int]]:
-    """Return ``(from, to)`` of stretches of a log from 0 to ``end``: evenly spread, in order and apart from each other."""
+    """Return ``(from, to)`` of stretches of a log from 0 to ``end``, evenly spread and apart from each other."""
     if end <= samples * stretch:
         return [(0, end)] if end else []
     step = (end - stretch) / (samples - 1)

@@ -77,9 +77,9 @@ def spread(step: float) -> Readings:
 LATENCY = result("latency_500", lockstep=spread(0.5), mm2=spread(1.0), floor=Readings(values={"p50_ms": 50.0}))
 
 
-def cells(found: Result) -> dict[str, list[str]]:
+def cells(part: Result) -> dict[str, list[str]]:
     """The cells of each row."""
-    return {row[0].strip(): row[1:] for row in found.table()[1]}
+    return {row[0].strip(): row[1:] for row in part.table()[1]}
 
 
 def test_a_percentile_is_the_nearest_rank() -> None:
@@ -90,9 +90,9 @@ def test_a_percentile_is_the_nearest_rank() -> None:
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.001, 1.0))
 def test_percentile_is_an_observed_value_and_covers_its_share(values: list[float], at: float) -> None:
-    found = percentile(sorted(values), at)
-    assert found in values
-    assert sum(value <= found for value in values) >= at * len(values)
+    measured = percentile(sorted(values), at)
+    assert measured in values
+    assert sum(value <= measured for value in values) >= at * len(values)
 
 
 @pytest.mark.parametrize("quantile", [0.0, -0.1, 1.1])
@@ -143,12 +143,12 @@ def test_a_failed_system_has_its_failure_as_a_key_and_no_figure() -> None:
 
 def test_a_failed_limit_leaves_the_ratios_between_the_systems() -> None:
     systems = {name: one for name, one in LZ4.systems.items() if name not in LIMITS}
-    found = replace(LZ4, systems={**systems, "limit": Failed(reason="broke")})
-    keys = flat([found], {})
+    measured = replace(LZ4, systems={**systems, "limit": Failed(reason="broke")})
+    keys = flat([measured], {})
     assert keys["lz4.failed.limit"] == "FAILED: broke"
     assert keys["lz4.ratio_to_mm2_tuned"] == 3.2
     assert "lz4.ratio_to_limit" not in keys
-    assert found.table()[0][-1] == "limit"
+    assert measured.table()[0][-1] == "limit"
 
 
 def test_the_keys_of_a_latency_part() -> None:
@@ -166,13 +166,13 @@ def test_a_start_is_compared_by_medians_with_each_mm2_that_was_started() -> None
     def started(*seconds: float) -> Readings:
         return resting.start_readings(seconds, [("heartbeat", 50 << 20), ("cli", 30 << 20)], 0.02)
 
-    found = result("startup", lockstep=started(9.0, 6.0, 5.0), mm2=started(10.0, 8.0, 7.0), mm2_tuned=BROKEN)
-    keys = flat([found], {})
+    measured = result("startup", lockstep=started(9.0, 6.0, 5.0), mm2=started(10.0, 8.0, 7.0), mm2_tuned=BROKEN)
+    keys = flat([measured], {})
     assert (keys["startup.startup_s.lockstep"], keys["startup.idle_rss_mib.lockstep"]) == (6.0, 80)
     assert keys["startup.ratio_to_mm2"] == 0.75
     assert "startup.ratio_to_mm2_tuned" not in keys
-    assert cells(found)["to shipped MM2"] == ["0.75x", "1.00x", "-"]
-    assert "Lockstep: each, s: 9.0, 6.0, 5.0; idle: heartbeat 50 MiB, cli 30 MiB." in found.texts()
+    assert cells(measured)["to shipped MM2"] == ["0.75x", "1.00x", "-"]
+    assert "Lockstep: each, s: 9.0, 6.0, 5.0; idle: heartbeat 50 MiB, cli 30 MiB." in measured.texts()
 
 
 def test_a_throughput_table_has_the_rate_and_the_ratios_of_each_system() -> None:
@@ -195,9 +195,9 @@ def test_a_latency_table_compares_with_mm2_as_shipped() -> None:
 
 
 def test_readings_are_shown_beside_what_is_wanted() -> None:
-    found = result("idle_2000", lockstep=Readings(values={"idle_cpu_share": 0.021, "idle_rss_mib": 1100.4}))
-    assert found.table()[0] == ["Lockstep", "wanted"]
-    rows = cells(found)
+    measured = result("idle_2000", lockstep=Readings(values={"idle_cpu_share": 0.021, "idle_rss_mib": 1100.4}))
+    assert measured.table()[0] == ["Lockstep", "wanted"]
+    rows = cells(measured)
     assert rows["CPU, % of a core"] == ["2.1", "below 5"]
     assert rows["RSS of all processes, MiB"] == ["1,100", "below 1,229"]
     assert rows["production to first record, s: median"] == ["-", ""]
