@@ -91,33 +91,23 @@ def remove(broker: Broker, *bindings: AclBinding) -> None:
 
 def remove_all(broker: Broker, resource: str) -> None:
     """Every binding about such resources, of all tests."""
-    anything = AclBindingFilter(
-        ResourceType[resource],
-        ANYBODY,
-        ResourcePatternType.ANY,
-        ANYBODY,
-        ANYBODY,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
     client = admin(broker.bootstrap)
-    for future in client.delete_acls([anything]).values():
+    for future in client.delete_acls([_about(ResourceType[resource])]).values():
         future.result(WITHIN)
 
 
 def acls_of(broker: Broker, name: str, resource: str = "TOPIC", pattern: str = "LITERAL") -> set[Words]:
-    wanted = AclBindingFilter(
-        ResourceType[resource],
-        name,
-        ResourcePatternType[pattern],
-        ANYBODY,
-        ANYBODY,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
+    wanted = _about(ResourceType[resource], name, ResourcePatternType[pattern])
     client = admin(broker.bootstrap)
     bindings = client.describe_acls(wanted).result(WITHIN)
     return {(binding.permission_type.name, binding.operation.name, binding.principal) for binding in bindings}
+
+
+def _about(
+    resource: ResourceType, name: str = ANYBODY, pattern: ResourcePatternType = ResourcePatternType.ANY
+) -> AclBindingFilter:
+    """Return the filter of what anybody may do, or may not, with these resources."""
+    return AclBindingFilter(resource, name, pattern, ANYBODY, ANYBODY, AclOperation.ANY, AclPermissionType.ANY)
 
 
 @dataclass

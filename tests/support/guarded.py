@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar
 
-from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+from confluent_kafka.admin import AclBinding
 
 from lockstep_config.credentials.permissions import Grant
-from tests.support.acls import add, remove
+from tests.support.acls import acl, add, remove
 from tests.support.broker import Broker, Forwarder
 from tests.support.ports import free_port
 
@@ -83,12 +83,10 @@ def login(alias: str, user: str) -> tuple[str, ...]:
 
 
 def _binding(user: str, grant: Grant) -> AclBinding:
-    return AclBinding(
-        ResourceType[RESOURCES.get(grant.resource, grant.resource.upper())],
+    return acl(
         grant.name,
-        ResourcePatternType[grant.pattern.upper()],
-        f"User:{user}",
-        "*",
-        AclOperation[OPERATIONS.get(grant.operation, grant.operation.upper())],
-        AclPermissionType.ALLOW,
+        OPERATIONS.get(grant.operation, grant.operation.upper()),
+        principal=f"User:{user}",
+        resource=RESOURCES.get(grant.resource, grant.resource.upper()),
+        pattern=grant.pattern.upper(),
     )

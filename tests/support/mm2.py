@@ -10,7 +10,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -18,7 +17,8 @@ from tests.support import kafka_jars
 from tests.support.eventually import wait_until
 from tests.support.java import find_java, jvm_performance
 from tests.support.ports import free_port
-from tests.support.processes import end, kill, show, spawn, starting, tail
+from tests.support.processes import LoggedProcess, starting, tail
+from tests.support.properties_file import properties_text
 
 STARTED_WITHIN = 120.0  # seconds; usual is 10, but several test runs may share the cores
 STOPPED_WITHIN = 60.0
@@ -75,46 +75,25 @@ def properties(source: str, target: str, topic: str, settings: Mapping[str, str]
         "status.storage.replication.factor": "1",
         "config.storage.replication.factor": "1",
     }
-    return _lines(once | dict(settings))
+    return properties_text(once | dict(settings))
 
 
-class _Process:
-    """A process of `command` that logs to `log`."""
-
-    def __init__(self, command: Sequence[str], log: Path) -> None:
-        self._command = command
-        self.log = log
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if error is not None:
-            show(self.log, lines=40)
-        kill(self._process)
-
-    def start(self) -> Self:
-        """Start it, or start it again after it ended."""
-        self._process = spawn(self._command, output=self.log)
-        return self
-
+class _Process(LoggedProcess):
     def stop(self) -> None:
         """SIGTERM: it ends in order and writes down how far it came. Raises AssertionError if it does not."""
-        status = end(self._process, within=STOPPED_WITHIN)
-        assert status == 143, f"it ended with status {status} instead of in order:\n{tail(self.log, 40)}"
+        self.end_with(143, within=STOPPED_WITHIN)
         assert NOT_WRITTEN_DOWN.search(self.log.read_text()) is None, "a task had not ended in time"
 
 
 class MirrorMaker(_Process):
-    """Dedicated mode. It is at work some ten seconds after its start: wait for what it writes."""
+    """Dedicated mode. It is at work some ten seconds after its start: wait for what it writes.
+
+    What it copied after it wrote its progress last is copied again by whoever goes on after `kill`.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file = file
         super().__init__(command(file), file.with_name(f"{file.stem}-mm2.log"))
-
-    def kill(self) -> None:
-        """SIGKILL: what it copied after it wrote its progress last is copied again by whoever goes on."""
-        kill(self._process)
 
 
 class ConnectWorker(_Process):
@@ -125,7 +104,7 @@ class ConnectWorker(_Process):
         self._port = free_port()
         file = folder / f"{name}-worker.properties"
         file.write_text(
-            _lines(
+            properties_text(
                 {
                     "bootstrap.servers": bootstrap,
                     "group.id": name,
@@ -235,7 +214,3 @@ def _java(file: Path, main: str) -> Sequence[str]:
         main,
         str(file),
     ]
-
-
-def _lines(values: Mapping[str, str]) -> str:
-    return "".join(f"{key} = {value}\n" for key, value in values.items())

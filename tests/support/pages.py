@@ -1,18 +1,15 @@
 """The pages over real sockets: a server, requests as bytes, certificates, and crowds of clients."""
 
 import asyncio
-import shutil
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.http.server import PageServer
 from lockstep_runtime.telemetry.metrics import Metrics
+from tests.support.certificates import Authority
 
 WITHIN = 20.0
 
@@ -61,19 +58,11 @@ def pages_access(folder: Path, *, tls: bool) -> tuple[AccessPolicy, ssl.SSLConte
 
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A new certificate for `localhost` and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificate")
+    """Return the files of a new certificate for `localhost`, with the one that signed it, and of its key."""
+    certified = Authority(name).server("localhost", "127.0.0.1")
     made, key = folder / f"{name}.crt", folder / f"{name}.key"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
-            *("-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-            *("-keyout", str(key), "-out", str(made)),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    made.write_text(certified.chain_pem)
+    key.write_text(certified.key_pem())
     return made, key
 
 

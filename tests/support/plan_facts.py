@@ -12,20 +12,13 @@ from lockstep_ops.plan.rules.copy_forecast import CopyRate, copy_forecast
 from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts, LogFacts, TopicFacts
 from lockstep_ops.plan.rules.flow_plan import CopyForecast, PartitionForecast, TopicForecast
 from lockstep_rules.topic_plan import Create, Selection, TopicSyncPlan
+from tests.support.flow_context import FILE
 
 NOW_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 DELETED = {"cleanup.policy": "delete", "retention.ms": str(7 * DAY_MS)}
-
-
-FILE = """
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-"""
 
 
 @cache

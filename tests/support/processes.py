@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from tests.support.eventually import PATIENCE_S
 
@@ -93,6 +94,45 @@ def show(*logs: Path, lines: int = 15) -> None:
     """Prints the ends of these logs: pytest shows them with the failure."""
     for log in logs:
         print(f"--- {log}\n{tail(log, lines)}")  # noqa: T201 - it is for whoever reads the failure
+
+
+class LoggedProcess:
+    """A command as a process, one at a time. What it prints is kept in `log` over restarts. A context manager that
+    leaves no process behind."""
+
+    def __init__(self, command: Sequence[str], log: Path) -> None:
+        self._command = command
+        self.log = log
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None:
+            show(self.log, lines=40)
+        self.kill()
+
+    def start(self) -> Self:
+        """Start it, or start it again after it ended."""
+        self._process = spawn(self._command, output=self.log)
+        return self
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Send SIGKILL, and wait until it is gone."""
+        kill(self._process)
+
+    def wait(self, within: float) -> int:
+        """Return its exit status once it has ended by itself."""
+        return self._process.wait(within)
+
+    def end_with(self, wanted: int, *, within: float) -> None:
+        """Send SIGTERM. Raises AssertionError if it does not end with this status."""
+        status = end(self._process, within=within)
+        assert status == wanted, f"it ended with status {status}, not in order:\n{tail(self.log, 40)}"
 
 
 class _Spawner:

@@ -7,13 +7,13 @@ proxy: TLS with client certificates, and SCRAM inside it.
 
 import os
 import shutil
-import subprocess
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
+from tests.support import certificates
 from tests.support.broker import Broker
 from tests.support.clusters import admin
 from tests.support.proxy import Proxy
@@ -22,29 +22,22 @@ USER, WRITER = "mirror", "writer"
 """Users that may do everything; the second for producers that log in as somebody else."""
 
 
-class Authority:
+class Authority(certificates.Authority):
     """A certificate authority of a test's own. `certificate` is its file."""
 
     def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(name)
         self._folder = folder / name
         self._folder.mkdir(parents=True)
-        self._key, self.certificate = self._folder / "ca.key", self._folder / "ca.crt"
-        _openssl(f"req -x509 {_NEW_KEY} -days 2 -subj /CN={name} -keyout {self._key} -out {self.certificate}")
+        self.certificate = self._folder / "ca.crt"
+        self.certificate.write_text(self.pem)
 
     def issue(self, subject: str) -> Path:
         """A new key and a certificate for it, in one PEM file as Java's clients and brokers want it. It serves for
         127.0.0.1."""
-        mark = uuid.uuid4().hex[:8]
-        key, request, certificate = (self._folder / f"{subject}-{mark}.{kind}" for kind in ("key", "csr", "crt"))
-        names = self._folder / "names"
-        names.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-        _openssl(f"req -new {_NEW_KEY} -subj /CN={subject} -keyout {key} -out {request}")
-        _openssl(
-            f"x509 -req -days 2 -in {request} -CA {self.certificate} -CAkey {self._key} -CAcreateserial "
-            f"-extfile {names} -out {certificate}"
-        )
-        both = certificate.with_suffix(".pem")
-        both.write_text(key.read_text() + certificate.read_text())
+        certified = self.certify(subject, ("127.0.0.1", "localhost"))
+        both = self._folder / f"{subject}-{uuid.uuid4().hex[:8]}.pem"
+        both.write_text(certified.key_pem() + certified.certificate_pem)
         return both
 
 
@@ -112,10 +105,3 @@ def set_password(broker: Broker, password: str, user: str = USER) -> None:
     client = admin(broker.bootstrap)  # its requests end with it
     for done in client.alter_user_scram_credentials([upsertion]).values():
         done.result(20)
-
-
-_NEW_KEY = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
-
-
-def _openssl(arguments: str) -> None:
-    subprocess.run(["openssl", *arguments.split()], check=True, capture_output=True)

@@ -15,12 +15,12 @@ from typing import Any, Self
 
 from lockstep_state.names import Flow
 from tests.support.eventually import PATIENCE_S, NeverHappened, wait_until
-from tests.support.processes import end, kill, spawn
+from tests.support.processes import LoggedProcess, end, spawn
 
 STARTED_WITHIN = 60.0  # seconds; usual is 3, but several test runs may share the cores
 
 
-class ServiceProcess:
+class ServiceProcess(LoggedProcess):
     """One service for `flows` of a file; a context manager. What it logs is kept over restarts, one JSON object a
     line."""
 
@@ -35,15 +35,12 @@ class ServiceProcess:
     ) -> None:
         self.module = module
         chosen = [part for flow in flows for part in ("--flow", flow)]
-        self._command = [sys.executable, "-m", module, "--config", str(config), *chosen]
-        self._command += ["--instance", instance, "--log-format", "json", *arguments]
+        command = [sys.executable, "-m", module, "--config", str(config), *chosen]
+        command += ["--instance", instance, "--log-format", "json", *arguments]
+        super().__init__(command, config.parent / f"{module}-{instance}-{time.monotonic_ns()}.log")
         # What it and its JVM leave when they are killed goes with the test's own folder.
         self._environment = {**os.environ, "TMPDIR": str(config.parent), **(environment or {})}
-        self.log = config.parent / f"{module}-{instance}-{time.monotonic_ns()}.log"
         self._heard_before = 0
-
-    def __enter__(self) -> Self:
-        return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.kill()
@@ -57,13 +54,6 @@ class ServiceProcess:
     def stop(self, within: float = PATIENCE_S) -> int:
         """SIGTERM; the exit status. Killed (-9) when it takes longer than `within`."""
         return end(self._process, within=within)
-
-    def kill(self) -> None:
-        kill(self._process)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def running(self) -> bool:

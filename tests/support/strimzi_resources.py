@@ -1,6 +1,5 @@
 """Resources for tests: texts loaded with secrets that the test makes."""
 
-import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -10,17 +9,14 @@ import pytest
 from lockstep_config import Configuration, ConfigurationError, load
 from lockstep_config.strimzi.resource import read_resource
 from lockstep_config.text.config_providers import SECRETS_VARIABLE
+from tests.support.certificates import Authority
 
 
 @cache
 def certificate_and_key() -> tuple[str, str]:
     """PEM of a certificate that signs itself, and of its key."""
-    command = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=test -keyout - -out -"
-    )
-    both = subprocess.run(command.split(), capture_output=True, text=True, check=True).stdout
-    at = both.index("-----BEGIN CERTIFICATE-----")
-    return both[at:], both[:at]
+    own = Authority("test").own
+    return own.certificate_pem, own.key_pem()
 
 
 class Resources:

@@ -3,11 +3,9 @@
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from tests.support.application import Application
 from tests.support.broker import Broker
 from tests.support.clusters import committed_offset, create_topic, unique_name
 from tests.support.eventually import wait_until
+from tests.support.http_server import Answer, HttpServer
 from tests.support.mirror import MirroredFlow
 from tests.support.runs import LockstepRun
 from tests.support.services import two_cluster_file
@@ -53,8 +52,8 @@ class SwitchScene:
         self.app = made(self.topics)
         self.calls: list[dict[str, Any]] = []
         self.refused_hooks: set[str] = set()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        address = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._server = HttpServer(lambda request: Answer(self._called(json.loads(request.body))))
+        address = f"http://127.0.0.1:{self._server.port}"
         hook_lines = [f"lockstep.switch.hook.{name} = {address}" for name in ("before", "fence", "redirect", "after")]
         self.file = two_cluster_file(
             folder,
@@ -84,10 +83,7 @@ class SwitchScene:
         for topic in self.topics:
             for broker in (self.a, self.b):
                 create_topic(broker.bootstrap, topic, partitions=partitions)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        with ExitStack() as stack:
-            stack.callback(self._server.server_close)
-            stack.callback(self._server.shutdown)
+        with self._server:
             yield
 
     @contextmanager
@@ -204,21 +200,6 @@ class SwitchScene:
 
     def _end_run(self) -> None:
         self.run.kill()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        scene = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                call = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                status = scene._called(call)
-                self.send_response(status)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        return Handler
 
     def _called(self, call: dict[str, Any]) -> int:
         self.calls.append(call)

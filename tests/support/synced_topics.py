@@ -3,18 +3,14 @@
 import uuid
 from functools import cache, partial
 
-from confluent_kafka.admin import (
-    ConfigResource,
-)
+from confluent_kafka.admin import ConfigResource
 
-from lockstep_state.names import Flow, state_topic
-from lockstep_state.rows.state_rows import MirroredTopic, decode_row
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import MirroredTopic
 from tests.support import eventually
 from tests.support.broker import Broker
-from tests.support.clusters import (
-    admin,
-    read_topic,
-)
+from tests.support.clusters import admin
+from tests.support.control import last_row
 
 MARK = uuid.uuid4().hex[:6]
 SOURCE, TARGET = f"s{MARK}", f"t{MARK}"
@@ -39,9 +35,5 @@ def configs(broker: Broker, topic: str) -> dict[str, str]:
 
 
 def row(broker: Broker, topic: str, flow: Flow = FLOW) -> MirroredTopic | None:
-    last = None
-    for record in read_topic(broker.bootstrap, state_topic(flow)):
-        decoded = decode_row(record.key or b"", record.value)
-        if isinstance(decoded, MirroredTopic) and decoded.source_topic == topic:
-            last = decoded
-    return last
+    last = last_row(broker.bootstrap, flow, MirroredTopic(source_topic=topic, target_topic="").key())
+    return last if isinstance(last, MirroredTopic) else None

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 from kio.schema.errors import ErrorCode
@@ -17,7 +17,7 @@ from kio.serial import entity_reader, entity_writer
 
 from tests.support.eventually import wait_until
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 PREFERRED = 0
 COORDINATOR_MOVES = (  # on a new cluster it does so at first
     ErrorCode.coordinator_not_available,
@@ -119,11 +119,42 @@ def _checked(answer: Any) -> Any:
 
 
 def _ask(bootstrap: str, request: Any) -> Any:
-    """The answer of the first address of `bootstrap` that takes the connection."""
-    with _connected(bootstrap) as connection, connection.makefile("rb") as stream:
-        connection.sendall(frame(request))
-        (length,) = struct.unpack(">i", stream.read(4))
-        return answer_of(type(request), stream.read(length))
+    with Connection(bootstrap) as connection:
+        connection.send(frame(request))
+        return answer_of(type(request), connection.receive())
+
+
+class Connection:
+    """A blocking connection to the first address of `bootstrap` that takes it. Frames go out, and whole answers come
+    back in the same order. For one thread at a time."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._socket = _connected(bootstrap)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def receive(self) -> bytes:
+        """Return the next answer without its length."""
+        (length,) = struct.unpack(">i", self._exactly(4))
+        return self._exactly(length)
+
+    def _exactly(self, count: int) -> bytes:
+        whole = bytearray(count)
+        view, read = memoryview(whole), 0
+        while read < count:
+            received = self._socket.recv_into(view[read:])
+            if not received:
+                raise ConnectionError("the broker closed the connection in the middle of an answer")
+            read += received
+        return bytes(whole)
 
 
 def frame(request: Any) -> bytes:

@@ -15,8 +15,9 @@ from tests.support.broker import Broker, Quorum, started
 from tests.support.clusters import create_topic, wait_for_brokers
 from tests.support.eventually import wait_until
 from tests.support.secured import Secured, SecuredBroker
+from tests.support.wire import Connection
 from tools.bench.distance import Distance
-from tools.bench.wire import Connection, ends_if_led
+from tools.bench.wire import ends_if_led
 
 BROKER_SETTINGS = {
     "background.threads": "10",

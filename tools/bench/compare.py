@@ -62,10 +62,8 @@ def compare_in_order(source: str, target: str, topic: str, remote: str) -> int:
     return compared
 
 
-def _messages(
-    bootstrap: str, topic: str, starts: Mapping[int, int], **settings: object
-) -> Iterator[tuple[Consumer, Message]]:
-    """Yield what is read from these offsets on, with the consumer. Raises Lost if nothing arrives for long."""
+def _messages(bootstrap: str, topic: str, starts: Mapping[int, int], **settings: object) -> Iterator[Message]:
+    """Yield what is read from these offsets on. Raises Lost if nothing arrives for long."""
     own = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     with closing(Consumer({**own, "auto.offset.reset": "error", **settings})) as consumer:
         consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
@@ -73,7 +71,7 @@ def _messages(
             for message in read_messages(consumer, READ_S, lambda: f"{topic} was not read to the end"):
                 if (error := message.error()) is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise Lost(f"{topic}-{message.partition()}: {error}")
-                yield consumer, message
+                yield message
         except TimeoutError as late:
             raise Lost(str(late)) from late
 
@@ -81,7 +79,7 @@ def _messages(
 def _read_all(bootstrap: str, topic: str, partition: int) -> Iterator[bytes]:
     # A copy may be made in transactions.
     settings = {"enable.partition.eof": True, "isolation.level": "read_committed"}
-    for _, message in _messages(bootstrap, topic, {partition: 0}, **settings):
+    for message in _messages(bootstrap, topic, {partition: 0}, **settings):
         if message.error() is not None:
             return
         yield _digest(message)
@@ -93,18 +91,13 @@ def _read(bootstrap: str, topic: str, wanted: Mapping[int, tuple[int, int]]) -> 
     All partitions are read together, for each change of an assignment costs a tenth of a second.
     """
     digests: dict[tuple[int, int], bytes] = {}
-    remaining = {partition: end - start for partition, (start, end) in wanted.items()}
     starts = {partition: start for partition, (start, _) in wanted.items()}
-    for consumer, message in _messages(bootstrap, topic, starts, **{"max.partition.fetch.bytes": FETCH_BYTES}):
+    missing = sum(end - start for start, end in wanted.values())
+    for message in _messages(bootstrap, topic, starts, **{"max.partition.fetch.bytes": FETCH_BYTES}):
         partition, offset = message.partition() or 0, message.offset() or 0
-        if partition not in remaining or offset >= wanted[partition][1]:
-            continue
-        digests[partition, offset] = _digest(message)
-        remaining[partition] -= 1
-        if not remaining[partition]:
-            del remaining[partition]
-            consumer.pause([TopicPartition(topic, partition)])
-        if not remaining:
+        if offset < wanted[partition][1]:
+            digests[partition, offset] = _digest(message)
+        if len(digests) == missing:
             break
     return digests
 

@@ -14,7 +14,8 @@ from functools import partial
 from typing import TypeVar
 
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from tools.bench.wire import Connection, fetch_frame, fetched, produce_frame, produced
+from tests.support.wire import Connection
+from tools.bench.wire import fetch_frame, fetched, produce_frame, produced
 
 CONNECTIONS = 4  # on two cores more gain nothing; each serves its share of the partitions
 PARTITION_MAX_BYTES = 4 << 20
