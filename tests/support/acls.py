@@ -71,7 +71,7 @@ def add(broker: Broker, *bindings: AclBinding) -> None:
 
 
 def remove(broker: Broker, *bindings: AclBinding) -> None:
-    """Exactly these."""
+    """Delete exactly these ACLs."""
     exactly = [
         AclBindingFilter(
             binding.restype,
@@ -90,7 +90,7 @@ def remove(broker: Broker, *bindings: AclBinding) -> None:
 
 
 def remove_all(broker: Broker, resource: str) -> None:
-    """Every binding about such resources, of all tests."""
+    """Delete every ACL of such resources, of all tests."""
     client = admin(broker.bootstrap)
     for future in client.delete_acls([_about(ResourceType[resource])]).values():
         future.result(WITHIN)
@@ -127,7 +127,7 @@ class AclScene:
         return f"{self.flow.source}.{topic or self.topic}"
 
     def file(self, *lines: str) -> Path:
-        """The flow's configuration: of all topics on the clusters it selects those that bear its mark."""
+        """Return the flow's configuration: of all topics on the clusters it selects those that bear its mark."""
         return two_cluster_file(
             self.folder,
             (self.flow.source, self.a.bootstrap),

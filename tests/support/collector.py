@@ -38,12 +38,12 @@ class Collector(HttpServer):
         self.endpoint = f"http://127.0.0.1:{self.port}"
 
     def spans(self, name: str = "") -> list[Received]:
-        """Those that have come by now, in that order."""
+        """Return those that have come by now, in that order."""
         with self._lock:
             return [span for span in self._spans if name in ("", span.name)]
 
     def resources(self) -> list[dict[str, Any]]:
-        """The attributes of the senders, one for each time that somebody sent."""
+        """Return the attributes of the senders, one for each time that somebody sent."""
         with self._lock:
             return list(self._resources)
 

@@ -23,14 +23,14 @@ def documents(file: Path) -> list[Any]:
 
 
 def compose_services() -> dict[str, dict[str, Any]]:
-    """The services of compose.yaml as Compose sees them without variables of its user."""
+    """Return the services of compose.yaml as Compose sees them without variables of its user."""
     text = _VARIABLE.sub(r"\1", (COMPOSE / "compose.yaml").read_text(encoding="utf-8"))
     services: dict[str, dict[str, Any]] = yaml.safe_load(text)["services"]
     return services
 
 
 def kind_brokers() -> dict[str, dict[str, str]]:
-    """The environment of each broker of the quick start on kind, by the name of its Deployment."""
+    """Return the environment of each broker of the quick start on kind, by the name of its Deployment."""
     environments = {}
     for document in documents(KIND / "brokers.yaml"):
         if document["kind"] == "Deployment":
@@ -40,7 +40,7 @@ def kind_brokers() -> dict[str, dict[str, str]]:
 
 
 def broker_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """What Kafka's own image makes of its variables: `KAFKA_A_B` is `a.b`."""
+    """Return what Kafka's own image makes of its variables: `KAFKA_A_B` is `a.b`."""
     return {
         name.removeprefix("KAFKA_")
         .lower()
@@ -54,6 +54,6 @@ def broker_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def listeners(text: str) -> dict[str, tuple[str, int]]:
-    """Host and port of each listener, by its name."""
+    """Return host and port of each listener, by its name."""
     pairs = (part.partition("://") for part in text.split(","))
     return {name: (address.rpartition(":")[0], int(address.rpartition(":")[2])) for name, _, address in pairs}

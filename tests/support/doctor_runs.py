@@ -16,11 +16,11 @@ class DoctorRun:
     findings: tuple[Mapping[str, Any], ...]
 
     def results(self, subject: str) -> dict[str, str]:
-        """Of one cluster or flow, by code; of several of a code the last."""
+        """Return the result of each code for one cluster or flow. The last finding of a code counts."""
         return {finding["code"]: finding["result"] for finding in self.findings if finding["subject"] == subject}
 
     def one(self, code: str, subject: str, *words: str) -> Mapping[str, Any]:
-        """The one finding of the code about the subject; with `words` the one whose detail has them."""
+        """Return the one finding of the code about the subject; with `words` the one whose detail has them."""
         about_subject = [
             finding for finding in self.findings if (finding["code"], finding["subject"]) == (code, subject)
         ]
@@ -28,7 +28,7 @@ class DoctorRun:
         return wanted
 
     def not_ok(self) -> dict[tuple[str, str], str]:
-        """By code and subject; without what depends on this machine."""
+        """Return what is not ok by code and subject, without what depends on this machine."""
         return {
             (finding["code"], finding["subject"]): finding["result"]
             for finding in self.findings

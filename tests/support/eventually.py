@@ -43,7 +43,7 @@ async def eventually(
     every: float = 0.05,
     what: str = "",
 ) -> T:
-    """Asks `condition` every `every` seconds, a slow one less often, until it answers something true, and returns that
+    """Ask `condition` every `every` seconds, a slow one less often, until it answers something true, and return that
     answer.
 
     An AssertionError inside it counts as "not yet". Raises NeverHappened after `within` seconds, with the last answer
@@ -66,7 +66,7 @@ async def eventually(
 def wait_until(
     condition: Callable[[], T | NotYet], *, within: float = PATIENCE_S, every: float = 0.05, what: str = ""
 ) -> T:
-    """`eventually` for code without an event loop."""
+    """Wait as `eventually` does, in code without an event loop."""
     deadline = _Deadline(condition, within, every, what)
     while True:
         began, answer, failed = time.monotonic(), None, None

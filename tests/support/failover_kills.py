@@ -24,7 +24,7 @@ class NothingToKill(AssertionError):
 
 
 def kill_slots(scene: SwitchScene) -> None:
-    """Every Python worker of Spark, as the kernel does when memory is short."""
+    """Kill every Python worker of Spark, as the kernel does when memory is short."""
     family = [process for process in _family(scene) if process.name() != "java"]  # its class path names PySpark too
     workers = [member for member in family if "pyspark" in " ".join(member.cmdline()[:4])]
     if not workers:
@@ -35,14 +35,14 @@ def kill_slots(scene: SwitchScene) -> None:
 
 
 def kill_jvm(scene: SwitchScene) -> None:
-    """Spark's, with which the data plane ends."""
+    """Kill Spark's JVM, with which the data plane ends."""
     for process in _family(scene):
         if process.name() == "java":
             process.kill()
 
 
 def kill_service(service: str, scene: SwitchScene) -> None:
-    """The process of a service, maybe with others in it."""
+    """Kill the process of a service, which may have others in it."""
     os.kill(_service_pid(scene, service), signal.SIGKILL)
 
 

@@ -32,7 +32,7 @@ class BrokerTime:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """What is done inside is the brokers' work."""
+        """Count what is done inside as the brokers' work."""
         began = time.process_time()
         try:
             yield
@@ -50,7 +50,7 @@ class EndlessLog:
         self.end = span * batches
 
     def read(self, offset: int, at_most: int) -> bytes:
-        """Whole batches from the offset on."""
+        """Return whole batches from the offset on."""
         size = len(self._batch)
         count = min((self.end - offset) // self._span, max(1, at_most // size))
         data = bytearray(self._batch * count)
@@ -96,7 +96,7 @@ class FramedConnection(Connection):
         self._m = message(api, self._version, "response")
 
     def write(self, frame: bytes) -> None:
-        """In the place of the socket."""
+        """Take a frame in the place of the socket."""
         with self._cluster.time_used.counted():
             at = FRAME_PREFIX + HEADER_SIZE + len(self._framing._client_id_headers[True])
             request, _ = self._read(memoryview(frame), at)

@@ -21,7 +21,8 @@ ENDS_WITHIN = 20.0
 
 @contextmanager
 def jvm() -> Iterator[Any]:
-    """py4j's gateway to a JVM of its own: `gateway.jvm.java.util.HashMap()`. Python's dict and list are converted."""
+    """Yield py4j's gateway to a JVM of its own: `gateway.jvm.java.util.HashMap()`. Python's dict and list are
+    converted."""
     port, token, process = launch_gateway(
         jarpath=_py4j_jar(),
         classpath=kafka_jars.classpath(),
@@ -42,7 +43,7 @@ def jvm() -> Iterator[Any]:
 
 
 def call(gateway: Any, target: Any, method: str, types: Sequence[str] = (), arguments: Sequence[Any] = ()) -> Any:
-    """Calls what Java keeps to its package. `target` is an object, or the full name of a class for a static method;
+    """Call what Java keeps to its package. `target` is an object, or the full name of a class for a static method;
     `types` are the full names of the parameters' classes, or `long`, `int` and `boolean`."""
     reflected = gateway.jvm.java.lang.Class
     owner = reflected.forName(target) if isinstance(target, str) else target.getClass()

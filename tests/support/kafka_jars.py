@@ -97,7 +97,7 @@ class Kafka:
 
     @property
     def core(self) -> str:
-        """The artifact of the broker, by the Scala that it is built for."""
+        """Return the artifact of the broker, by the Scala that it is built for."""
         return "kafka_2.12" if self.is_before_2_4 else "kafka_2.13"
 
     def __str__(self) -> str:
@@ -110,19 +110,20 @@ OLDER = {kafka.release: kafka for kafka in map(Kafka.older, ("3.9.1", "2.8.2", "
 
 
 def home(kafka: Kafka = CURRENT) -> Path:
-    """The folder of the jars, fetched first if need be."""
+    """Return the folder of the jars, fetched first if need be."""
     fetch(kafka=kafka)
     return kafka.cache / "jars"
 
 
 def classpath(kafka: Kafka = CURRENT) -> str:
-    """What goes after `java -cp`: every jar by name, always in the same order (a class-data archive depends on it)."""
+    """Return what goes after `java -cp`: every jar by name, always in the same order (a class-data archive depends on
+    it)."""
     folder = home(kafka)
     return os.pathsep.join(str(folder / jar.file_name) for jar in read_list(kafka.listed.read_text()))
 
 
 def read_list(text: str) -> tuple[Jar, ...]:
-    """Lines of `<sha256>  <group>:<artifact>:<version>`, sorted as they stand."""
+    """Return lines of `<sha256>  <group>:<artifact>:<version>`, sorted as they stand."""
     jars = []
     for line in text.splitlines():
         sha256, coordinates = line.split()
@@ -132,7 +133,7 @@ def read_list(text: str) -> tuple[Jar, ...]:
 
 
 def fetch(report: Report = lambda line: None, kafka: Kafka = CURRENT) -> None:
-    """Has every listed jar in the cache, verified. Idempotent; several processes at once wait for one another.
+    """Put every listed jar into the cache, verified. Idempotent; several processes at once wait for one another.
 
     Raises JarsUnavailable, WrongChecksum, NoJava.
     """
@@ -253,8 +254,8 @@ def _ivy_jar() -> str:
 
 
 def resolve(version: str) -> str:
-    """The list for one Kafka version, resolved through the POMs (slow: about a minute) and hashed. MirrorMaker is in
-    that of the present major version only."""
+    """Return the list for one Kafka version, resolved through the POMs (slow: about a minute) and hashed. MirrorMaker
+    is in that of the present major version only."""
     kafka = Kafka.older(version)
     wanted = [_dependency("org.apache.kafka", kafka.core, version)]
     if kafka.is_before_2_4:

@@ -8,7 +8,7 @@ from lockstep_kafka.messages.message_versions import NAMES, EncodedRequest, enco
 
 
 def read_back(request: EncodedRequest) -> Any:
-    """The request as kio reads it, which must be all of it."""
+    """Return the request as kio reads it, which must be all of it."""
     api = NAMES[request.api_key]
     data = b"".join(request.parts)
     entity, size = entity_reader(getattr(message(api, request.version, "request"), f"{api.title()}Request"))(data, 0)
@@ -17,5 +17,5 @@ def read_back(request: EncodedRequest) -> Any:
 
 
 def written(entity: Any) -> bytes:
-    """The bytes of a message."""
+    """Return the bytes of a message."""
     return b"".join(encoded(entity).parts)

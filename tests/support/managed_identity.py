@@ -22,7 +22,7 @@ class ManagedIdentity(HttpServer):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What Azure sets for the processes of an application."""
+        """Return what Azure sets for the processes of an application."""
         return {
             "IDENTITY_ENDPOINT": f"http://127.0.0.1:{self.port}/msi/token",
             "IDENTITY_HEADER": SECRET,

@@ -118,7 +118,7 @@ class MemoryLog:
         return self
 
     def end_transaction(self, producer: tuple[int, int], *, commit: bool) -> "MemoryLog":
-        """A marker."""
+        """Append a marker."""
         first = self._open.pop(producer[0], self.end)
         if not commit:
             self._aborted.append((producer[0], first, self.end))
@@ -146,34 +146,34 @@ class MemoryLog:
         return self
 
     def compact(self, *offsets: int) -> "MemoryLog":
-        """The cleaner removes these records; a batch of which none is left goes as a whole."""
+        """Remove these records as the cleaner does. A batch of which none is left goes as a whole."""
         kept = [replace(b, content=tuple(r for r in b.content if r.offset not in offsets)) for b in self._batches]
         self._batches = [b for b in kept if b.content]
         return self
 
     def forget(self) -> "MemoryLog":
-        """The leader forgets every producer."""
+        """Let the leader forget every producer."""
         self.remembered.clear()
         return self
 
     @property
     def high_watermark(self) -> int:
-        """Where what is replicated ends."""
+        """Return where what is replicated ends."""
         return self.end - self.unreplicated
 
     @property
     def last_stable(self) -> int:
-        """Where what is decided ends."""
+        """Return where what is decided ends."""
         return min([self.high_watermark, *self._open.values()])
 
     def at(self, timestamp: int) -> int:
-        """The answer of ListOffsets."""
+        """Return the answer of ListOffsets."""
         if timestamp in (LATEST, EARLIEST):
             return self.high_watermark if timestamp == LATEST else self.start
         return next((r.offset for b in self._batches for r in b.content if r.timestamp >= timestamp), -1)
 
     def fetched(self, offset: int, *, committed: bool) -> tuple[bytes, list[tuple[int, int]]]:
-        """The batches from the one that holds the offset on, and the aborted transactions among them."""
+        """Return the batches from the one that holds the offset on, and the aborted transactions among them."""
         until = self.last_stable if committed else self.high_watermark
         data = b"".join(b.encoded() for b in self._batches if b.last >= offset and b.last < until)
         return data, [(p, first) for p, first, marker in self._aborted if committed and marker >= offset]
@@ -204,7 +204,7 @@ class MemoryCluster(ClusterClient):
         """Connections are open, and nothing is answered."""
 
     async def answer(self) -> None:
-        """Return once it answers. Raises BrokerUnreachable."""
+        """Wait until it answers. Raises BrokerUnreachable."""
         if self.silent:
             await asyncio.Event().wait()
         if self.away:
@@ -334,7 +334,7 @@ class _MemoryConnection(Connection):
         )
 
     def _one(self, request: Any) -> tuple[MemoryLog, str, Any]:
-        """The log that a request of one partition is about, the topic's name, and what is asked of it."""
+        """Return the log that a request of one partition is about, the topic's name, and what is asked of it."""
         (topic,) = request.topics
         (asked,) = topic.partitions
         name = str(getattr(topic, "name", None) or topic.topic)

@@ -114,7 +114,7 @@ class Driver:
         return read_page(self.metrics.exposition().decode())
 
     def value(self, name: str, **labels: str) -> float:
-        """The only sample with these labels."""
+        """Return the only sample with these labels."""
         (value,) = values(self.page(), name, **labels)
         return value
 

@@ -50,13 +50,13 @@ CONNECTORS = "org.apache.kafka.connect.mirror"
 
 
 def command(file: Path) -> Sequence[str]:
-    """The command line of dedicated mode for this `mm2.properties` file."""
+    """Return the command line of dedicated mode for this `mm2.properties` file."""
     return _java(file, f"{CONNECTORS}.MirrorMaker")
 
 
 def properties(source: str, target: str, topic: str, settings: Mapping[str, str]) -> str:
-    """An ``mm2.properties`` file: the flow A->B of one topic, everything at its default save what single brokers ask
-    for.
+    """Return an ``mm2.properties`` file: the flow A->B of one topic, everything at its default save what single brokers
+    ask for.
 
     ``topic`` is a regular expression there, so a plain name without dots.
     """
@@ -139,7 +139,7 @@ class ConnectWorker(_Process):
         self._wait_runs(name)
 
     def stop_connector(self, name: str) -> None:
-        """Returns once Connect says that it is stopped, which may be a moment before its tasks have ended."""
+        """Wait until Connect says that it is stopped, which may be a moment before its tasks have ended."""
         self._change(name, "stop")
 
         def stopped() -> bool:
@@ -149,7 +149,7 @@ class ConnectWorker(_Process):
         wait_until(stopped, within=STARTED_WITHIN, every=0.05, what=f"{name} is stopped")
 
     def resume_connector(self, name: str) -> None:
-        """Returns once it and its tasks run."""
+        """Wait until it and its tasks run."""
         self._change(name, "resume")
         self._wait_runs(name)
 
@@ -176,8 +176,8 @@ class ConnectWorker(_Process):
         return self._ask("/connectors") is not None
 
     def _ask(self, path: str, method: str = "GET", body: Mapping[str, str] | None = None) -> Any:
-        """What the worker answers, an empty object for nothing; None while it cannot (it starts, or shares its work out
-        anew)."""
+        """Return what the worker answers, an empty object for nothing; None while it cannot (it starts, or shares its
+        work out anew)."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self._port}{path}",
             method=method,

@@ -22,7 +22,7 @@ FIRST = PartitionProgress(
 
 @st.composite
 def logs(draw: st.DrawFn, begin: tuple[int, int] = (0, 0), most: int = 12) -> list[Stretch]:
-    """Stretches with gaps in either log, in both or in none."""
+    """Return stretches with gaps in either log, in both or in none."""
     up, down = (at + draw(st.integers(0, 3)) for at in begin)
     stretches: list[Stretch] = []
     for _ in range(draw(st.integers(1, most))):
@@ -34,8 +34,8 @@ def logs(draw: st.DrawFn, begin: tuple[int, int] = (0, 0), most: int = 12) -> li
 
 
 def exact_places(slot_spans: Iterable[Stretch]) -> dict[int, int]:
-    """Where a group at each upstream offset stands exactly, from the first record to two behind the last one: at the
-    record, or behind the last one before the offset."""
+    """Return where a group at each upstream offset stands exactly, from the first record to two behind the last one: at
+    the record, or behind the last one before the offset."""
     places: dict[int, int] = {}
     for up, down, count in slot_spans:
         if places:
@@ -47,7 +47,7 @@ def exact_places(slot_spans: Iterable[Stretch]) -> dict[int, int]:
 
 
 def read(rows: Iterable[StateRow]) -> RunMap:
-    """What a reader knows who has folded these rows one by one, with new maps for new topics."""
+    """Return what a reader knows who has folded these rows one by one, with new maps for new topics."""
     known = RunMap(FIRST.producer_id, FIRST.source_topic_id, FIRST.target_topic_id)
     for row in rows:
         known = known.fold(row) if isinstance(row, OffsetRuns) else known.fold_progress(row)
@@ -60,7 +60,7 @@ def translated(known: RunMap, positions: Iterable[int]) -> Iterator[tuple[int, T
 
 
 def as_it_lies(row: StateRow) -> StateRow:
-    """Through the topic and back."""
+    """Return a row as it is after it was written to the topic and read."""
     read_row = decode_row(*row.encode())
     assert isinstance(read_row, StateRow)
     assert read_row == row
@@ -102,7 +102,7 @@ class Copied:
             self.log.append(as_it_lies(replace(self.progress, open_run=self.runs.open_run)))
 
     def present(self) -> dict[str, StateRow]:
-        """The last row of each key."""
+        """Return the last row of each key."""
         return {row.key(): row for row in self.log}
 
     def dies_and_goes_on(self) -> None:

@@ -18,7 +18,7 @@ WITHIN = 20.0
 async def served(
     access: AccessPolicy, warn: Callable[[str], None] = lambda _: None, why_not: str | None = "not read yet: A->B"
 ) -> AsyncIterator[str]:
-    """Its address while the pages are open; the process is live, and not ready for a reason."""
+    """Yield the address of pages while they are open. The process is live, and not ready for a reason."""
     pages = PageServer(Metrics(), live=lambda: None, ready=lambda: why_not, status=lambda: {"service": "x"}, warn=warn)
     address = await pages.open(access)
     try:
@@ -28,7 +28,7 @@ async def served(
 
 
 async def sent(address: str, request: bytes, tls: ssl.SSLContext | None = None) -> bytes:
-    """All that comes back."""
+    """Send a request. Return all that comes back."""
     host, _, port = address.partition("://")[2].rpartition(":")
     async with asyncio.timeout(WITHIN):
         reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=tls, limit=1 << 20)
@@ -42,7 +42,7 @@ async def sent(address: str, request: bytes, tls: ssl.SSLContext | None = None) 
 async def got(
     address: str, path: str, token: str = "", method: str = "GET", tls: ssl.SSLContext | None = None
 ) -> tuple[int, str]:
-    """Status and body."""
+    """Ask for a page. Return status and body."""
     authorization = f"Authorization: Bearer {token}\r\n" if token else ""
     request = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{authorization}\r\n".encode()
     head, _, body = (await sent(address, request, tls)).decode().partition("\r\n\r\n")
@@ -71,7 +71,7 @@ Opened = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @asynccontextmanager
 async def crowd(address: str, number: int, says: bytes) -> AsyncIterator[list[Opened]]:
-    """So many connections that have sent this and wait."""
+    """Yield so many connections that have sent this and wait."""
     host, _, port = address.partition("://")[2].rpartition(":")
     opened: list[Opened] = []
     try:

@@ -23,7 +23,7 @@ DELETED = {"cleanup.policy": "delete", "retention.ms": str(7 * DAY_MS)}
 
 @cache
 def settings_for(*lines: str) -> FlowSettings:
-    """The flow A->B of a file with these lines."""
+    """Return the flow A->B of a file with these lines."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "mm2.properties"
         path.write_text(FILE + "\n".join(lines) + "\n", encoding="utf-8")
@@ -50,12 +50,12 @@ def topic(partitions: int = 1, own: Mapping[str, str] | None = None, **configs: 
 
 
 def log(records: int = 100, size: int | None = 1000, age_ms: int | None = DAY_MS, begin: int = 0) -> LogFacts:
-    """`records` from `begin` on, the first of which is `age_ms` old."""
+    """Return `records` from `begin` on, the first of which is `age_ms` old."""
     return LogFacts(begin, begin + records, None if age_ms is None else NOW_MS - age_ms, size)
 
 
 def facts(settings: FlowSettings, **fields: Any) -> FlowFacts:
-    """Nothing is on B yet. `fields` replace what is found."""
+    """Return the facts of a flow that has nothing on B yet, with `fields` in place of its own."""
     usual = FlowFacts(
         settings=settings,
         at_ms=NOW_MS,

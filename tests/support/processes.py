@@ -38,7 +38,7 @@ def spawn(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts `command` tied to our life; what it prints is appended to `output`, its standard input is empty."""
+    """Start `command` tied to our life; what it prints is appended to `output`, its standard input is empty."""
     tied = [sys.executable, "-S", "-E", "-c", _TIED, str(os.getpid()), *(os.fspath(part) for part in command)]
 
     def start() -> subprocess.Popen[bytes]:
@@ -57,7 +57,7 @@ def spawn(
 
 
 def end(process: subprocess.Popen[bytes], *, within: float = PATIENCE_S) -> int:
-    """SIGTERM, then SIGKILL if it has not ended `within` seconds. Returns the exit status. Idempotent."""
+    """Send SIGTERM, then SIGKILL if it has not ended `within` seconds. Return the exit status. Idempotent."""
     if process.poll() is None:
         process.send_signal(signal.SIGCONT)  # a suspended process would not see the SIGTERM
         process.terminate()
@@ -69,14 +69,14 @@ def end(process: subprocess.Popen[bytes], *, within: float = PATIENCE_S) -> int:
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """SIGKILL and wait until it is gone; an ended process is left alone."""
+    """Send SIGKILL and wait until it is gone. An ended process is left alone."""
     if process.poll() is None:
         process.kill()
     process.wait()
 
 
 def tail(output: Path, lines: int = 25) -> str:
-    """The end of a process's output, for a message about what went wrong with it."""
+    """Return the end of a process's output, for a message about what went wrong with it."""
     return "\n".join(output.read_text(errors="replace").splitlines()[-lines:]) if output.exists() else "(no output)"
 
 
@@ -91,7 +91,7 @@ def starting(running: AbstractContextManager[Any]) -> Iterator[None]:
 
 
 def show(*logs: Path, lines: int = 15) -> None:
-    """Prints the ends of these logs: pytest shows them with the failure."""
+    """Print the ends of these logs: pytest shows them with the failure."""
     for log in logs:
         print(f"--- {log}\n{tail(log, lines)}")  # noqa: T201 - it is for whoever reads the failure
 

@@ -33,8 +33,8 @@ class Authority(certificates.Authority):
         self.certificate.write_text(self.pem)
 
     def issue(self, subject: str) -> Path:
-        """A new key and a certificate for it, in one PEM file as Java's clients and brokers want it. It serves for
-        127.0.0.1."""
+        """Return a new key and a certificate for it, in one PEM file as Java's clients and brokers want it. It serves
+        for 127.0.0.1."""
         certified = self.certify(subject, ("127.0.0.1", "localhost"))
         both = self._folder / f"{subject}-{uuid.uuid4().hex[:8]}.pem"
         both.write_text(certified.key_pem() + certified.certificate_pem)
@@ -53,7 +53,7 @@ class Mount:
         self.replace(files)
 
     def replace(self, files: Mapping[str, str]) -> None:
-        """From now on with these contents; files that are not named stay as they are."""
+        """Give files these contents from now on. Files that are not named stay as they are."""
         self._present |= files
         self._version += 1
         version = self.folder / f"..version-{self._version}"
@@ -70,13 +70,13 @@ class Mount:
             shutil.rmtree(before)
 
     def file(self, name: str) -> Path:
-        """Where a client finds it."""
+        """Return where a client finds it."""
         return self.folder / name
 
 
 def guarded(alias: str, proxy: Proxy, identity: Path, trusted: Path) -> Broker:
-    """A cluster whose proxied listener wants SCRAM within TLS with client certificates. `identity` is the broker's
-    own, `trusted` whom it believes: both are read when it starts."""
+    """Return a cluster whose proxied listener wants SCRAM within TLS with client certificates. `identity` is the
+    broker's own, `trusted` whom it believes: both are read when it starts."""
     listener = "listener.name.proxied"
     return Broker(
         alias,
@@ -99,7 +99,7 @@ def guarded(alias: str, proxy: Proxy, identity: Path, trusted: Path) -> Broker:
 
 
 def set_password(broker: Broker, password: str, user: str = USER) -> None:
-    """The only one that counts from now on, for connections that are made from now on."""
+    """Set the only password that counts, for connections that are made from now on."""
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     upsertion = UserScramCredentialUpsertion(user, info, password.encode())
     client = admin(broker.bootstrap)  # its requests end with it

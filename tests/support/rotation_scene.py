@@ -92,7 +92,7 @@ class Scene:
         return {name: configuration["credentials_renewed_ms"] for name, configuration in self.configurations().items()}
 
     def until_taken_up(self, before: Mapping[str, int]) -> None:
-        """By every service, since `before`."""
+        """Wait until every service has read its configuration again since `before`."""
 
         def all_did() -> bool:
             now = self.renewals()
@@ -101,13 +101,13 @@ class Scene:
         wait_until(all_did, within=TAKEN_UP_WITHIN, every=0.5, what="all services took it up")
 
     def cut(self) -> None:
-        """Ends every connection that was made before."""
+        """End every connection that was made before."""
         for broker in self.brokers:
             assert broker.proxy is not None
             broker.proxy.cut()
 
     def until_it_goes_on(self) -> None:
-        """Each topic so far is copied on, from now on."""
+        """Wait until each topic so far is copied on, from now on."""
         for topic in self.topics:
             before = end_offsets(self.b.bootstrap, f"A.{topic}")
 
@@ -118,7 +118,7 @@ class Scene:
             wait_until(grown, within=TAKEN_UP_WITHIN, every=0.5, what=f"the copy of {topic} goes on")
 
     def until_all_work(self, mark: str) -> None:
-        """Every service does what it is for: a command is answered, a new topic is mirrored, the flow beats, a group is
+        """Wait until every service works: a command is answered, a new topic is mirrored, the flow beats, a group is
         checkpointed."""
         topic = create_topic(self.a.bootstrap, f"rotate-{mark}")
         produce(self.a.bootstrap, topic, [Record(b"k", b"%d" % number) for number in range(10)])
@@ -136,14 +136,14 @@ class Scene:
         wait_until(lambda: self.leading() == set(SERVICES), within=TAKEN_UP_WITHIN, every=0.5, what="all lead")
 
     def leading(self) -> set[str]:
-        """The services that act in the flow now."""
+        """Return the services that act in the flow now."""
         return {name for name, at in self.addresses().items() if page(at)["flows"][str(FLOW)]["acting"]}
 
     def beats(self) -> int:
         return sum(end_offsets(self.b.bootstrap, "heartbeats").values())
 
     def until_pages_tell_end_of(self, certificate: Path) -> None:
-        """Each service's page says when the certificate ends that it shows to both clusters."""
+        """Wait until each service's page says when the certificate ends that it shows to both clusters."""
         (ends,) = {
             loaded.not_valid_after_utc.timestamp() for loaded in load_pem_x509_certificates(certificate.read_bytes())
         }
@@ -158,7 +158,7 @@ class Scene:
         )
 
     def check_copies(self) -> None:
-        """Nothing is lost, nothing is doubled, the order is kept."""
+        """Check that nothing is lost, nothing is doubled, and the order is kept."""
         for topic in self.topics:
             self.flow.wait_written_down(topic, within=TAKEN_UP_WITHIN)
             comparison = compare(read_topic(self.a.bootstrap, topic), read_topic(self.b.bootstrap, f"A.{topic}"))
@@ -179,7 +179,7 @@ def text(address: str) -> str:
 
 
 def page(address: str) -> dict[str, Any]:
-    """A service's /status."""
+    """Return a service's /status."""
     status: dict[str, Any] = json.loads(text(f"{address}/status"))
     return status
 
@@ -200,7 +200,7 @@ class Clusters:
 
 @contextmanager
 def started_clusters(folder: Path, authority: Authority) -> Iterator[Clusters]:
-    """Two clusters behind proxies, whose certificates and clients' credentials are of this authority."""
+    """Yield two clusters behind proxies, whose certificates and clients' credentials are of this authority."""
     trusted = folder / "trusted.pem"
     trusted.write_text(authority.certificate.read_text())
     mount = Mount(
@@ -227,7 +227,7 @@ def started_clusters(folder: Path, authority: Authority) -> Iterator[Clusters]:
 
 @contextmanager
 def running(clusters: Clusters, log: Path) -> Iterator[Scene]:
-    """`lockstep run` between them, once every service leads."""
+    """Yield `lockstep run` between them, once every service leads."""
     command = [sys.executable, "-m", "lockstep_cli", "run", str(clusters.file), "--log-format", "json"]
     process = spawn(command, output=log)
     try:

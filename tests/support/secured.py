@@ -64,7 +64,7 @@ class Secured:
 
     @property
     def client(self) -> Path:
-        """Our own key and certificate, CN=mirror."""
+        """Return our own key and certificate, CN=mirror."""
         file = self.folder / "client.pem"
         return file if file.exists() else self.authority.certify(USER).pem(file)
 
@@ -96,12 +96,12 @@ class SecuredBroker(Broker):
         )
 
     def address(self, listener: str) -> str:
-        """Where clients bootstrap for one of our listeners."""
+        """Return where clients bootstrap for one of our listeners."""
         return f"localhost:{self._ports[listener]}"
 
     def properties(self, how: str, **changed: str) -> dict[str, str]:
-        """Java's client properties to log in by one of MECHANISMS, over TLS but for SCRAM-SHA-256; `changed` may name
-        `password`, `listener`."""
+        """Return Java's client properties to log in by one of MECHANISMS, over TLS but for SCRAM-SHA-256; `changed` may
+        name `password`, `listener`."""
         password = changed.get("password", PASSWORD)
         listener = changed.get("listener") or (how if how in PROTOCOLS else "SASL" if "256" in how else "SASLTLS")
         settings = {"bootstrap.servers": self.address(listener), "security.protocol": PROTOCOLS[listener]}
@@ -116,12 +116,12 @@ class SecuredBroker(Broker):
         return settings
 
     def lines(self, how: str, alias: str = "", **changed: str) -> list[str]:
-        """The same as lines of mm2.properties, for the cluster with this alias, or with ours."""
+        """Return the same as lines of mm2.properties, for the cluster with this alias, or with ours."""
         given = self.properties(how, **changed)
         return [f"{alias or self.alias}.{key} = {_escaped(value)}" for key, value in given.items()]
 
     def expired(self) -> list[str]:
-        """What the broker said of connections that it closed because their session was over."""
+        """Return what the broker said of connections that it closed because their session was over."""
         return [line for line in self.log.read_text(errors="replace").splitlines() if "expired channel" in line]
 
     def add_users(self) -> None:
@@ -129,7 +129,7 @@ class SecuredBroker(Broker):
         self.set_password(PASSWORD)
 
     def set_password(self, password: str | None) -> None:
-        """USER's in both SCRAM mechanisms; None takes the credentials away."""
+        """Set USER's password in both SCRAM mechanisms. None takes the credentials away."""
         client = admin(self.bootstrap)
         # Kafka takes one change of a user in a request.
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
@@ -204,5 +204,5 @@ def _sasl_properties(listener: str, jwks: str) -> dict[str, str]:
 
 
 def _escaped(value: str) -> str:
-    """As a properties file wants it."""
+    """Return a value as a properties file wants it."""
     return value.replace("\\", "\\\\")

@@ -52,7 +52,7 @@ class ServiceProcess(LoggedProcess):
         return self
 
     def stop(self, within: float = PATIENCE_S) -> int:
-        """SIGTERM; the exit status. Killed (-9) when it takes longer than `within`."""
+        """Send SIGTERM. Return the exit status, which is -9 if it took longer than `within`."""
         return end(self._process, within=within)
 
     @property
@@ -61,25 +61,25 @@ class ServiceProcess(LoggedProcess):
 
     @property
     def ended(self) -> int | None:
-        """Its exit status; None while it runs."""
+        """Return its exit status; None while it runs."""
         return self._process.poll()
 
     def wait(self, within: float = STARTED_WITHIN) -> int:
-        """Its exit status once it has ended by itself."""
+        """Return its exit status once it has ended by itself."""
         return self._process.wait(within)
 
     # -- its log -------------------------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """All it has written."""
+        """Return all it has written."""
         return self.log.read_text() if self.log.exists() else ""
 
     def lines(self) -> list[dict[str, Any]]:
-        """All it has logged, oldest first; what is no JSON object has only the key `raw`."""
+        """Return all it has logged, oldest first; what is no JSON object has only the key `raw`."""
         return [_line(text) for text in self.text().splitlines()]
 
     def said(self, message: str, **keys: Any) -> list[dict[str, Any]]:
-        """Lines with this message and these keys since the last start."""
+        """Return lines with this message and these keys since the last start."""
         wanted = {"message": message, **keys}
         return [line for line in self.lines()[self._heard_before :] if wanted.items() <= line.items()]
 
@@ -89,7 +89,7 @@ class ServiceProcess(LoggedProcess):
         return 0 < len(causes) == len(set(causes))
 
     def hear(self, message: str, *, within: float = STARTED_WITHIN, **keys: Any) -> dict[str, Any]:
-        """The first line with this message since the last start, as soon as there is one."""
+        """Return the first line with this message since the last start, as soon as there is one."""
 
         def heard() -> list[dict[str, Any]]:
             lines = self.said(message, **keys)
@@ -100,8 +100,8 @@ class ServiceProcess(LoggedProcess):
         return wait_until(heard, within=within, what=f"{message!r} {keys or ''}")[0]
 
     def said_last(self, lines: int) -> str:
-        """How its flows stand and the end of its log, as a person would read it; of one whose pages do not answer,
-        where its threads stand."""
+        """Return how its flows stand and the end of its log, as a person would read it; of one whose pages do not
+        answer, where its threads stand."""
         state = self._standing() if self.running else f"ended with {self.ended}"
         shown = [" ".join(str(value) for value in list(line.values())[:6])[:250] for line in self.lines()[-lines:]]
         return "\n".join([f"{self.module} (pid {self.pid}) {state}:", *shown])
@@ -123,7 +123,7 @@ class ServiceProcess(LoggedProcess):
         return str(self.hear("started")["address"])
 
     def page(self, path: str) -> tuple[int, str]:
-        """Status and text of a page."""
+        """Return status and text of a page."""
         try:
             with urllib.request.urlopen(self.address + path, timeout=5.0) as answer:  # noqa: S310 - our own address
                 return answer.status, answer.read().decode()
@@ -139,13 +139,14 @@ class ServiceProcess(LoggedProcess):
         return self
 
     def status(self, flow: str) -> dict[str, Any]:
-        """What /status says about a flow."""
+        """Return what /status says about a flow."""
         flow_status: dict[str, Any] = json.loads(self.page("/status")[1])["flows"][flow]
         return flow_status
 
 
 def two_cluster_file(folder: Path, a: tuple[str, str], b: tuple[str, str], *lines: str) -> Path:
-    """An mm2.properties file for two clusters given as (alias, bootstrap). Factors are 1; nothing is enabled yet."""
+    """Return an mm2.properties file for two clusters given as (alias, bootstrap). Factors are 1; nothing is enabled
+    yet."""
     path = folder / "mm2.properties"
     factors = ("replication.factor", "offset.storage.replication.factor", "heartbeats.topic.replication.factor")
     text = [
@@ -160,7 +161,8 @@ def two_cluster_file(folder: Path, a: tuple[str, str], b: tuple[str, str], *line
 
 
 def one_flow_file(folder: Path, flow: Flow, mark: str, source: str, target: str, *lines: str) -> Path:
-    """`two_cluster_file` of one flow, which copies the topics that begin with `mark`. `source`, `target`: addresses."""
+    """Return `two_cluster_file` of one flow, which copies the topics that begin with `mark`. `source`, `target`:
+    addresses."""
     enabled = (f"{flow}.enabled = true", f"{flow}.topics = {mark}-.*", "offset-syncs.topic.replication.factor = 1")
     return two_cluster_file(folder, (flow.source, source), (flow.target, target), *enabled, *lines)
 

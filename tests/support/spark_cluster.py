@@ -50,7 +50,7 @@ class SparkWorker:
         return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
-        """SIGKILL for the worker; its executors see it and end."""
+        """Send SIGKILL to the worker. Its executors see it and end."""
         if self._process is not None:
             kill(self._process)
 
@@ -59,13 +59,13 @@ class SparkWorker:
             end(self._process)
 
     def executors(self) -> list[psutil.Process]:
-        """The JVMs in which its part of the tasks run."""
+        """Return the JVMs in which its part of the tasks run."""
         if self._process is None or not self.running:
             return []
         return [child for child in psutil.Process(self._process.pid).children() if child.name() == "java"]
 
     def slots(self, *ports: int) -> list[psutil.Process]:
-        """Python workers on it that are connected to a broker at one of the ports: those in which slots run."""
+        """Return Python workers on it that are connected to a broker at one of the ports: those in which slots run."""
         workers: list[psutil.Process] = []
         for executor in self.executors():
             try:
@@ -110,14 +110,14 @@ class SparkCluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill_master(self) -> None:
-        """SIGKILL for the master; workers and executors go on without."""
+        """Send SIGKILL to the master. Workers and executors go on without it."""
         kill(self._process)
 
     def _all_registered(self) -> bool:
         return all("Successfully registered with master" in _text(worker.log) for worker in self.workers)
 
     def slots(self, *ports: int) -> list[psutil.Process]:
-        """As `SparkWorker.slots`, of all workers."""
+        """Return what `SparkWorker.slots` says of all workers."""
         return [slot for worker in self.workers for slot in worker.slots(*ports)]
 
 

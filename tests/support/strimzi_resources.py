@@ -14,7 +14,7 @@ from tests.support.certificates import Authority
 
 @cache
 def certificate_and_key() -> tuple[str, str]:
-    """PEM of a certificate that signs itself, and of its key."""
+    """Return PEM of a certificate that signs itself, and of its key."""
     own = Authority("test").own
     return own.certificate_pem, own.key_pem()
 
@@ -28,7 +28,7 @@ class Resources:
         self.secrets.mkdir()
 
     def secret(self, name: str, **values: str) -> None:
-        """`__` in a key is a dot."""
+        """Write a secret. `__` in a key is a dot."""
         folder = self.secrets / name
         folder.mkdir(exist_ok=True, parents=True)
         for key, value in values.items():
@@ -43,18 +43,18 @@ class Resources:
         return load(self.file, self.environment)
 
     def entries(self, text: str) -> dict[str, str]:
-        """The lines that a text becomes, references as they stand; it must have no mistake of its own."""
+        """Return the lines that a text becomes, references as they stand; it must have no mistake of its own."""
         read = read_resource(text.encode(), self.file)
         assert read.problems == ()
         return {entry.key: entry.value for entry in read.entries}
 
     def remarks(self, text: str) -> list[str]:
-        """What is noted or without effect, each as `LINE PATH: MESSAGE`."""
+        """Return what is noted or without effect, each as `LINE PATH: MESSAGE`."""
         loaded = self.load(text)
         return [f"{note.line} {note.key}: {note.message}" for note in (*loaded.notes, *loaded.unused)]
 
     def mistakes(self, text: str | bytes) -> list[str]:
-        """The problems of a text that must not load, each as `LINE PATH: MESSAGE`."""
+        """Return the problems of a text that must not load, each as `LINE PATH: MESSAGE`."""
         self.file.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
         with pytest.raises(ConfigurationError) as raised:
             load(self.file, self.environment)

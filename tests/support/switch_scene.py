@@ -79,7 +79,7 @@ class SwitchScene:
 
     @contextmanager
     def hooks_served(self, partitions: int = PARTITIONS) -> Iterator[None]:
-        """The topics are there, and hooks are answered."""
+        """Create the topics, and answer hooks until the end."""
         for topic in self.topics:
             for broker in (self.a, self.b):
                 create_topic(broker.bootstrap, topic, partitions=partitions)
@@ -88,7 +88,7 @@ class SwitchScene:
 
     @contextmanager
     def running(self) -> Iterator["SwitchScene"]:
-        """Lockstep for both flows, and the application on A, until the target follows it."""
+        """Run Lockstep for both flows and the application on A. Yield once the target follows it."""
         with ExitStack() as stack:
             stack.enter_context(self.hooks_served())
             self.run = LockstepRun(self.file)
@@ -111,11 +111,11 @@ class SwitchScene:
         self.app.start((self.a if is_source else self.b).bootstrap, [*self.topics, *copies])
 
     def is_on(self, alias: str) -> bool:
-        """Whether the application was started last on the cluster with this alias."""
+        """Return whether the application was started last on the cluster with this alias."""
         return self._at == alias
 
     def wait_followed(self, flow: MirroredFlow) -> None:
-        """Until the group is translated and moved, and every topic is copied."""
+        """Wait until the group is translated and moved, and every topic is copied."""
 
         def is_followed() -> bool:
             groups = [row for row in flow.rows(GroupStatus) if row.group == self.app.group]
@@ -125,7 +125,8 @@ class SwitchScene:
         wait_until(is_followed, within=WITHIN, every=0.5, what=f"{flow} follows the application")
 
     def wait_translated(self) -> None:
-        """Until the group's checkpoints are those of what it has committed on A. The application has to be stopped."""
+        """Wait until the group's checkpoints are those of what it has committed on A. The application has to be
+        stopped."""
         wanted = {
             (f"{'' if self.identity else self.there.source + '.'}{topic}", number): committed_offset(
                 self.a.bootstrap, self.app.group, topic, number
@@ -141,12 +142,12 @@ class SwitchScene:
         wait_until(is_translated, within=WITHIN, every=0.5, what="the group is translated")
 
     def wait_written_down(self) -> None:
-        """Until the rows say that everything is copied that the application has written. It has to be stopped."""
+        """Wait until the rows say that everything is copied that the application has written. It has to be stopped."""
         for topic in self.topics:
             self.flow_there.wait_written_down(topic)
 
     def switch(self, verb: str, *arguments: str, code: int = 0) -> dict[str, Any]:
-        """What `lockstep switchover|failover|failback` of the flow there prints as JSON."""
+        """Return what `lockstep switchover|failover|failback` of the flow there prints as JSON."""
         ran = subprocess.run(self.command(verb, *arguments), capture_output=True, text=True, timeout=300, check=False)
         assert "Traceback" not in ran.stderr, ran.stderr
         assert ran.returncode == code, ran.stdout + ran.stderr
@@ -168,7 +169,7 @@ class SwitchScene:
         return self.switch(verb, "--continue", "--id", last.id, *arguments)
 
     def command(self, verb: str, *arguments: str) -> list[str]:
-        """The command line."""
+        """Return the command line of a switch."""
         given = () if {"--continue", "--abort", "--status", "--dry-run", "--drill"} & set(arguments) else ("--yes",)
         evidence = ("--evidence", str(self.file.parent / f"evidence-{time.monotonic_ns()}"))
         return [
@@ -177,15 +178,15 @@ class SwitchScene:
         ]
 
     def last(self, flow: MirroredFlow | None = None) -> Switch | None:
-        """The row of the last switch by a flow."""
+        """Return the row of the last switch by a flow."""
         return next(iter((flow or self.flow_there).rows(Switch)), None)
 
     def copy_of(self, topic: str) -> str:
-        """What the copy of a topic of A is called on B."""
+        """Return what the copy of a topic of A is called on B."""
         return topic if self.identity else f"{self.there.source}.{topic}"
 
     def everybody_released(self) -> bool:
-        """Whether every slot of the flow there says that it has let go of what it had."""
+        """Return whether every slot of the flow there says that it has let go of what it had."""
         rows = self.flow_there.rows(SlotStatus)
         return bool(rows) and all(row.phase == "released" for row in rows)
 
@@ -195,7 +196,7 @@ class SwitchScene:
         self.run = LockstepRun(self.file)
 
     def hooks(self) -> Sequence[str]:
-        """The hooks that were called, in order."""
+        """Return the hooks that were called, in order."""
         return [call["hook"] for call in self.calls]
 
     def _end_run(self) -> None:

@@ -28,7 +28,7 @@ def partitions(broker: Broker, topic: str) -> int:
 
 
 def configs(broker: Broker, topic: str) -> dict[str, str]:
-    """What is set on the topic itself."""
+    """Return what is set on the topic itself."""
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     (future,) = client(broker.bootstrap).describe_configs([resource]).values()
     return {e.name: e.value for e in future.result(10).values() if e.source == 1}

@@ -61,13 +61,13 @@ class TokenServer:
         self._port = self._server.port
 
     def close(self) -> None:
-        """Nobody answers any more, until `open`. Idempotent."""
+        """Answer nobody any more, until `open`. Idempotent."""
         if self._server is not None:
             self._server.close()
             self._server = None
 
     def token(self, subject: str, lifetime_s: float | None = None, **claims: Any) -> str:
-        """Signed by the key of `jwks`."""
+        """Return a token that the key of `jwks` has signed."""
         now = time.time()
         until = now + (self.lifetime_s if lifetime_s is None else lifetime_s)
         body = {"sub": subject, "iat": int(now), "exp": int(until), "aud": AUDIENCE, "scope": "mirror", **claims}
@@ -76,7 +76,7 @@ class TokenServer:
         return f"{signed}.{_base64(signature)}"
 
     def jwks(self, file: Path) -> Path:
-        """The public key as brokers want it: `sasl.oauthbearer.jwks.endpoint.url=file://...`."""
+        """Return the public key as brokers want it: `sasl.oauthbearer.jwks.endpoint.url=file://...`."""
         numbers = self._key.public_key().public_numbers()
         key = {
             **{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": KEY_ID},

@@ -46,8 +46,8 @@ class Selector:
     conditions: tuple[tuple[str, str, str], ...] = ()
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether a series of the metric with these labels is one of them. As for Prometheus, a label that is not there
-        is empty, and an expression is for the whole text."""
+        """Return whether a series of the metric with these labels is one of them. As for Prometheus, a label that is
+        not there is empty, and an expression is for the whole text."""
         for label, operator, text in self.conditions:
             value = labels.get(label, "")
             same = re.fullmatch(text, value) is not None if "~" in operator else value == text
@@ -116,7 +116,7 @@ class Alert:
 
 
 def alerts() -> list[Alert]:
-    """In their order."""
+    """Return the alerts in their order."""
     groups = yaml.safe_load(RULES.read_text())["groups"]
     return [
         Alert(rule["alert"], rule["expr"], rule["labels"]["severity"], rule["annotations"])
@@ -126,20 +126,20 @@ def alerts() -> list[Alert]:
 
 
 def dashboard() -> dict[str, Any]:
-    """Our own, as Grafana reads it."""
+    """Return our own dashboard, as Grafana reads it."""
     content: dict[str, Any] = json.loads(DASHBOARD.read_text())
     return content
 
 
 def expressions(board: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Title of the panel and expression of each query, variables and all."""
+    """Yield title of the panel and expression of each query, variables and all."""
     for panel in board["panels"]:
         for target in panel.get("targets", ()):
             yield panel["title"], target["expr"]
 
 
 def watched() -> Iterator[Selector]:
-    """What alerts and panels select of the pages, where everything is chosen, and Strimzi's panels."""
+    """Yield what alerts and panels select of the pages, where everything is chosen, and Strimzi's panels."""
     yield from STRIMZIS
     for expression in (
         *(alert.expression for alert in alerts()),
@@ -151,7 +151,7 @@ def watched() -> Iterator[Selector]:
 
 
 def filled_in(expression: str) -> str:
-    """As Prometheus is asked it where everything is chosen."""
+    """Return an expression as Grafana asks Prometheus if everything is chosen."""
     for interval in INTERVALS:
         expression = expression.replace(interval, "5m")
     return re.sub(r"\$\w+", ".*", expression)

@@ -28,7 +28,7 @@ SETTLED = (ErrorCode.none, ErrorCode.election_not_needed)
 
 
 def set_quota(bootstrap: str, client_id: str, **quotas: float | None) -> None:
-    """Sets quotas of a client id (`consumer_byte_rate`, `producer_byte_rate`); None removes one. They count within a
+    """Set quotas of a client id (`consumer_byte_rate`, `producer_byte_rate`); None removes one. They count within a
     moment."""
     m = import_module("kio.schema.alter_client_quotas.v1.request")
     entity = m.EntityData(entity_type="client-id", entity_name=client_id)
@@ -42,7 +42,7 @@ def set_quota(bootstrap: str, client_id: str, **quotas: float | None) -> None:
 
 
 def move_leaders(bootstrap: str, topic: str, replicas: Mapping[int, Sequence[int]]) -> set[int]:
-    """Gives partitions these replicas, of which the first is to lead, and has it elected. Returns those whose leader it
+    """Give partitions these replicas, of which the first is to lead, and have it elected. Returns those whose leader it
     is by then, or was already; a replica that has to catch up first is elected when it has: call it again."""
     m = import_module("kio.schema.alter_partition_reassignments.v0.request")
     parts = tuple(
@@ -72,7 +72,7 @@ def move_leaders(bootstrap: str, topic: str, replicas: Mapping[int, Sequence[int
 
 
 def join_as_connect(bootstrap: str, group: str) -> str:
-    """Makes a member of a group as Connect's workers do, and returns its id; it stays for a minute, or until
+    """Make a member of a group as Connect's workers do, and return its id; it stays for a minute, or until
     `leave_group`."""
     m = import_module("kio.schema.join_group.v3.request")
     ask = m.JoinGroupRequest(
@@ -92,7 +92,7 @@ def join_as_connect(bootstrap: str, group: str) -> str:
 
 
 def join_share_group(bootstrap: str, group: str, topic: str) -> str:
-    """Makes a share group with a member, and returns its id; it stays until its session times out."""
+    """Make a share group with a member, and return its id; it stays until its session times out."""
     m = import_module("kio.schema.share_group_heartbeat.v1.request")
     member = str(uuid4())
 
@@ -108,7 +108,7 @@ def join_share_group(bootstrap: str, group: str, topic: str) -> str:
 
 
 def leave_group(bootstrap: str, group: str, member: str) -> None:
-    """Ends what `join_as_connect` began."""
+    """End what `join_as_connect` began."""
     m = import_module("kio.schema.leave_group.v0.request")
     _checked(_ask(bootstrap, m.LeaveGroupRequest(group_id=group, member_id=member)))
 
@@ -158,7 +158,7 @@ class Connection:
 
 
 def frame(request: Any) -> bytes:
-    """A request as it is sent, with its length and the correlation id 1."""
+    """Return a request as it is sent, with its length and the correlation id 1."""
     kind: Any = type(request)
     write, _, tags = _codec(kind)
     out = io.BytesIO()
@@ -169,14 +169,14 @@ def frame(request: Any) -> bytes:
 
 
 def answer_of(request: Any, body: bytes) -> Any:
-    """The response to a request of this type, from what follows its length."""
+    """Return the response to a request of this type, from what follows its length."""
     _, read, tags = _codec(request)
     return read(body, 4 + len(tags))[0]
 
 
 @cache
 def _codec(request: Any) -> tuple[Any, Any, bytes]:
-    """What writes the request, what reads its response, and how the headers of both end in its version."""
+    """Return what writes the request, what reads its response, and how the headers of both end in its version."""
     module = import_module(request.__module__.removesuffix("request") + "response")
     answer = getattr(module, request.__name__.removesuffix("Request") + "Response")
     # In flexible versions the headers, of requests and of answers, end with an empty tag buffer.
