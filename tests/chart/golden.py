@@ -22,12 +22,12 @@ def golden(seed: Path) -> Path:
 
 
 def whole(seed: Path) -> str:
-    """Everything that Helm renders of a seed."""
+    """Return everything that Helm renders of a seed."""
     return rendered(seed).text
 
 
 def outlines() -> str:
-    """Of each seed its objects, a line each."""
+    """Return the objects of each seed, a line each."""
     return "\n".join(line for seed in SEEDS for line in ("", seed.stem, *_lines(rendered(seed))))[1:] + "\n"
 
 

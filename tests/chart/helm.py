@@ -34,7 +34,7 @@ NEEDS_HELM = pytest.mark.skipif(helm() is None and shutil.which("helm") is None,
 
 
 def run(*command: str | Path, cwd: Path = REPOSITORY, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """One of the tools: the built one, else that on PATH. Nothing of it asks a cluster."""
+    """Run one of the tools: the built one, else that on PATH. Nothing of it asks a cluster."""
     folder, path = helm(), os.environ["PATH"]
     environment = {**os.environ, "PATH": f"{folder}:{path}" if folder else path, "KUBECONFIG": "/dev/null"}
     return subprocess.run(
@@ -50,14 +50,14 @@ class Objects:
     all: tuple[dict[str, Any], ...]
 
     def by_kind(self, kind: str) -> dict[str, dict[str, Any]]:
-        """The objects of a kind, by name."""
+        """Return the objects of a kind, by name."""
         return {manifest["metadata"]["name"]: manifest for manifest in self.all if manifest["kind"] == kind}
 
     def workloads(self) -> list[dict[str, Any]]:
         return [*self.by_kind("Deployment").values(), *self.by_kind("StatefulSet").values()]
 
     def workload(self, service: str, flow: str = "") -> dict[str, Any]:
-        """The only workload of a service, or that of a flow."""
+        """Return the only workload of a service, or that of a flow."""
         (only,) = (
             workload
             for workload in self.workloads()
@@ -67,7 +67,7 @@ class Objects:
         return only
 
     def config(self) -> dict[str, str]:
-        """The files of the ConfigMap."""
+        """Return the files of the ConfigMap."""
         (settings,) = (config_map for name, config_map in self.by_kind("ConfigMap").items() if name.endswith("-config"))
         data: dict[str, str] = settings["data"]
         return data
@@ -86,7 +86,7 @@ def _template(values: tuple[Path | Mapping[str, Any], ...], sets: tuple[str, ...
 
 
 def rendered(*values: Path | Mapping[str, Any], sets: tuple[str, ...] = (), chart: Path = CHART) -> Objects:
-    """The objects for values, each a file or a mapping of top-level keys; `sets` as Helm's --set."""
+    """Return the objects for values, each a file or a mapping of top-level keys; `sets` as Helm's --set."""
     return _rendered(tuple(_template(values, sets, chart)))
 
 
@@ -98,7 +98,7 @@ def _rendered(command: tuple[str | Path, ...]) -> Objects:
 
 
 def refused(*values: Path | Mapping[str, Any], sets: tuple[str, ...] = (), chart: Path = CHART) -> str:
-    """What Helm says where it refuses values; it must."""
+    """Return what Helm says when it refuses these values. It must."""
     ran = run(*_template(values, sets, chart))
     assert ran.returncode != 0, "Helm took it"
     return ran.stderr

@@ -83,14 +83,14 @@ def check(file: Path, *more: str) -> Result:
 
 
 def written(folder: Path, values: dict[str, Any]) -> Path:
-    """As a user has it; the resource alone, for it is what the services know."""
+    """Write the resource alone, as a user has it: the services know nothing else."""
     file = folder / "mirror.yaml"
     file.write_text(yaml.safe_dump({key: value for key, value in values.items() if key not in ("settings", "flows")}))
     return file
 
 
 def jobs_verdict(objects: Objects, folder: Path) -> Result:
-    """What the Job's container does, with its own arguments, on the files of its ConfigMap."""
+    """Run what the Job's container runs, with its own arguments, on the files of its ConfigMap."""
     (job,) = objects.by_kind("Job").values()
     (container,) = job["spec"]["template"]["spec"]["containers"]
     (mount,) = (named for named in container["volumeMounts"] if named["name"] == "config")

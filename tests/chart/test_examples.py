@@ -22,14 +22,14 @@ OPERATED = {"dataPlane": {"executors": 1, "sparkApplication": {"enabled": True}}
 
 
 def mounted_secrets(objects: Objects) -> set[str]:
-    """The secrets that the pods of all workloads mount."""
+    """Return the secrets that the pods of all workloads mount."""
     pods = [workload["spec"]["template"]["spec"] for workload in objects.workloads()]
     assert pods
     return {volume["secret"]["secretName"] for pod in pods for volume in pod["volumes"] if "secret" in volume}
 
 
 def application(**more: Any) -> Objects:
-    """What Argo CD renders for its Application."""
+    """Return what Argo CD renders for its Application."""
     return rendered({**APPLICATION["spec"]["source"]["helm"]["valuesObject"], **more})
 
 

@@ -35,7 +35,7 @@ groups:
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Path:
-    """The chart with rules and a dashboard of the test's own."""
+    """Return the chart with rules and a dashboard of the test's own."""
     chart = tmp_path / "lockstep"
     shutil.copytree(CHART, chart, ignore=shutil.ignore_patterns("rules", "dashboards", "tests", "ci"))
     shutil.copytree(CHART / "templates", chart / "templates", dirs_exist_ok=True)

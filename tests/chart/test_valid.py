@@ -21,7 +21,7 @@ APPLICATION = CHART / "ci" / "spark-application-values.yaml"
 
 @pytest.fixture(scope="session")
 def schemas(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where kubeconform finds them; the kit makes them from the built Kubernetes."""
+    """Return where kubeconform finds them; the kit makes them from the built Kubernetes."""
     folder = tmp_path_factory.mktemp("schemas")
     crds = sorted(spark_operator.CRDS.glob("sparkapplications*.yaml")) if spark_operator.built() else []
     made = run("bash", KIT / "schemas", folder, *crds)

@@ -17,7 +17,7 @@ FLOW: dict[str, Any] = {"from": "A", "to": "B", **EVERYTHING}
 
 
 def pods(objects: Objects) -> list[dict[str, Any]]:
-    """Every pod template: of the workloads, the check, `helm test` and the executors."""
+    """Return every pod template: of the workloads, the check, `helm test` and the executors."""
     templates = [workload["spec"]["template"] for workload in (*objects.workloads(), *objects.by_kind("Job").values())]
     templates += objects.by_kind("Pod").values()
     return templates + [yaml.safe_load(text) for name, text in objects.config().items() if name.startswith("executor-")]
@@ -171,7 +171,7 @@ TEXTS = {
 
 
 def texts(node: Any, path: str = "") -> list[tuple[str, Any]]:
-    """The values of TEXTS, and those of `matchNames`, with their places."""
+    """Return the values of TEXTS, and those of `matchNames`, with their places."""
     if isinstance(node, list):
         return [text for index, child in enumerate(node) for text in texts(child, f"{path}[{index}]")]
     if not isinstance(node, dict):

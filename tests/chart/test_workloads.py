@@ -16,7 +16,7 @@ pytestmark = NEEDS_PINNED_HELM
 
 
 def resource(*mirrors: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    """A KafkaMirrorMaker2 of v1beta2 whose mirrors have `from` and `to` in the place of the clusters' fields."""
+    """Return a KafkaMirrorMaker2 of v1beta2 whose mirrors have `from` and `to` in the place of the clusters' fields."""
     aliases = list(dict.fromkeys(alias for mirror in mirrors for alias in (mirror["from"], mirror["to"])))
     return {
         "apiVersion": "kafka.strimzi.io/v1beta2",
@@ -36,7 +36,7 @@ def resource(*mirrors: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 def v1(**connectors: Any) -> dict[str, Any]:
-    """The same in v1, of one mirror."""
+    """Return a KafkaMirrorMaker2 of v1 with one mirror."""
     return {
         "apiVersion": "kafka.strimzi.io/v1",
         "kind": "KafkaMirrorMaker2",
@@ -88,7 +88,7 @@ RESOURCES = {
 
 
 def asked_for(data: str) -> set[tuple[str, str]]:
-    """(service, flow) as `lockstep run` would start them."""
+    """Return (service, flow) as `lockstep run` would start them."""
     read = read_resource(data.encode(), Path("mirror.yaml"))
     # Where secrets are does not matter here: what names them is left out.
     entries = tuple(entry for entry in read.entries if "${" not in entry.value and ".ssl." not in entry.key)

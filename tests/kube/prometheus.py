@@ -23,8 +23,9 @@ _RENAMED = {"sourceLabels": "source_labels", "targetLabel": "target_label"}
 
 
 def scraping(monitor: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The scrape configuration that the Prometheus operator makes of a PodMonitor with one endpoint, for these pods.
-    Debian's build has no discovery of its own for Kubernetes, so the targets bear the labels that it would find."""
+    """Return the scrape configuration that the Prometheus operator makes of a PodMonitor with one endpoint, for these
+    pods. Debian's build has no discovery of its own for Kubernetes, so the targets bear the labels that it would
+    find."""
     spec = monitor["spec"]
     [endpoint] = spec["podMetricsEndpoints"]
     wanted = [_kept("__meta_kubernetes_pod_container_port_name", endpoint["port"])]
@@ -54,7 +55,7 @@ def scraping(monitor: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> d
 
 
 def _targets(pod: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A target for each port of a pod, as Prometheus' discovery has it."""
+    """Yield a target for each port of a pod, as Prometheus' discovery has it."""
     metadata = pod["metadata"]
     labels = {f"pod_label_{_plain(name)}": value for name, value in metadata["labels"].items()}
     labels |= {"namespace": metadata["namespace"], "pod_name": metadata["name"]}
@@ -97,7 +98,7 @@ class Prometheus:
         kill(self._process)
 
     def asked(self, path: str, **parameters: str) -> Any:
-        """`data` of an answer of its API. Raises HTTPError for a query that cannot be evaluated."""
+        """Return `data` of an answer of its API. Raises HTTPError for a query that cannot be evaluated."""
         query = urllib.parse.urlencode(parameters)
         with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/api/v1/{path}?{query}", timeout=20) as answer:
             body: Mapping[str, Any] = json.load(answer)
@@ -105,17 +106,17 @@ class Prometheus:
         return body["data"]
 
     def query(self, expression: str) -> Sequence[Mapping[str, Any]]:
-        """The samples of an expression now."""
+        """Return the samples of an expression now."""
         samples: Sequence[Mapping[str, Any]] = self.asked("query", query=expression)["result"]
         return samples
 
     def targets(self) -> Sequence[Mapping[str, Any]]:
-        """What is scraped."""
+        """Return what is scraped."""
         active: Sequence[Mapping[str, Any]] = self.asked("targets", state="active")["activeTargets"]
         return active
 
     def rules(self) -> Sequence[Mapping[str, Any]]:
-        """Every rule with its state and health."""
+        """Return every rule with its state and health."""
         return [rule for group in self.asked("rules")["groups"] for rule in group["rules"]]
 
     def _ready(self) -> bool:

@@ -276,7 +276,7 @@ def test_pod_names_the_secret_it_waits_for(stage: Stage) -> None:
 
 
 def evaluated(prometheus: Prometheus) -> list[Mapping[str, Any]]:
-    """Every rule, once all were evaluated."""
+    """Return every rule, once all were evaluated."""
     rules = list(prometheus.rules())
     assert rules
     assert all(rule["health"] == "ok" for rule in rules), [(rule["name"], rule.get("lastError")) for rule in rules]

@@ -32,7 +32,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def operator(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The operator, and its log."""
+    """Yield the operator, and its log."""
     if not stage.in_lab:
         pytest.skip("the operator is run beside a cluster of the tests' own only")
     run("kubectl", "create", "-f", str(spark_operator.CRDS))
@@ -47,7 +47,7 @@ def values(stage: Stage) -> dict[str, Any]:
 
 
 def application(stage: Stage) -> dict[str, Any]:
-    """The only one. Raises AssertionError while there are several."""
+    """Return the only SparkApplication. Raises AssertionError while there are several."""
     applications = stage.namespace.get(APPLICATIONS)
     assert len(applications) == 1, [name_of(resource) for resource in applications]
     return dict(applications[0])
@@ -59,7 +59,7 @@ def state(stage: Stage) -> str:
 
 
 def healthy(stage: Stage) -> dict[str, Any]:
-    """The driver's pod, once the operator calls its application healthy, which takes an executor."""
+    """Return the driver's pod, once the operator calls its application healthy, which takes an executor."""
 
     def healthy_driver() -> dict[str, Any]:
         assert state(stage) == "RunningHealthy", state(stage)
@@ -180,7 +180,7 @@ def may_be_evicted(stage: Stage, budget: str) -> int:
 
 
 def listen(stage: Stage, pod: str, said: list[str]) -> None:
-    """What a pod says from now on, until it ends."""
+    """Keep what a pod says from now on, until it ends."""
     command = ["kubectl", "--namespace", stage.namespace.name, "logs", "--follow", "--tail=1", pod]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     said += ran.stdout.splitlines()

@@ -203,7 +203,7 @@ def declared() -> tuple[tuple[Grant, ...], tuple[Grant, ...]]:
 
 
 def narrowed(grant: Grant) -> Grant:
-    """Return where the list says every topic or group, as many as this flow has: else one would stand in for
+    """Return the grant for the topics or groups of this flow where the list says every one: else one would stand in for
     another."""
     every = grant.name == "*" and grant.resource in ("topic", "group")
     return replace(grant, name=f"{FLOW.source}-", pattern=PREFIXED) if every else grant

@@ -48,7 +48,7 @@ def compare(source: str, target: str, topic: str, remote: str) -> int:
 
 
 def compare_in_order(source: str, target: str, topic: str, remote: str) -> int:
-    """As `compare`, for a source whose offsets have gaps: every record, by its place, whatever its offset.
+    """Compare every record by its place, for a source whose offsets have gaps.
 
     Raises Lost at the first difference. Returns how many records were compared.
     """

@@ -117,7 +117,7 @@ def _warm(work: Workload, trial: Trial) -> None:
 def _follow(
     run: SystemRun, copied: Callable[[], int], seen: int, wanted: int, course: TextIO, *, settled_s: float = 0.0
 ) -> tuple[float, Cpu]:
-    """When the copy grew for the last time, and what it had cost by then. With `settled_s` its offsets say only that
+    """Return when the copy grew last, and what it had cost by then. With `settled_s` its offsets say only that
     there are at least so many records, and it is complete once it has not grown for so long."""
     moved = sampled = run.elapsed()
     used = run.use()
@@ -145,7 +145,7 @@ def _follow(
 
 
 def limit(work: Workload, say: Callable[[str], None]) -> Systems:
-    """Three runs in each direction and three of both at once, after as many of these as warm both brokers. Raises
+    """Measure three runs in each direction and three of both at once, once both brokers are warm. Raises
     BrokerRefused."""
     source, target = work.clusters.source, work.clusters.target
     ends = end_offsets(source, work.topic, PARTITIONS)

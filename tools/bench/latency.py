@@ -91,13 +91,13 @@ def warm(stage: Stage, course: Course) -> None:
 
 
 def floor(course: Course) -> Readings:
-    """Writer and reader on the source topic, without a mirror. Raises Lost."""
+    """Measure writer and reader on the source topic, without a mirror. Raises Lost."""
     with writing(course) as writer:
         return _measure(course, writer, course.clusters.source, course.topic)
 
 
 def latency(course: Course, trial: Trial) -> Readings:
-    """One system between writer and reader. Raises SystemEnded and Lost."""
+    """Measure one system between writer and reader. Raises SystemEnded and Lost."""
     remote = f"A.{course.topic}"
     with writing(course) as writer, trial.copying(course.clusters.target, remote) as (run, copied, _):
         _warm(course, run, writer, copied)
@@ -267,7 +267,7 @@ def latency_values(arrived_ms: Sequence[float], acknowledged_ms: Sequence[float]
 
 
 def by_slots(systems: Sequence[System]) -> Sequence[System]:
-    """Ours with one slot, for MM2 as shipped has one task and ours is compared with that; then as it is elsewhere."""
+    """Return the systems with Lockstep twice: with one slot, as MM2 as shipped has one task, and with two slots."""
     split: list[System] = []
     for system in systems:
         if system.name == OURS:

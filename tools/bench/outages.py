@@ -48,7 +48,7 @@ def killed(systems: Sequence[System]) -> Sequence[System]:
 
 
 def _kills(stage: Stage) -> Measured:
-    """Each on clusters of its own, killed at the same moments."""
+    """Kill each system at the same moments, on clusters of its own."""
     facts: dict[str, Scalar] = {"per_s": PACED.rate, "seed": stage.seed}
     systems = {}
     for system in killed(stage.systems):
@@ -76,7 +76,7 @@ def _struck(stage: Stage, system: System, log: Path) -> Readings:
 
 
 def _away(stage: Stage) -> Measured:
-    """Brokers of its own, for they are killed and frozen. Each service has a process of its own."""
+    """Kill and freeze brokers of its own. Each service has a process of its own."""
     systems = {}
     for system in stage.ours:
         with two_brokers() as (a, b):

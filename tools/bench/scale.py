@@ -59,7 +59,7 @@ class PlanningScene:
         self.ctx.state.receive([state_record(row, first + number) for number, row in enumerate(written)])
 
     def follow_load(self, rates: Mapping[TopicPartition, float]) -> None:
-        """Each partition moves for as long as a sample of a rate is."""
+        """Let each partition move for as long as a sample of a rate is."""
         self.collector.follow(list(rates))
         for moved_s in (0, SAMPLE_MS // 1000):
             self.now_ms += moved_s * 1000

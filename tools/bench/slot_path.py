@@ -90,7 +90,7 @@ class SourceBatch:
 
 
 async def discard(*_: object, **__: object) -> None:
-    """In the place of what is written to a control topic: it is gone."""
+    """Drop what would be written to a control topic."""
 
 
 async def discard_all(records: Iterable[Any], **_: object) -> None:

@@ -90,11 +90,11 @@ class Workload:
 
     @property
     def remote(self) -> str:
-        """The topic on B under MM2's default policy."""
+        """Return the topic on B under MM2's default policy."""
         return f"A.{self.topic}"
 
     def copied_by(self, trial: Trial) -> AbstractContextManager[tuple[SystemRun, Callable[[], int], int]]:
-        """As `Trial.copying` of its topic, looked at so often that it says when the first record came."""
+        """Run a system as `Trial.copying` does. Its topic is read so often that it shows when the first record came."""
         return trial.copying(self.clusters.target, self.remote, committed=self.markers, every=POLL_S)
 
 
@@ -118,7 +118,7 @@ class Stage:
 
     @property
     def ours(self) -> Sequence[System]:
-        """What has an absolute figure to reach is measured for Lockstep alone."""
+        """Return Lockstep alone: what has an absolute figure to reach is measured for no other system."""
         return [system for system in self.systems if system.name == OURS]
 
     def fresh(
@@ -227,6 +227,6 @@ class Part:
     by_default: bool = True
 
     def run(self, stage: Stage) -> Result:
-        """Measure it."""
+        """Measure the part."""
         facts, systems = self.measure(stage)
         return Result(name=self.name, title=self.title, rows=self.rows, notes=self.notes, facts=facts, systems=systems)

@@ -139,7 +139,7 @@ class StateTraffic:
                 await asyncio.sleep(min(check_interval_s(len(ends)), max(0.0, until - loop.time())))
 
     async def _write_slot_rows(self, slot: int, partitions: Sequence[TopicPartition], until: float) -> None:
-        """As `Slot` and `ControlTopicWriter.flush`: a row of each partition that moved, one after the other."""
+        """Write a row of each partition that moved, one after the other, as `ControlTopicWriter.flush` does."""
         loop, rates = asyncio.get_running_loop(), self.fleet.rates
         every_s = self.settings.data_plane.offset_flush_every.total_seconds()
         rows = {tp: begun_row(tp, slot, rates[tp], now_ms()) for tp in partitions}

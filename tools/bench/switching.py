@@ -64,8 +64,8 @@ def steps_text(body: Mapping[str, Any], began_at: float) -> str:
 
 
 def permitted_loss(refusals: Sequence[str]) -> int:
-    """How many records a failover wants to be permitted to lose. Raises SystemEnded where it is refused for something
-    else."""
+    """Return how many records a failover wants to be permitted to lose. Raises SystemEnded where it is refused for
+    something else."""
     permitted = 0
     for refusal in refusals:
         match = re.search(r"--allow-data-loss (\d+)", refusal)
@@ -76,7 +76,7 @@ def permitted_loss(refusals: Sequence[str]) -> int:
 
 
 def known_until(body: Mapping[str, Any]) -> float:
-    """Up to when the failover knew all that the source had accepted, by what its steps say (`time.time`). Raises
+    """Return up to when the failover knew all that the source had accepted, as its steps say (`time.time`). Raises
     SystemEnded where they say nothing."""
     for step in body["steps"]:
         if match := re.search(r"accepted after (\S+) ", step["text"]):
@@ -197,7 +197,7 @@ def switchover(stage: Stage, trial: Trial) -> Readings:
 
 
 def _switchover(stage: Stage) -> Measured:
-    """Brokers are new for each way: one of them is killed."""
+    """Switch on new brokers each way: one of them is killed."""
     systems = stage.each(SWITCHOVER, "none", partial(switchover, stage), systems=stage.ours)
     return {"topics": TOPICS, "partitions": PARTITIONS, "groups": GROUPS, "per_s": PER_S}, systems
 

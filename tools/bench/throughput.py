@@ -114,7 +114,7 @@ def _own(stage: Stage, name: str, work: Workload, called: str, **settings: str) 
 
 
 def _better(first: Systems, second: Systems) -> Systems:
-    """Brokers are still getting faster: what comes first is at a disadvantage, so it is measured again at the end."""
+    """Return the better of both. Brokers get faster for a while, so what comes first is measured again at the end."""
 
     def rate(readings: Readings | Failed) -> float:
         return readings.values["records_per_s"] if isinstance(readings, Readings) else 0.0

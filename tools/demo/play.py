@@ -192,7 +192,8 @@ class Play:
         self._show(self._seen)
 
     def _offsets_settled(self, on_a: GroupReader) -> bool:
-        """Everything the group read on A is on B, and since then its offsets there have stood still for some rounds.
+        """Return whether everything the group read on A is on B, and its offsets there have stood still since for some
+        rounds.
 
         Before the copy has passed the group's position, its translation can still come closer.
         """

@@ -50,7 +50,7 @@ def _table(grants: Sequence[Grant], _: str) -> str:
 
 
 def _merged(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], list[str]]:
-    """Operations that one feature needs on one resource are one line, and so are resources with the same operations."""
+    """Return the names by resource, operations and feature. Resources that need the same operations share a line."""
     operations = grouped(((grant.resource, _named(grant), grant.feature), grant.operation) for grant in grants)
     return grouped(
         ((resource, ", ".join(allowed), feature), name) for (resource, name, feature), allowed in operations.items()
