@@ -40,7 +40,7 @@ def scraping(monitor: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> d
         {"target_label": "job", "replacement": f"{monitor['metadata']['namespace']}/{monitor['metadata']['name']}"},
         {"target_label": "endpoint", "replacement": endpoint["port"]},
     ]
-    asked = [
+    relabelings = [
         {_RENAMED.get(key, key): value for key, value in relabeling.items()}
         for relabeling in endpoint.get("relabelings", ())
     ]
@@ -50,7 +50,7 @@ def scraping(monitor: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> d
         "job_name": "pods",
         "metrics_path": endpoint["path"],
         "static_configs": targets,
-        "relabel_configs": [*wanted, *shown, *asked],
+        "relabel_configs": [*wanted, *shown, *relabelings],
     }
 
 

@@ -93,8 +93,8 @@ def test_control_services_are_small(stage: Stage, capsys: pytest.CaptureFixture[
 def test_groups_and_heartbeats_arrive(stage: Stage) -> None:
     commit_offset(stage.source, "readers", ORDERS, 0, 200)
     remote = stage.mirrored.remote(ORDERS)
-    at = wait_until(lambda: committed_offset(stage.target, "readers", remote, 0), within=60, every=1)
-    assert at == 200
+    offset = wait_until(lambda: committed_offset(stage.target, "readers", remote, 0), within=60, every=1)
+    assert offset == 200
     wait_until(lambda: sum(end_offsets(stage.target, "heartbeats").values()) > 0)
 
 
@@ -165,11 +165,11 @@ def test_an_upgrade_adds_topics_and_the_rest_keeps_flowing(stage: Stage, capsys:
     assert stage.mirrored.mirrored(PAYMENTS) is None
     values = mirror_maker(stage.source, stage.target, topics=f"{ORDERS}.*|{PAYMENTS}")
     with Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic, pauses(stage, ORDERS) as pause:
-        took = stage.namespace.install("upgrade", RELEASE, values)
+        seconds = stage.namespace.install("upgrade", RELEASE, values)
         stage.mirrored.wait_copied(PAYMENTS)
         traffic.wait_for_more(200)
     stage.mirrored.wait_copied(ORDERS)
-    say(capsys, f"helm upgrade --wait: {took:.1f} s; longest pause {pause}")
+    say(capsys, f"helm upgrade --wait: {seconds:.1f} s; longest pause {pause}")
     assert pause.longest < LONGEST_PAUSE
 
 
@@ -196,8 +196,8 @@ def test_prometheus_finds_what_rules_and_dashboard_ask_for(
         firing = [rule["name"] for rule in rules if rule["state"] != "inactive"]
         empty = [title for title, query in expressions(dashboard()) if not prometheus.query(filled_in(query))]
         strimzis = prometheus.query('kafka_consumer_fetch_manager_records_lag{strimzi_io_kind="KafkaMirrorMaker2"}')
-        asked = sum(1 for _ in expressions(dashboard()))
-    say(capsys, f"Prometheus: {len(rules)} rules evaluated, {asked} queries asked, without samples: {empty}")
+        expression_count = sum(1 for _ in expressions(dashboard()))
+    say(capsys, f"Prometheus: {len(rules)} rules evaluated, {expression_count} queries asked, without samples: {empty}")
     assert firing == [], "nothing is wrong"
     assert strimzis, "Strimzi's dashboard selects by its own labels"
     assert set(empty) <= WITHOUT_SAMPLES

@@ -73,11 +73,11 @@ def healthy(stage: Stage) -> dict[str, Any]:
 def test_the_operator_makes_what_copies(stage: Stage, operator: Path, capsys: pytest.CaptureFixture[str]) -> None:
     create_topic(stage.source, ORDERS, partitions=2)
     with Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic:
-        took = stage.namespace.install("install", RELEASE, values(stage), *OPERATED)
+        seconds = stage.namespace.install("install", RELEASE, values(stage), *OPERATED)
         driver = healthy(stage)
         traffic.wait_for_more(400)
     records = stage.mirrored.wait_copied(ORDERS)
-    say(capsys, f"helm install --wait of a SparkApplication: {took:.1f} s; {len(records)} records compared")
+    say(capsys, f"helm install --wait of a SparkApplication: {seconds:.1f} s; {len(records)} records compared")
     assert not stage.namespace.get("statefulsets")
     [owner] = driver["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("SparkApplication", name_of(application(stage)))

@@ -106,10 +106,10 @@ def batch(content: Sequence[PlainRecord], **more: Any) -> Batch:
     return scanned
 
 
-def with_head(good: bytes, at: int, field: str, value: int) -> Batch:
+def with_head(good: bytes, position: int, field: str, value: int) -> Batch:
     """Return the batch with another value in its header, where no CRC covers it."""
     raw = bytearray(good)
-    struct.pack_into(field, raw, at, value)
+    struct.pack_into(field, raw, position, value)
     (scanned,) = scan(bytes(raw))
     return scanned
 
@@ -161,33 +161,33 @@ def _record(r: PlainRecord, base_offset: int, base_timestamp: int) -> bytes:
 
 
 def _read(body: bytes, base_offset: int, base_timestamp: int) -> Iterator[PlainRecord]:
-    at = 0
+    position = 0
 
     def number() -> int:
-        nonlocal at
+        nonlocal position
         shift = rest = 0
         while True:
-            byte = body[at]
-            at += 1
+            byte = body[position]
+            position += 1
             rest |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
                 return (rest >> 1) ^ -(rest & 1)
 
     def sized() -> bytes | None:
-        nonlocal at
+        nonlocal position
         length = number()
         if length < 0:
             return None
-        at += length
-        return body[at - length : at]
+        position += length
+        return body[position - length : position]
 
-    while at < len(body):
+    while position < len(body):
         length = number()
-        end = at + length
-        at += 1  # the record's own attributes, unused
+        end = position + length
+        position += 1  # the record's own attributes, unused
         timestamp, offset = as_long(base_timestamp + number()), base_offset + number()
         key, value = sized(), sized()
         headers = tuple(((sized() or b"").decode(), sized()) for _ in range(number()))
-        assert at == end, "a record is as long as it says"
+        assert position == end, "a record is as long as it says"
         yield PlainRecord(offset, timestamp, key, value, headers)

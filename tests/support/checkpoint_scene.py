@@ -111,8 +111,8 @@ class Scene:
         return read_so_far(self.b.bootstrap, self.checkpoints)
 
     def emitted(self, partition: int = 0) -> list[tuple[int, int]]:
-        checkpoints = [decode_checkpoint(one.key, one.value) for one in self.written()]
-        return [(one.upstream, one.downstream) for one in checkpoints if one.partition == partition]
+        checkpoints = [decode_checkpoint(record.key, record.value) for record in self.written()]
+        return [(record.upstream, record.downstream) for record in checkpoints if record.partition == partition]
 
     def on_target(self, partition: int = 0) -> int | None:
         return committed_offset(self.b.bootstrap, self.group, self.remote, partition)

@@ -256,8 +256,8 @@ def committed_offset(bootstrap: str, group: str, topic: str, partition: int) -> 
             raise
 
     try:
-        [at] = wait_until(asked, within=TIMEOUT, what=f"the coordinator of {group} answers")
-        return at.offset if at.offset >= 0 else None
+        [committed] = wait_until(asked, within=TIMEOUT, what=f"the coordinator of {group} answers")
+        return committed.offset if committed.offset >= 0 else None
     finally:
         consumer.close()
 
@@ -291,11 +291,11 @@ def _write(producer: Producer, topic: str, records: Iterable[Record], within: fl
         written += 1
         if written % 1000 == 0:
             producer.poll(0)
-    left = producer.flush(within)
+    unacknowledged = producer.flush(within)
     if failures:
         raise KafkaException(failures[0])
-    if left:
-        raise TimeoutError(f"{left} of {written} records to {topic} were not acknowledged")
+    if unacknowledged:
+        raise TimeoutError(f"{unacknowledged} of {written} records to {topic} were not acknowledged")
     return written
 
 

@@ -41,7 +41,7 @@ def compact(bootstrap: str, topic: str, *, to_at_most: int, within: float = 60.0
 
     def cleaned() -> list[Record] | None:
         clusters.produce(bootstrap, topic, [Record(key=b"roll", value=b"%d" % next(attempts))])
-        left = clusters.read_topic(bootstrap, topic)
-        return left if len(left) <= to_at_most else None
+        records = clusters.read_topic(bootstrap, topic)
+        return records if len(records) <= to_at_most else None
 
     return wait_until(cleaned, within=within, every=0.2, what=f"{topic} is compacted") or []

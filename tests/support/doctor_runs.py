@@ -24,7 +24,7 @@ class DoctorRun:
         about_subject = [
             finding for finding in self.findings if (finding["code"], finding["subject"]) == (code, subject)
         ]
-        (wanted,) = (one for one in about_subject if all(word in one["detail"] for word in words))
+        (wanted,) = (candidate for candidate in about_subject if all(word in candidate["detail"] for word in words))
         return wanted
 
     def not_ok(self) -> dict[tuple[str, str], str]:

@@ -81,8 +81,8 @@ def unsaid_loss(scene: SwitchScene, evidence: Mapping[str, Any]) -> int:
     """Return how many more records are lost than the evidence says, of those that A had at the moment up to which it
     was known. A has to be back."""
     known_ms = datetime.fromisoformat(evidence["source_known_until"]).timestamp() * 1_000 - IN_FLIGHT_MS
-    known = Counter(record.value for record in _on_source(scene) if (record.timestamp_ms or 0) <= known_ms)
-    return max(0, (known - _copies(scene)).total() - int(evidence["lost"]))
+    known_records = Counter(record.value for record in _on_source(scene) if (record.timestamp_ms or 0) <= known_ms)
+    return max(0, (known_records - _copies(scene)).total() - int(evidence["lost"]))
 
 
 def records_beyond_rows(scene: SwitchScene) -> int:

@@ -83,8 +83,8 @@ class FramedConnection(Connection):
 
     def __init__(self, cluster: FramedCluster, fetches: bool) -> None:
         super().__init__("broker", 9092, client_id="slot")
-        known = _MemoryConnection(cluster)
-        self._versions = known._versions
+        in_memory = _MemoryConnection(cluster)
+        self._versions = in_memory._versions
         self._cluster = cluster
         self._writer = self
         self.round_trip_s = 0.001
@@ -98,8 +98,8 @@ class FramedConnection(Connection):
     def write(self, frame: bytes) -> None:
         """Take a frame in the place of the socket."""
         with self._cluster.time_used.counted():
-            at = FRAME_PREFIX + HEADER_SIZE + len(self._framing._client_id_headers[True])
-            request, _ = self._read(memoryview(frame), at)
+            header_end = FRAME_PREFIX + HEADER_SIZE + len(self._framing._client_id_headers[True])
+            request, _ = self._read(memoryview(frame), header_end)
             out = BytesIO()
             out.write(frame[FRAME_PREFIX + 4 : FRAME_PREFIX + 8] + NO_TAGS)  # the number of the request
             has_news = self._answer(request, out)
@@ -112,18 +112,18 @@ class FramedConnection(Connection):
         return None
 
     def _fetch(self, request: Any, out: BytesIO) -> bool:
-        asked = self._asked
+        positions = self._asked
         for topic in request.topics:
             for p in topic.partitions:
-                asked[topic.topic_id, p.partition] = p.fetch_offset, p.partition_max_bytes
+                positions[topic.topic_id, p.partition] = p.fetch_offset, p.partition_max_bytes
         for topic in request.forgotten_topics_data:
             for number in topic.partitions:
-                asked.pop((topic.topic_id, number), None)
-        parts, left = [], int(request.max_bytes)
-        for (_, number), (offset, most) in asked.items():
+                positions.pop((topic.topic_id, number), None)
+        parts, room = [], int(request.max_bytes)
+        for (_, number), (offset, most) in positions.items():
             log = self._cluster.source[number]
-            data = log.read(offset, min(most, left)) if left > 0 and offset < log.end else b""
-            left -= len(data)
+            data = log.read(offset, min(most, room)) if room > 0 and offset < log.end else b""
+            room -= len(data)
             if data:
                 parts.append(
                     self._m.PartitionData(
@@ -137,7 +137,7 @@ class FramedConnection(Connection):
                 )
         topics = tuple(
             self._m.FetchableTopicResponse(topic_id=topic_id, partitions=tuple(parts))
-            for topic_id in {key[0] for key in asked}
+            for topic_id in {key[0] for key in positions}
         )
         answer = self._m.FetchResponse(
             throttle_time=timedelta(0), error_code=ErrorCode.none, session_id=SESSION, responses=topics

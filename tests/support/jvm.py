@@ -51,9 +51,9 @@ def call(gateway: Any, target: Any, method: str, types: Sequence[str] = (), argu
     primitive = {"long": java.Long.TYPE, "int": java.Integer.TYPE, "boolean": java.Boolean.TYPE}
     parameters = gateway.new_array(reflected, len(types))
     values = gateway.new_array(gateway.jvm.java.lang.Object, len(types))
-    for at, (kind, argument) in enumerate(zip(types, arguments, strict=True)):
-        parameters[at] = primitive.get(kind) or reflected.forName(kind)
-        values[at] = argument
+    for index, (kind, argument) in enumerate(zip(types, arguments, strict=True)):
+        parameters[index] = primitive.get(kind) or reflected.forName(kind)
+        values[index] = argument
     reflected_method = owner.getDeclaredMethod(method, parameters)
     reflected_method.setAccessible(True)
     return reflected_method.invoke(None if isinstance(target, str) else target, values)

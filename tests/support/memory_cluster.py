@@ -246,8 +246,8 @@ class _MemoryConnection(Connection):
 
     def __init__(self, cluster: MemoryCluster) -> None:
         super().__init__("broker", 9092, client_id="test")
-        known = {name: api for name, api in APIS.items() if name not in cluster.unknown_apis}
-        self._versions = {api.key: (0, api.newest) for api in known.values()}
+        known_apis = {name: api for name, api in APIS.items() if name not in cluster.unknown_apis}
+        self._versions = {api.key: (0, api.newest) for api in known_apis.values()}
         self._cluster = cluster
 
     async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
@@ -263,32 +263,34 @@ class _MemoryConnection(Connection):
     def _fetch(self, m: Any, request: Any) -> Any:
         names = {topic_id: topic for topic, topic_id in self._cluster.ids.items()}
         (topic,) = request.topics
-        (asked,) = topic.partitions
-        log = self._cluster.logs[names[topic.topic_id], asked.partition]
-        data, aborted = log.fetched(asked.fetch_offset, committed=request.isolation_level == 1)
+        (wanted,) = topic.partitions
+        log = self._cluster.logs[names[topic.topic_id], wanted.partition]
+        data, aborted = log.fetched(wanted.fetch_offset, committed=request.isolation_level == 1)
         part = m.PartitionData(
-            partition_index=asked.partition,
+            partition_index=wanted.partition,
             error_code=0,
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable,
             log_start_offset=log.start,
-            aborted_transactions=tuple(m.AbortedTransaction(producer_id=p, first_offset=at) for p, at in aborted),
+            aborted_transactions=tuple(
+                m.AbortedTransaction(producer_id=p, first_offset=first_offset) for p, first_offset in aborted
+            ),
             records=data,
         )
         answer = m.FetchableTopicResponse(topic_id=topic.topic_id, partitions=(part,))
         return m.FetchResponse(throttle_time=NOTHING, error_code=0, session_id=0, responses=(answer,))
 
     def _list_offsets(self, m: Any, request: Any) -> Any:
-        log, name, asked = self._one(request)
-        offset = log.end if request.replica_id == DEBUGGING else log.at(asked.timestamp)
+        log, name, wanted = self._one(request)
+        offset = log.end if request.replica_id == DEBUGGING else log.at(wanted.timestamp)
         part = m.ListOffsetsPartitionResponse(partition_index=0, error_code=0, timestamp=None, offset=offset)
         topic = m.ListOffsetsTopicResponse(name=name, partitions=(part,))
         return m.ListOffsetsResponse(throttle_time=NOTHING, topics=(topic,))
 
     def _offset_for_leader_epoch(self, m: Any, request: Any) -> Any:
-        log, name, asked = self._one(request)
-        end = log.epoch_ends.get(asked.leader_epoch, -1)
-        part = m.EpochEndOffset(error_code=0, partition=0, leader_epoch=asked.leader_epoch, end_offset=end)
+        log, name, wanted = self._one(request)
+        end = log.epoch_ends.get(wanted.leader_epoch, -1)
+        part = m.EpochEndOffset(error_code=0, partition=0, leader_epoch=wanted.leader_epoch, end_offset=end)
         topic = m.OffsetForLeaderTopicResult(topic=name, partitions=(part,))
         return m.OffsetForLeaderEpochResponse(throttle_time=NOTHING, topics=(topic,))
 
@@ -320,15 +322,15 @@ class _MemoryConnection(Connection):
 
     def _init_producer_id(self, m: Any, request: Any) -> Any:
         """Fences: what is open under the former epoch is aborted."""
-        known = self._cluster.producers
+        producers = self._cluster.producers
         if self._cluster.fencing_codes:
             code = ErrorCode(self._cluster.fencing_codes.pop(0))
             return m.InitProducerIdResponse(throttle_time=NOTHING, error_code=code, producer_id=-1, producer_epoch=-1)
-        producer_id, epoch = known.get(request.transactional_id, (FIRST_PRODUCER + len(known), -1))
+        producer_id, epoch = producers.get(request.transactional_id, (FIRST_PRODUCER + len(producers), -1))
         for log in self._cluster.logs.values():
             if producer_id in log.open_transactions:
                 log.end_transaction((producer_id, epoch), commit=False)
-        known[request.transactional_id] = producer_id, epoch + 1
+        producers[request.transactional_id] = producer_id, epoch + 1
         return m.InitProducerIdResponse(
             throttle_time=NOTHING, error_code=0, producer_id=producer_id, producer_epoch=epoch + 1
         )
@@ -336,7 +338,7 @@ class _MemoryConnection(Connection):
     def _one(self, request: Any) -> tuple[MemoryLog, str, Any]:
         """Return the log that a request of one partition is about, the topic's name, and what is asked of it."""
         (topic,) = request.topics
-        (asked,) = topic.partitions
+        (wanted,) = topic.partitions
         name = str(getattr(topic, "name", None) or topic.topic)
-        number = asked.partition_index if hasattr(asked, "partition_index") else asked.partition
-        return self._cluster.logs[name, number], name, asked
+        number = wanted.partition_index if hasattr(wanted, "partition_index") else wanted.partition
+        return self._cluster.logs[name, number], name, wanted

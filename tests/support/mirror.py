@@ -94,8 +94,8 @@ class MirroredFlow:
     def offset_syncs(self, topic: str, *, on_target: bool = False) -> list[OffsetSync]:
         """Return every sync of the topic, oldest first, from where MM2 keeps them: on the source, unless told
         otherwise."""
-        at, other = (self.target, self.flow.source) if on_target else (self.source, self.flow.target)
-        records = read_topic(at, f"mm2-offset-syncs.{other}.internal")
+        bootstrap, other = (self.target, self.flow.source) if on_target else (self.source, self.flow.target)
+        records = read_topic(bootstrap, f"mm2-offset-syncs.{other}.internal")
         syncs = [decode_offset_sync(record.key, record.value) for record in records]
         return [sync for sync in syncs if sync.topic == topic]
 
@@ -235,9 +235,9 @@ class Mirror:
     @classmethod
     def of_records(cls, folder: Path, mark: str, source: Broker, target: Broker, *, slots: int) -> Self:
         """Return `one_flow` without ACLs, heartbeats and checkpoints."""
-        at = [(broker.bootstrap, broker.bootstrap) for broker in (source, target)]
+        addresses = [(broker.bootstrap, broker.bootstrap) for broker in (source, target)]
         lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
-        return cls.one_flow(folder, mark, at[0], at[1], *lines, slots=slots)
+        return cls.one_flow(folder, mark, addresses[0], addresses[1], *lines, slots=slots)
 
     def __enter__(self) -> Self:
         self.topic_sync.start()
@@ -264,12 +264,12 @@ class Mirror:
 
     def kill_data_plane(self) -> None:
         """SIGKILL for the driver, and then for what did not end with it."""
-        left = self.processes() if self.data_plane.running else []
+        processes = self.processes() if self.data_plane.running else []
         self.data_plane.kill()
-        for process in left:
+        for process in processes:
             if process.is_running():
                 process.kill()
-        psutil.wait_procs(left, timeout=10)
+        psutil.wait_procs(processes, timeout=10)
 
     def processes(self) -> list[psutil.Process]:
         """Return all processes of the data plane: the driver first, then the JVM, its Python daemon, and the

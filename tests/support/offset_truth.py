@@ -23,7 +23,7 @@ FIRST = PartitionProgress(
 @st.composite
 def logs(draw: st.DrawFn, begin: tuple[int, int] = (0, 0), most: int = 12) -> list[Stretch]:
     """Return stretches with gaps in either log, in both or in none."""
-    up, down = (at + draw(st.integers(0, 3)) for at in begin)
+    up, down = (offset + draw(st.integers(0, 3)) for offset in begin)
     stretches: list[Stretch] = []
     for _ in range(draw(st.integers(1, most))):
         count = draw(st.integers(1, 6))
@@ -48,15 +48,15 @@ def exact_places(slot_spans: Iterable[Stretch]) -> dict[int, int]:
 
 def read(rows: Iterable[StateRow]) -> RunMap:
     """Return what a reader knows who has folded these rows one by one, with new maps for new topics."""
-    known = RunMap(FIRST.producer_id, FIRST.source_topic_id, FIRST.target_topic_id)
+    runs = RunMap(FIRST.producer_id, FIRST.source_topic_id, FIRST.target_topic_id)
     for row in rows:
-        known = known.fold(row) if isinstance(row, OffsetRuns) else known.fold_progress(row)
-    return known
+        runs = runs.fold(row) if isinstance(row, OffsetRuns) else runs.fold_progress(row)
+    return runs
 
 
-def translated(known: RunMap, positions: Iterable[int]) -> Iterator[tuple[int, Translation | None]]:
+def translated(runs: RunMap, positions: Iterable[int]) -> Iterator[tuple[int, Translation | None]]:
     for position in positions:
-        yield position, known.translate(UpstreamOffset(position))
+        yield position, runs.translate(UpstreamOffset(position))
 
 
 def as_it_lies(row: StateRow) -> StateRow:
@@ -114,9 +114,9 @@ class Copied:
         behind = [s for s in again if s[0] + s[2] - 1 > row.upstream]
         self.stretches = [s for s in again if s[0] + s[2] - 1 <= row.upstream]
         for up, down, count in behind:
-            known = max(0, row.upstream + 1 - up)
-            self.stretches += [(up, down, known)] if known else []
-            self.copies([(up + known, down + known, count - known)])
+            written_down = max(0, row.upstream + 1 - up)
+            self.stretches += [(up, down, written_down)] if written_down else []
+            self.copies([(up + written_down, down + written_down, count - written_down)])
 
     def begins_again(self, upstream: int, downstream: int, *, in_place: bool) -> None:
         """A decision: the next record is `upstream`, and the target's log ends at `downstream` now. `in_place`: by the

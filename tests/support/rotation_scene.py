@@ -86,7 +86,7 @@ class Scene:
         return {line["service"]: line["address"] for line in self.said("started") if "address" in line}
 
     def configurations(self) -> dict[str, dict[str, Any]]:
-        return {name: page(at)["configuration"] for name, at in self.addresses().items()}
+        return {name: page(address)["configuration"] for name, address in self.addresses().items()}
 
     def renewals(self) -> dict[str, int]:
         return {name: configuration["credentials_renewed_ms"] for name, configuration in self.configurations().items()}
@@ -137,7 +137,7 @@ class Scene:
 
     def leading(self) -> set[str]:
         """Return the services that act in the flow now."""
-        return {name for name, at in self.addresses().items() if page(at)["flows"][str(FLOW)]["acting"]}
+        return {name for name, address in self.addresses().items() if page(address)["flows"][str(FLOW)]["acting"]}
 
     def beats(self) -> int:
         return sum(end_offsets(self.b.bootstrap, "heartbeats").values())
@@ -150,7 +150,7 @@ class Scene:
         name = "lockstep_certificate_expires_timestamp_seconds"
 
         def all_pages_have_it() -> bool:
-            pages = [read_page(text(f"{at}/metrics")) for at in self.addresses().values()]
+            pages = [read_page(text(f"{address}/metrics")) for address in self.addresses().values()]
             return all(values(page, name, use="keystore") == [ends, ends] for page in pages)
 
         wait_until(

@@ -90,8 +90,8 @@ class SparkCluster:
         given |= {"TMPDIR": str(self.folder), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={self.folder}"}
         self._environment = given
         self._command = _command("master.Master", "--host", HOST, "--port", str(port), "--webui-port", str(free_port()))
-        theirs = {**given, **(environment or {})}
-        self.workers = [SparkWorker(n, self.master, cores, self.folder, theirs) for n in range(workers)]
+        of_workers = {**given, **(environment or {})}
+        self.workers = [SparkWorker(n, self.master, cores, self.folder, of_workers) for n in range(workers)]
 
     def __enter__(self) -> Self:
         self._process = spawn(self._command, output=self.log, environment=self._environment)

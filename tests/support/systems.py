@@ -174,9 +174,9 @@ class SystemRun:
     def sleep(self, seconds: float) -> None:
         """Sleep while it runs. Raises SystemEnded."""
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
+        while (remaining := until - time.monotonic()) > 0:
             self.check()
-            time.sleep(min(1.0, left))
+            time.sleep(min(1.0, remaining))
 
     def check(self) -> None:
         """Raise SystemEnded if the process is gone."""
@@ -193,18 +193,18 @@ class SystemRun:
 
 def _kill(tree: Sequence[psutil.Process]) -> None:
     """Kill whichever of these still run."""
-    left = [process for process in tree if process.is_running()]
-    for process in left:
+    running = [process for process in tree if process.is_running()]
+    for process in running:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(left, timeout=LEAVE_WITHIN_S)
+    psutil.wait_procs(running, timeout=LEAVE_WITHIN_S)
 
 
 def called(command: Sequence[str]) -> str:
     """Return the module or class a command line runs, which says more than ``python`` or ``java``."""
-    for at, word in enumerate(command[:-1]):
+    for index, word in enumerate(command[:-1]):
         if word == "-m":
-            return command[at + 1]
+            return command[index + 1]
     of_java = [word for word in command if re.fullmatch(r"(\w+\.){2,}[A-Z]\w+", word)]
     if of_java:
         return of_java[0].rpartition(".")[2]

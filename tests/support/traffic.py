@@ -62,10 +62,10 @@ class Traffic:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stopping.set()
         self._thread.join(90)
-        left = self._producer.flush(60)
+        unacknowledged = self._producer.flush(60)
         if error is None:
             self._must_go_on()
-            assert left == 0, f"{left} records were not acknowledged by the source"
+            assert unacknowledged == 0, f"{unacknowledged} records were not acknowledged by the source"
 
     def wait_for_more(self, records: int, *, within: float = 60.0) -> None:
         """Wait until so many more were written."""

@@ -85,8 +85,8 @@ def undeclared(expression: str, declared: Mapping[str, frozenset[str]]) -> list[
     for selector in named.selectors:
         labels = labels_by_metric.get(selector.metric, frozenset())
         labels_of_pages |= labels
-        asked = {label for label, _, _ in selector.conditions}
-        wrong += [f"{selector.metric} has no label {label}" for label in sorted(asked - labels - OF_TARGETS)]
+        labels_asked = {label for label, _, _ in selector.conditions}
+        wrong += [f"{selector.metric} has no label {label}" for label in sorted(labels_asked - labels - OF_TARGETS)]
     return wrong + [f"nothing there has a label {selected}" for selected in sorted(named.grouped - labels_of_pages)]
 
 

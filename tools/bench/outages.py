@@ -59,13 +59,13 @@ def _kills(stage: Stage) -> Measured:
 
 def _struck(stage: Stage, system: System, log: Path) -> Readings:
     """Strike a running system, and count its records. Raises SystemEnded if it did not come back."""
-    ours = system.name == OURS
-    fault = PACED if ours else replace(PACED, strike=killed_and_started_while_paced)
+    is_lockstep = system.name == OURS
+    fault = PACED if is_lockstep else replace(PACED, strike=killed_and_started_while_paced)
     with (
         TemporaryDirectory(prefix=f"lockstep-{KILLS}-", dir=stage.work) as folder,
-        one_broker_each(Path(folder), log, system, **({} if ours else SEES_TOPICS)) as deployment,
+        one_broker_each(Path(folder), log, system, **({} if is_lockstep else SEES_TOPICS)) as deployment,
     ):
-        if not ours:
+        if not is_lockstep:
             deployment.settled_s = SETTLED_S
         outcome = strike(deployment, fault, stage.seed, stage.say)
     count = outcome.count

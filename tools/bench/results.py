@@ -109,8 +109,10 @@ class Result:
     def quotient(self, system: str, row: Row) -> float | None:
         """Return a system's value by that of `row.to`; None if one of them is missing or the divisor is zero."""
         measured = self.measured()
-        ours, theirs = (measured[name].values.get(row.key) if name in measured else None for name in (system, row.to))
-        return ours / theirs if ours is not None and theirs else None
+        dividend, divisor = (
+            measured[name].values.get(row.key) if name in measured else None for name in (system, row.to)
+        )
+        return dividend / divisor if dividend is not None and divisor else None
 
     def failures(self) -> list[str]:
         """Return a line for each system that failed."""

@@ -160,19 +160,19 @@ def moved(before: Held, after: Held) -> int:
     return sum(slot_before.get(tp, slot) != slot for slot, partitions in after.items() for tp in partitions)
 
 
-def least_moved(partitions: int, slots: int, left: int) -> int:
+def least_moved(partitions: int, slots: int, remaining: int) -> int:
     """Return how many have to move when the last slots are lost, which have the fewest partitions."""
-    return (slots - left) * (partitions // slots)
+    return (slots - remaining) * (partitions // slots)
 
 
 def timed_ms(act: Callable[[], Answer], times: int = TIMES) -> tuple[float, Answer]:
     """Return the median duration in milliseconds, and the last answer."""
-    took: list[float] = []
+    durations_ms: list[float] = []
     for _ in range(times):
         began = time.perf_counter()
         answer = act()
-        took.append((time.perf_counter() - began) * 1000)
-    return statistics.median(took), answer
+        durations_ms.append((time.perf_counter() - began) * 1000)
+    return statistics.median(durations_ms), answer
 
 
 # -- the part ----------------------------------------------------------------------------------------------------------

@@ -101,8 +101,8 @@ def _shown(row: Row, value: Scalar | None) -> str:
 
 def _ratio(run: Run, key: str, systems: dict[str, Scalar], peer: str) -> str:
     """Return a ratio of two figures; a run of which only the ratio was kept has it under its flat key."""
-    if theirs := systems.get(peer):
-        ratio = float(systems[OURS]) / float(theirs)
+    if peer_figure := systems.get(peer):
+        ratio = float(systems[OURS]) / float(peer_figure)
     elif key == "records_per_s" and f"ratio_to_{peer}" in run.figures:
         ratio = float(run.figures[f"ratio_to_{peer}"])
     else:

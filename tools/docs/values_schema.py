@@ -47,8 +47,8 @@ def whole() -> str:
     text = _by_hand(SCHEMA.read_text(encoding="utf-8"))
     top: dict[str, Any] = {name: {} for name in json.loads(text)["properties"]}
     made.defs[OURS] = {"properties": top, "additionalProperties": False}
-    ours = {"properties": {"kind": {"enum": ["", *API_VERSIONS]}}}
-    rules.append({"if": ours, "then": {"$ref": f"#/$defs/{OURS}"}})
+    kinds = {"properties": {"kind": {"enum": ["", *API_VERSIONS]}}}
+    rules.append({"if": kinds, "then": {"$ref": f"#/$defs/{OURS}"}})
     before, begin, after = text.partition(DEFINITIONS)
     defs = (f'    "{name}": {json.dumps(definition)},\n' for name, definition in made.defs.items())
     return "".join((before, f"{RULES}{json.dumps(rules)},\n", begin, *defs, after))

@@ -89,10 +89,10 @@ def test_a_percentile_is_the_nearest_rank() -> None:
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.001, 1.0))
-def test_percentile_is_an_observed_value_and_covers_its_share(values: list[float], at: float) -> None:
-    measured = percentile(sorted(values), at)
+def test_percentile_is_an_observed_value_and_covers_its_share(values: list[float], quantile: float) -> None:
+    measured = percentile(sorted(values), quantile)
     assert measured in values
-    assert sum(value <= measured for value in values) >= at * len(values)
+    assert sum(value <= measured for value in values) >= quantile * len(values)
 
 
 @pytest.mark.parametrize("quantile", [0.0, -0.1, 1.1])
@@ -142,7 +142,7 @@ def test_a_failed_system_has_its_failure_as_a_key_and_no_figure() -> None:
 
 
 def test_a_failed_limit_leaves_the_ratios_between_the_systems() -> None:
-    systems = {name: one for name, one in LZ4.systems.items() if name not in LIMITS}
+    systems = {name: readings for name, readings in LZ4.systems.items() if name not in LIMITS}
     measured = replace(LZ4, systems={**systems, "limit": Failed(reason="broke")})
     keys = flat([measured], {})
     assert keys["lz4.failed.limit"] == "FAILED: broke"

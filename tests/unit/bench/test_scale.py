@@ -56,9 +56,9 @@ def test_moved_partitions_are_those_with_another_slot() -> None:
 
 
 def test_least_moved_is_what_the_lost_slots_had() -> None:
-    for slots, left in ((5, 4), (5, 3), (7, 6)):
+    for slots, remaining in ((5, 4), (5, 3), (7, 6)):
         held = assign(T, slots, {})
-        assert least_moved(len(T), slots, left) == sum(len(held[slot]) for slot in range(left, slots))
+        assert least_moved(len(T), slots, remaining) == sum(len(held[slot]) for slot in range(remaining, slots))
 
 
 def test_imbalance_is_the_heaviest_slot_to_the_mean() -> None:
