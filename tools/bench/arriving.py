@@ -11,8 +11,8 @@ from tests.support.clusters import Record, produce
 from tests.support.eventually import NeverHappened, wait_until
 from tests.support.systems import SystemEnded
 from tools.bench.latency import Course, course_of, read_until, reading, warm, writing
-from tools.bench.results import Readings, Row, percentile
-from tools.bench.stage import PARTITIONS, Measured, Part, Stage, Trial
+from tools.bench.results import Readings, percentile
+from tools.bench.stage import PARTITIONS, Measured, Stage, Trial
 from tools.bench.wire import end_offsets
 
 NEW_TOPIC, TEN_TOPICS = "new_topic", "ten_topics"
@@ -156,27 +156,4 @@ def _ten_topics(stage: Stage) -> Measured:
     return {"per_s": BUSY_PER_S, "partitions": PARTITIONS}, {**systems, "floor": unmirrored}
 
 
-PARTS = (
-    Part(
-        name=NEW_TOPIC,
-        title="New topic to its first mirrored record",
-        measure=_new_topic,
-        rows=(
-            Row("median, s", "median_s", 2, "at most 3"),
-            Row("longest, s", "longest_s", 2, "at most 5"),
-            Row("shortest, s", "shortest_s", 2),
-        ),
-    ),
-    Part(
-        name=TEN_TOPICS,
-        title="Ten topics added under load",
-        measure=_ten_topics,
-        rows=(
-            Row("longest gap between arrivals, ms: the minute before", "longest_gap_before_ms"),
-            Row("  the minute from when they were added", "longest_gap_ms"),
-            Row("  how much longer", "longest_gap_over_before_ms", 0, "at most 50"),
-            Row("  to the minute before", "gap_ratio", 2),
-            Row("until each had its first mirrored record, s", "all_mirrored_s", 1),
-        ),
-    ),
-)
+MEASURES = {NEW_TOPIC: _new_topic, TEN_TOPICS: _ten_topics}

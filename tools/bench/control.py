@@ -20,8 +20,8 @@ from tests.support.eventually import wait_until
 from tests.support.jvm import call, jvm
 from tests.support.services import ServiceProcess
 from tools.bench.clusters import Clusters
-from tools.bench.results import MEBIBYTE, Readings, Row
-from tools.bench.stage import Measured, Part, Stage, Trial
+from tools.bench.results import MEBIBYTE, Readings
+from tools.bench.stage import Measured, Stage, Trial
 
 CONTROL_PLANE = "control_plane"
 TOPICS, GROUPS, OFFSET_SYNCS = 10_000, 1_000, 1_000_000
@@ -213,25 +213,4 @@ def _control_plane(stage: Stage) -> Measured:
     return {"topics": TOPICS, "groups": GROUPS, "syncs": OFFSET_SYNCS}, systems
 
 
-PARTS = (
-    Part(
-        name=CONTROL_PLANE,
-        title="Control services: 10,000 topics; 1,000 groups in ten partitions; 1,000,000 offset syncs",
-        measure=_control_plane,
-        by_default=False,
-        rows=(
-            Row("topics: until all are on the target for the first time, s", "topics_mirrored_s", 1),
-            Row("  from a restart until all were checked, s", "topics_planned_s", 1, "below 10"),
-            Row("  a steady round, CPU s", "topics_round_cpu_s", 2, "below 1"),
-            Row("  at rest, % of a core", "topics_cpu_share", 1, times=100),
-            Row("  RSS of topic-sync, MiB", "topics_rss_mib", 0, "below 150"),
-            Row("groups: from leading until every checkpoint is there, s", "groups_first_s", 1, "below 10"),
-            Row("  a steady round, once a second asked for, s", "groups_round_s", 1, "below 10"),
-            Row("    CPU s", "groups_round_cpu_s", 2),
-            Row("  RSS of checkpoint with these groups, MiB", "groups_rss_mib", 0, "below 150"),
-            Row("syncs: replayed, s", "syncs_replayed_s", 1),
-            Row("  by MM2's store, s", "syncs_java_s", 1),
-            Row("  RSS of checkpoint with these syncs, MiB", "syncs_rss_mib", 0, "below 150"),
-        ),
-    ),
-)
+MEASURES = {CONTROL_PLANE: _control_plane}

@@ -18,8 +18,8 @@ from tests.support.clusters import Record, commit_offset, create_topic, end_offs
 from tests.support.systems import System, SystemEnded, SystemRun, called, with_processes
 from tests.support.tree_usage import TreeAccount, sample
 from tools.bench.clusters import two_brokers
-from tools.bench.results import OURS, TUNED, Readings, Row, Scalar
-from tools.bench.stage import Measured, Part, Stage, Trial
+from tools.bench.results import OURS, TUNED, Readings, Scalar
+from tools.bench.stage import Measured, Stage, Trial
 
 KILLS, AWAY = "kills", "away"
 SEES_TOPICS = {"refresh.topics.interval.seconds": "5"}
@@ -141,35 +141,4 @@ def _wait_copied(run: SystemRun, source: Broker, target: Broker, topics: Sequenc
     )
 
 
-def _away_rows(name: str, words: str, returns: str) -> tuple[Row, Row]:
-    return (
-        Row(f"{words}: CPU of the greediest service, % of a core", f"{name}_cpu_share", 1, "below 3", 100),
-        Row(f"{words}: from {returns} return to copied, s", f"{name}_copies_after_s", 1),
-    )
-
-
-PARTS = (
-    Part(
-        name=KILLS,
-        title="100,000 records/s for a minute, three kill -9",
-        measure=_kills,
-        rows=(
-            Row("records lost", "lost", 0, "0"),
-            Row("  doubled", "doubled", 0, "0"),
-            Row("  out of order", "displaced", 0, "0"),
-            Row("records on the source", "records"),
-            Row("kills", "kills"),
-        ),
-    ),
-    Part(
-        name=AWAY,
-        title="Clusters that do not answer",
-        measure=_away,
-        rows=(
-            *_away_rows("source", "source killed", "its"),
-            *_away_rows("target", "target killed", "its"),
-            *_away_rows("both", "both killed", "their"),
-            *_away_rows("source_silent", "source frozen", "its"),
-        ),
-    ),
-)
+MEASURES = {KILLS: _kills, AWAY: _away}

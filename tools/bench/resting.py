@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 from tests.support.systems import SystemEnded, SystemRun
 from tools.bench.latency import reading
 from tools.bench.orders import Loaded, Orders, load
-from tools.bench.results import MEBIBYTE, SHIPPED, TUNED, Failed, Readings, Row, Scalar, percentile
-from tools.bench.stage import FIRST_RECORD_WITHIN_S, PARTITIONS, STANDSTILL_S, Lost, Measured, Part, Stage, Trial
+from tools.bench.results import MEBIBYTE, Failed, Readings, Scalar, percentile
+from tools.bench.stage import FIRST_RECORD_WITHIN_S, PARTITIONS, STANDSTILL_S, Lost, Measured, Stage, Trial
 from tools.bench.wire import ends_of
 
 START, START_RECORDS, STARTS = "startup", 10_000, 3
@@ -201,41 +201,4 @@ def _catch_up(stage: Stage) -> Measured:
     return facts, stage.each(CATCH_UP, topic, measure, keep=[topic], systems=stage.ours)
 
 
-STARTUP = Part(
-    name=START,
-    title="Start and rest",
-    measure=_start,
-    rows=(
-        Row("start to first record, s", "startup_s", 1),
-        Row("  to shipped MM2", "startup_s", to=SHIPPED),
-        Row("  to tuned MM2", "startup_s", to=TUNED),
-        Row("idle RSS, MiB", "idle_rss_mib"),
-        Row("idle CPU, % of a core", "idle_cpu_share", 1, times=100),
-    ),
-)
-PARTS = (
-    Part(
-        name=IDLE,
-        title="2,000 idle partitions",
-        measure=_idle,
-        rows=(
-            Row("CPU, % of a core", "idle_cpu_share", 1, "below 5", 100),
-            Row("RSS of all processes, MiB", "idle_rss_mib", 0, "below 1,229"),
-            Row("production to first record, s: median", "first_record_s", 3),
-            Row("  longest", "first_record_longest_s", 3, "below 1"),
-            Row("start to all partitions copied, s", "all_copied_s", 1),
-        ),
-    ),
-    Part(
-        name=CATCH_UP,
-        title="Catching up",
-        measure=_catch_up,
-        rows=(
-            Row("peak RSS of a slot, MiB", "slot_peak_rss_mib", 0, "at most 300"),
-            Row("peak RSS of all processes, MiB", "peak_rss_mib", 0, "at most 1,638"),
-            Row("records/s, with start", "records_per_s"),
-            Row("MB/s, with start", "mb_per_s"),
-            Row("start to last record, s", "total_s", 1),
-        ),
-    ),
-)
+MEASURES = {START: _start, IDLE: _idle, CATCH_UP: _catch_up}

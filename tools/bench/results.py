@@ -64,7 +64,7 @@ Systems = Mapping[str, Readings | Failed]
 """What was read of each system, and of what is measured beside them, in the order of the columns."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A row of a table: the value under `key`, or with `to` its quotient by the value of that system.
 
@@ -76,8 +76,8 @@ class Row:
         ratio: The key of Lockstep's quotient in `latest.json`, before `_to_<system>`.
     """
 
-    words: str
     key: str
+    words: str = ""
     digits: int = 0
     wanted: str = ""
     times: float = 1.0

@@ -16,8 +16,8 @@ from tests.support.eventually import NeverHappened, wait_until
 from tests.support.switch_scene import SwitchScene
 from tests.support.systems import SystemEnded, SystemRun
 from tools.bench.clusters import two_brokers
-from tools.bench.results import Readings, Row
-from tools.bench.stage import Measured, Part, Stage, Trial
+from tools.bench.results import Readings
+from tools.bench.stage import Measured, Stage, Trial
 
 SWITCHOVER = "switchover"
 TOPICS, PARTITIONS, GROUPS, PER_S = 20, 8, 50, 1_000
@@ -202,27 +202,4 @@ def _switchover(stage: Stage) -> Measured:
     return {"topics": TOPICS, "partitions": PARTITIONS, "groups": GROUPS, "per_s": PER_S}, systems
 
 
-PARTS = (
-    Part(
-        name=SWITCHOVER,
-        title="Applications that switch sides",
-        measure=_switchover,
-        rows=(
-            Row("switchover to a record read there, s: first group", "planned_first_s", 2, "below 10"),
-            Row("  median of the groups", "planned_median_s", 2, "below 10"),
-            Row("  last group", "planned_last_s", 2, "below 10"),
-            Row("  lost by the switchover", "planned_lost", 0, "0"),
-            Row("  read again after it", "planned_again", 0, "0"),
-            Row("  records written before and after it", "planned_records"),
-            Row("source killed: failover to a record read there, s: first group", "unplanned_first_s", 2, "below 15"),
-            Row("  median of the groups after the failover", "unplanned_median_s", 2, "below 15"),
-            Row("  last group after the failover", "unplanned_last_s", 2, "below 15"),
-            Row("  from the kill to the first group", "unplanned_from_kill_s", 2),
-            Row("  records that it said would be lost", "unplanned_said"),
-            Row("  lost by the failover", "unplanned_lost"),
-            Row("  of these, accepted before the moment up to which it knew", "unplanned_lost_known", 0, "no more"),
-            Row("  read again after the failover", "unplanned_again"),
-            Row("  records written before and after the failover", "unplanned_records"),
-        ),
-    ),
-)
+MEASURES = {SWITCHOVER: _switchover}

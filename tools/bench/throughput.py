@@ -13,8 +13,8 @@ from tools.bench.copying import RUNS, copy, limit
 from tools.bench.distance import Distance
 from tools.bench.limit import LogShape, fetch_only, log_shape
 from tools.bench.orders import load
-from tools.bench.results import LIMIT, SHIPPED, TUNED, Failed, Readings, Row, Systems
-from tools.bench.stage import PARTITIONS, Measured, Part, Stage, Workload, log_facts
+from tools.bench.results import LIMIT, Failed, Readings, Systems
+from tools.bench.stage import PARTITIONS, Measured, Stage, Workload, log_facts
 from tools.bench.wire import end_offsets
 
 SMALL, TINY = "lz4_16k", "lz4_1k"
@@ -24,58 +24,6 @@ UNDELAYED, PLAIN, PLAINTEXT = "undelayed", "plain", "plaintext"
 """Lockstep itself without what the part asks of all: a delay, transactions, TLS."""
 SOURCE, TARGET = "A.bootstrap.servers", "B.bootstrap.servers"
 EXACTLY_ONCE = {"B.exactly.once.source.support": "enabled", "A.consumer.isolation.level": "read_committed"}
-
-ROWS = (
-    Row("records/s", "records_per_s"),
-    Row("MB/s", "mb_per_s"),
-    Row("  to tuned MM2", "records_per_s", to=TUNED),
-    Row("", "records_per_s", to=SHIPPED),
-    Row("  to the limit", "records_per_s", to=LIMIT),
-    Row("  to both at once", "records_per_s", to="both_at_once"),
-    *(Row(f"  to {own}", "records_per_s", to=own) for own in (UNDELAYED, PLAIN, PLAINTEXT)),
-    Row("CPU s per million", "cpu_s_per_million", 2),
-    Row("  user", "cpu_user_s_per_million", 2),
-    Row("  system", "cpu_system_s_per_million", 2),
-    Row("  CPU to tuned MM2", "cpu_s_per_million", to=TUNED, ratio="cpu_ratio"),
-    Row("", "cpu_s_per_million", to=SHIPPED, ratio="cpu_ratio"),
-    Row("brokers' CPU s per million", "brokers_cpu_s_per_million", 2),
-    Row("start to first record, s", "startup_s", 1),
-    Row("start to last record, s", "total_s", 1),
-    Row("CPU s per million, with start", "cpu_s_per_million_from_start", 2),
-    *(Row("", "cpu_s_per_million_from_start", to=peer, ratio="cpu_from_start_ratio") for peer in (TUNED, SHIPPED)),
-    Row("peak RSS, MiB", "peak_rss_mib"),
-    Row("records compared, all equal", "records_compared"),
-)
-SOURCE_NOTE = (
-    "Source: {records:,} records of {record_bytes:.0f} bytes (key and value), {codec}, {partitions} partitions; "
-    "{batches:,} batches of {batch_records:.0f} records and {batch_stored_bytes:,.0f} stored bytes on average."
-)
-EQUAL_NOTE = "Equal: the end offsets of every partition, and the sampled records in key, value, headers and timestamp."
-LIMIT_NOTE = "The limit is the lower of fetch only and produce only, each the best of its runs."
-FAR_NOTE = (
-    "A proxy before the {far} makes each round trip {round_trip_ms:g} ms longer; undelayed is Lockstep through the "
-    "same proxy without its delay."
-)
-PROXY_NOTE = (
-    "Without delay the proxy alone carries {proxy_mb_per_s:,.0f} stored MB/s, {proxy_records_per_s:,.0f} records/s "
-    "(fetch only)."
-)
-TLS_NOTE = (
-    "Both clusters are reached over TLS, with the versions and suites that each side prefers; plaintext is Lockstep "
-    "without, on the same brokers, the better of one run before and one after."
-)
-TRANSACTIONS_NOTE = (
-    "Records and progress go to the target in transactions; plain is Lockstep without. Markers take offsets, so a copy "
-    "is complete when what is committed has stopped to grow; every record was compared, not samples."
-)
-REPLICATED_NOTE = (
-    "The target has {brokers} brokers, every topic there as many replicas, and {in_sync} of them must have what is "
-    "acknowledged."
-)
-COMPACTED_NOTE = (
-    "The log cleaner has been through the source: {records:,} of {written:,} records are left, and batches have gaps. "
-    "The limit is of before that. Every record was compared, not samples."
-)
 
 
 def _limit(stage: Stage, name: str, work: Workload) -> Systems:
@@ -253,30 +201,16 @@ def _compacted(stage: Stage) -> Measured:
     return facts, {**_copies(stage, COMPACTED, work), **bound}
 
 
-def _part(
-    name: str, measure: Callable[[Stage], Measured], *notes: str, limited: bool = True, by_default: bool = True
-) -> Part:
-    """Return a part of throughput."""
-    return Part(
-        name=name,
-        title=f"Throughput, {name}",
-        rows=ROWS,
-        measure=measure,
-        notes=(SOURCE_NOTE, *([LIMIT_NOTE] if limited else []), EQUAL_NOTE, *notes),
-        by_default=by_default,
-    )
-
-
-PARTS = (
-    _part("lz4", partial(_plainly, "lz4", "lz4", 0, 1)),
-    _part(SMALL, partial(_plainly, SMALL, "lz4", 16 << 10, 2)),
-    _part(TINY, partial(_plainly, TINY, "lz4", 1 << 10, 12), by_default=False),
-    _part("none", partial(_plainly, "none", "none", 0, 1)),
-    _part(COMPACTED, _compacted, COMPACTED_NOTE),
-    _part(TRANSACTIONS, _transactions, TRANSACTIONS_NOTE),
-    _part("rtt_80", partial(_far_source, "rtt_80", 0.080), FAR_NOTE, PROXY_NOTE),
-    _part("rtt_200", partial(_far_source, "rtt_200", 0.200), FAR_NOTE, PROXY_NOTE, by_default=False),
-    _part(FAR_TARGET, _far_target, FAR_NOTE, limited=False, by_default=False),
-    _part(REPLICATED, _replicated, REPLICATED_NOTE, limited=False, by_default=False),
-    _part(TLS, _tls, TLS_NOTE, limited=False),
-)
+MEASURES: Mapping[str, Callable[[Stage], Measured]] = {
+    "lz4": partial(_plainly, "lz4", "lz4", 0, 1),
+    SMALL: partial(_plainly, SMALL, "lz4", 16 << 10, 2),
+    TINY: partial(_plainly, TINY, "lz4", 1 << 10, 12),
+    "none": partial(_plainly, "none", "none", 0, 1),
+    COMPACTED: _compacted,
+    TRANSACTIONS: _transactions,
+    "rtt_80": partial(_far_source, "rtt_80", 0.080),
+    "rtt_200": partial(_far_source, "rtt_200", 0.200),
+    FAR_TARGET: _far_target,
+    REPLICATED: _replicated,
+    TLS: _tls,
+}

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from tools.bench import latency, resting, throughput
 from tools.bench.parts import PARTS
 from tools.bench.recorded import Run
 from tools.bench.results import OURS, SHIPPED, TUNED, TWO_SLOTS, Row, Scalar
@@ -35,7 +34,8 @@ AFTER = """\
 - **A copy that is verified as it grows, less than 10 % slower**, on two full cores.
 """
 PEERS = (TUNED, SHIPPED)
-WITH_MM2 = {part.name for part in (*throughput.PARTS, *latency.PARTS)} | {resting.START}
+WITH_MM2 = {name for name, part in PARTS.items() if any(row.to in PEERS for row in part.rows)}
+"""Parts that compare Lockstep with MM2."""
 NAMES = {TWO_SLOTS: "two slots", "floor": "no mirror", "both_at_once": "both at once"}
 LEFT_OUT = ("fetch_only", "produce_only")
 SHOWN = (

@@ -10,8 +10,9 @@ from lockstep_kafka.topics.topic_reader import Record
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
 from tools.bench.modelled_fleet import ModelledFleet
+from tools.bench.parts import PARTS
 from tools.bench.results import Failed, Readings
-from tools.bench.scale import PARTS, balance, heavy_slots, imbalance, least_moved, measure_planning, merged, moved
+from tools.bench.scale import balance, heavy_slots, imbalance, least_moved, measure_planning, merged, moved
 from tools.bench.state_replay import READERS, WANTS, fold_of_reader
 from tools.bench.state_traffic import begun_row, moved_row
 
@@ -83,7 +84,7 @@ def test_planning_of_a_small_fleet_moves_as_few_as_possible(tmp_path: Path) -> N
     assert values["plan_lost_moved"] == values["plan_lost_least"] == 46
     assert values["imbalance_before"] >= values["imbalance_after"] >= values["imbalance_least"] - 1e-9
     assert values["metrics_page_mb"] > 0.1, "the page has the partitions"
-    assert values.keys() <= {row.key for row in PARTS[0].rows}
+    assert values.keys() <= {row.key for row in PARTS["scale"].rows}
 
 
 def test_failed_part_is_beside_what_was_measured() -> None:
