@@ -1,4 +1,4 @@
-"""What one sees of the mirroring at one moment, and where it is shown: a live table in a terminal, else plain lines."""
+"""What one sees of the mirroring at one moment, and where it is shown: a table that is live in a terminal."""
 
 import time
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ def _age(milliseconds: int | None) -> str:
 
 
 def as_table(snapshot: Snapshot) -> Group:
-    """Return what the live display shows."""
+    """Return what is shown of the mirroring."""
     table = Table(title=f"{snapshot.phase}  ({snapshot.seconds:.0f} s)", title_justify="left", expand=False)
     table.add_column("flow", style="magenta")
     table.add_column("topic", style="cyan")
@@ -87,19 +87,6 @@ def as_table(snapshot: Snapshot) -> Group:
         )
         last = line.flow
     return Group(table, Text("\n".join([*(line.text() for line in snapshot.flows), snapshot.group])))
-
-
-def as_lines(snapshot: Snapshot) -> list[str]:
-    """Return the same in one line for each flow, and one for the group."""
-    lines = []
-    for flow in snapshot.flows:
-        topics = [line for line in snapshot.topics if line.flow == flow.flow]
-        source, target = sum(line.source_end for line in topics), sum(line.target_end for line in topics)
-        rate, lag = sum(line.rate for line in topics), sum(line.lag_records for line in topics)
-        lag_ms = max((line.lag_ms for line in topics), default=0)
-        copied = f"{target:,} of {source:,} records, {rate:,.0f}/s, lag {lag:,} records, {lag_ms:,} ms"
-        lines.append(f"{flow.text()}; {copied}")
-    return [f"{snapshot.seconds:4.0f} s  {line}" for line in (*lines, snapshot.group)]
 
 
 class Screen:
@@ -139,8 +126,7 @@ class Screen:
             self.say(f"{snapshot.seconds:4.0f} s  -- {snapshot.phase}")
         if time.monotonic() - self._shown_at >= PLAIN_EVERY_SECONDS:
             self._shown_at = time.monotonic()
-            for line in as_lines(snapshot):
-                self.say(line)
+            self._console.print(as_table(snapshot))
 
     def conclude(self, findings: Sequence[Finding], measured: Sequence[tuple[str, str]]) -> None:
         """Print the summary: each claim with what was found, then the figures."""
