@@ -27,6 +27,11 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewPartitions,
     NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
 
 from tests.support.eventually import wait_until
@@ -129,6 +134,16 @@ def set_configs(bootstrap: str, topic: str, configs: Mapping[str, str | None]) -
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
     client = admin(bootstrap)
     client.incremental_alter_configs([resource])[resource].result(TIMEOUT)
+
+
+def set_scram_password(bootstrap: str, user: str, mechanism: ScramMechanism, password: str | None) -> None:
+    """Set the only password that counts for a mechanism, for connections made from now on. None takes it away."""
+    change: UserScramCredentialAlteration = UserScramCredentialDeletion(user, mechanism)
+    if password is not None:
+        change = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), password.encode())
+    client = admin(bootstrap)  # its requests end with it
+    for future in client.alter_user_scram_credentials([change]).values():
+        future.result(TIMEOUT)
 
 
 def delete_records(bootstrap: str, topic: str, before: int, partition: int = 0) -> None:

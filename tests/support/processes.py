@@ -100,8 +100,9 @@ class LoggedProcess:
     """A command as a process, one at a time. What it prints is kept in `log` over restarts. A context manager that
     leaves no process behind."""
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
         self._command = command
+        self._environment = environment
         self.log = log
 
     def __enter__(self) -> Self:
@@ -114,7 +115,7 @@ class LoggedProcess:
 
     def start(self) -> Self:
         """Start it, or start it again after it ended."""
-        self._process = spawn(self._command, output=self.log)
+        self._process = spawn(self._command, output=self.log, environment=self._environment)
         return self
 
     @property

@@ -1,11 +1,8 @@
 """Reports made of rows, for the tests of `lockstep status`."""
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-
-from rich.console import Console
 
 from lockstep_cli.rendering.report_tables import as_tables
 from lockstep_ops.status.partition_status import LogOffsets
@@ -18,6 +15,7 @@ from lockstep_state.names import Flow
 from lockstep_state.reasons.reason import NO_REASON
 from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from tests.support import reasons
+from tests.support.consoles import printed
 from tests.support.source_groups import groups_read_at
 
 FLOW = Flow("A", "B")
@@ -84,8 +82,4 @@ def progress(name: str = "t", partition: int = 0, reason: str = "", **fields: ob
 
 
 def shown(report: Report, *sections: str, only_trouble: bool = False) -> str:
-    console = Console(file=io.StringIO(), width=200)
-    for part in as_tables(report, sections, only_trouble=only_trouble):
-        console.print(part)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    return printed(as_tables(report, sections, only_trouble=only_trouble))

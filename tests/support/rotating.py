@@ -11,11 +11,11 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from confluent_kafka.admin import ScramMechanism
 
 from tests.support import certificates
 from tests.support.broker import Broker
-from tests.support.clusters import admin
+from tests.support.clusters import set_scram_password
 from tests.support.proxy import Proxy
 
 USER, WRITER = "mirror", "writer"
@@ -100,8 +100,4 @@ def guarded(alias: str, proxy: Proxy, identity: Path, trusted: Path) -> Broker:
 
 def set_password(broker: Broker, password: str, user: str = USER) -> None:
     """Set the only password that counts, for connections that are made from now on."""
-    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    upsertion = UserScramCredentialUpsertion(user, info, password.encode())
-    client = admin(broker.bootstrap)  # its requests end with it
-    for done in client.alter_user_scram_credentials([upsertion]).values():
-        done.result(20)
+    set_scram_password(broker.bootstrap, user, ScramMechanism.SCRAM_SHA_512, password)

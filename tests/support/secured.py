@@ -9,17 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import (
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialAlteration,
-    UserScramCredentialDeletion,
-    UserScramCredentialUpsertion,
-)
+from confluent_kafka.admin import ScramMechanism
 
 from tests.support.broker import Broker
 from tests.support.certificates import Authority, Certified
-from tests.support.clusters import admin
+from tests.support.clusters import set_scram_password
 from tests.support.ports import free_port
 from tests.support.token_server import AUDIENCE, TokenServer
 
@@ -130,15 +124,8 @@ class SecuredBroker(Broker):
 
     def set_password(self, password: str | None) -> None:
         """Set USER's password in both SCRAM mechanisms. None takes the credentials away."""
-        client = admin(self.bootstrap)
-        # Kafka takes one change of a user in a request.
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-            change: UserScramCredentialAlteration = UserScramCredentialDeletion(USER, mechanism)
-            if password is not None:
-                info = ScramCredentialInfo(mechanism, 4096)
-                change = UserScramCredentialUpsertion(USER, info, password.encode())
-            for future in client.alter_user_scram_credentials([change]).values():
-                future.result(60)
+            set_scram_password(self.bootstrap, USER, mechanism, password)
 
     def _certified(self) -> Mapping[str, Certified]:
         authority = self.secured.authority

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from lockstep_state.names import Flow
 from tests.support.eventually import PATIENCE_S, NeverHappened, wait_until
-from tests.support.processes import LoggedProcess, end, spawn
+from tests.support.processes import LoggedProcess, end
 
 STARTED_WITHIN = 60.0  # seconds; usual is 3, but several test runs may share the cores
 
@@ -37,9 +37,9 @@ class ServiceProcess(LoggedProcess):
         chosen = [part for flow in flows for part in ("--flow", flow)]
         command = [sys.executable, "-m", module, "--config", str(config), *chosen]
         command += ["--instance", instance, "--log-format", "json", *arguments]
-        super().__init__(command, config.parent / f"{module}-{instance}-{time.monotonic_ns()}.log")
+        log = config.parent / f"{module}-{instance}-{time.monotonic_ns()}.log"
         # What it and its JVM leave when they are killed goes with the test's own folder.
-        self._environment = {**os.environ, "TMPDIR": str(config.parent), **(environment or {})}
+        super().__init__(command, log, {**os.environ, "TMPDIR": str(config.parent), **(environment or {})})
         self._heard_before = 0
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -48,8 +48,7 @@ class ServiceProcess(LoggedProcess):
     def start(self) -> Self:
         """Start the process, or start it again after it ended."""
         self._heard_before = len(self.lines())
-        self._process = spawn(self._command, output=self.log, environment=self._environment)
-        return self
+        return super().start()
 
     def stop(self, within: float = PATIENCE_S) -> int:
         """Send SIGTERM. Return the exit status, which is -9 if it took longer than `within`."""

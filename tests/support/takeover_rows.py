@@ -1,22 +1,15 @@
 """What a take-over and a hand-back find: rows, offsets of MM2, and a flow as it is before them."""
 
-import io
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from rich.console import Console, RenderableType
-
 from lockstep_ops.takeover.offset_location import offset_location
 from lockstep_state.names import Flow
-from lockstep_state.rows.state_rows import (
-    MirroredTopic,
-    PartitionProgress,
-    Row,
-    Wanted,
-)
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Row, Wanted
+from tests.support.consoles import printed
 
 FLOW = Flow("A", "B")
+shown = printed
 OFFSETS = "mm2-offsets.A.internal"
 DEDICATED = offset_location("dedicated", FLOW, None, OFFSETS)
 STOPPED = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
@@ -28,14 +21,6 @@ def rows_of(*rows: Row) -> dict[str, Row]:
 
 def progress(partition: int = 0, upstream: int = 9, **fields: Any) -> PartitionProgress:
     return replace(PartitionProgress(topic="t", partition=partition, upstream=upstream, located=True), **fields)
-
-
-def shown(parts: Iterable[RenderableType]) -> str:
-    console = Console(file=io.StringIO(), width=200)
-    for part in parts:
-        console.print(part)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
 
 
 def topic(**fields: Any) -> MirroredTopic:
