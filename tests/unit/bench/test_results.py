@@ -10,16 +10,16 @@ from rich.console import Console
 
 from tests.support.tree_usage import Cpu
 from tools.bench import latency, resting
-from tools.bench.copying import Copy, limit_readings
+from tools.bench.copying import copy_readings, limit_readings
 from tools.bench.parts import BY_DEFAULT, PARTS
 from tools.bench.results import Failed, Readings, Result, Scalar, flat, markdown, percentile, show
 from tools.bench.stage import Part
 
 
-def copied(records_per_s: float, cpu_s_per_million: float, records: int = 3_000_000) -> Copy:
+def copied(records_per_s: float, cpu_s_per_million: float, records: int = 3_000_000) -> Readings:
     """A copy of which half a million records lay on the target at the first look."""
     window = records - 500_000
-    return Copy(
+    return copy_readings(
         records=records,
         window_records=window,
         window_s=window / records_per_s,
@@ -51,8 +51,8 @@ def result(name: str, **systems: Readings | Failed) -> Result:
 LZ4 = replace(
     result(
         "lz4",
-        lockstep=copied(960_000, 1.1).readings(),
-        mm2_tuned=copied(300_000, 5.5).readings(),
+        lockstep=copied(960_000, 1.1),
+        mm2_tuned=copied(300_000, 5.5),
         mm2=BROKEN,
         **LIMITS,
     ),
@@ -64,7 +64,7 @@ FAR = replace(
     name="rtt_80",
     facts={**FACTS, "far": "source", "round_trip_ms": 80.0, "proxy_mb_per_s": 900.0, "proxy_records_per_s": 5e6},
     notes=PARTS["rtt_80"].notes,
-    systems={**LZ4.systems, "undelayed": copied(1_200_000, 1.0).readings()},
+    systems={**LZ4.systems, "undelayed": copied(1_200_000, 1.0)},
 )
 
 
@@ -102,7 +102,7 @@ def test_a_quantile_outside_its_range_is_refused(quantile: float) -> None:
 
 
 def test_copy_rate_leaves_out_records_that_were_there_at_the_first_sample() -> None:
-    values = copied(1_000_000, 2.0).readings().values
+    values = copied(1_000_000, 2.0).values
     assert values["records_per_s"] == pytest.approx(1_000_000)
     assert values["mb_per_s"] == pytest.approx(470)
     assert values["cpu_s_per_million"] == pytest.approx(2.0)
@@ -113,7 +113,7 @@ def test_copy_rate_leaves_out_records_that_were_there_at_the_first_sample() -> N
 
 
 def test_copy_complete_at_the_first_sample_has_rate_zero() -> None:
-    at_once = replace(copied(1.0, 1.0), window_records=0, window_s=0.0).readings().values
+    at_once = copied(1.0, 1.0, records=500_000).values
     assert (at_once["records_per_s"], at_once["cpu_s_per_million"]) == (0, 0)
 
 
