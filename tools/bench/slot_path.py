@@ -45,39 +45,46 @@ PARTITIONS = 4
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 WRITTEN_MS = 1_700_000_000_000
 
-Form = Callable[[Sequence[PlainRecord]], bytes]
-"""What makes the batch of a source's log from records without gaps."""
+Form = Callable[[Sequence[PlainRecord], int], bytes]
+"""What makes the batch of a source's log from its records and its last offset."""
 
 
-def lz4(content: Sequence[PlainRecord]) -> bytes:
-    return batch_bytes(content, codec=LZ4)
+def uncompressed(content: Sequence[PlainRecord], last_offset: int) -> bytes:
+    return batch_bytes(content, base_offset=0, last_offset=last_offset)
 
 
-def compacted(content: Sequence[PlainRecord]) -> bytes:
-    """Return the batch that the log cleaner leaves: one record in four is gone."""
-    kept = [record for record in content if record.offset % SHARED_KEY_EVERY]
-    return batch_bytes(kept, base_offset=content[0].offset, last_offset=content[-1].offset, codec=LZ4)
+def lz4(content: Sequence[PlainRecord], last_offset: int) -> bytes:
+    return batch_bytes(content, base_offset=0, last_offset=last_offset, codec=LZ4)
 
 
-def log_append_time(content: Sequence[PlainRecord]) -> bytes:
+def log_append_time(content: Sequence[PlainRecord], _: int) -> bytes:
     return batch_bytes(content, codec=LZ4, attributes=LOG_APPEND_TIME, max_timestamp=WRITTEN_MS)
 
 
-def format_1(content: Sequence[PlainRecord]) -> bytes:
+def format_1(content: Sequence[PlainRecord], _: int) -> bytes:
     """Return a message set of the format before Kafka 0.11."""
     return message_set(1, [Message(r.offset, r.key, r.value, r.timestamp) for r in content], LZ4)
 
 
-PAYLOADS: Mapping[str, tuple[int, Form]] = {
-    "16k": (16 << 10, lz4),
-    "1k": (1 << 10, lz4),
-    "1k_none": (1 << 10, batch_bytes),
-    "compacted_16k": (16 << 10, compacted),
-    "compacted_256k": (256 << 10, compacted),
-    "log_append_time_16k": (16 << 10, log_append_time),
-    "format_1_16k": (16 << 10, format_1),
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """How many bytes of keys and values a batch has, and its form. `compacted`: one record in four is gone."""
+
+    size: int
+    form: Form = lz4
+    compacted: bool = False
+
+
+PAYLOADS: Mapping[str, Payload] = {
+    "16k": Payload(16 << 10),
+    "1k": Payload(1 << 10),
+    "1k_none": Payload(1 << 10, uncompressed),
+    "compacted_16k": Payload(16 << 10, compacted=True),
+    "compacted_256k": Payload(256 << 10, compacted=True),
+    "log_append_time_16k": Payload(16 << 10, log_append_time),
+    "format_1_16k": Payload(16 << 10, format_1),
 }
-"""By name: how many bytes of keys and values a batch has, and its form. A slot rebuilds those from `compacted` on."""
+"""By name. A slot rebuilds the batches from `compacted_16k` on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +104,15 @@ async def discard_all(records: Iterable[Any], **_: object) -> None:
     list(records)
 
 
-def source_batch(size: int, form: Form) -> SourceBatch:
-    """Return a batch of so many bytes of keys and values before any record is removed."""
+def source_batch(payload: Payload) -> SourceBatch:
     orders, content, content_bytes = Orders.drawn(), list[PlainRecord](), 0
-    while not content or content_bytes + len(orders.value(0)) < size:
+    while not content or content_bytes + len(orders.value(0)) < payload.size:
         number = len(content)
         key, value = orders.key(number), orders.value(number)
         content_bytes += len(key) + len(value)
         content.append(record(number, value, key=key, timestamp=WRITTEN_MS + number))
-    gone = len(content[::SHARED_KEY_EVERY]) if form is compacted else 0
-    return SourceBatch(form(content), len(content) - gone, len(content))
+    kept = [each for each in content if not payload.compacted or each.offset % SHARED_KEY_EVERY]
+    return SourceBatch(payload.form(kept, len(content) - 1), len(kept), len(content))
 
 
 def scene(folder: Path, batch: SourceBatch, batches: int) -> tuple[SlotLoop, MirroredTopic, FramedCluster]:
@@ -182,7 +188,7 @@ def measured(payload: str, batches: int, profile: Path | None) -> dict[str, Any]
             (profiler.enable if states.pop(0) else profiler.disable)()
 
     with tempfile.TemporaryDirectory(prefix="lockstep-slot-") as folder:
-        figures = asyncio.run(copied(Path(folder), source_batch(*PAYLOADS[payload]), batches, switch))
+        figures = asyncio.run(copied(Path(folder), source_batch(PAYLOADS[payload]), batches, switch))
     if profile is not None:
         profiler.dump_stats(profile)
     return figures
