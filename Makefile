@@ -34,7 +34,7 @@ endef
 
 KUBELAB ?= $(abspath ../shared/kubelab)
 
-export DURATION KEEP KUBELAB ONLY SEED SOURCE TIMELINE
+export DURATION KEEP KUBELAB ONLY SEED SOURCE
 
 .DEFAULT_GOAL := help
 .PHONY: help release push-chart demo test setup check bench docs faults test-long e2e helm images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
@@ -43,7 +43,7 @@ export DURATION KEEP KUBELAB ONLY SEED SOURCE TIMELINE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-demo: setup spark-archive ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running, TIMELINE=1)
+demo: setup spark-archive ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running)
 	@$(PY) -m tools.demo
 
 test: setup spark-archive ## every test that takes at most 12 minutes together, on real brokers (WITHOUT=tests/unit leaves a folder out)

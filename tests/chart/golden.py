@@ -22,29 +22,29 @@ def golden(seed: Path) -> Path:
 
 
 def whole(seed: Path) -> str:
-    """Everything that Helm renders of a seed."""
+    """Return everything that Helm renders of a seed."""
     return rendered(seed).text
 
 
 def outlines() -> str:
-    """Of each seed its objects, a line each."""
+    """Return the objects of each seed, a line each."""
     return "\n".join(line for seed in SEEDS for line in ("", seed.stem, *_lines(rendered(seed))))[1:] + "\n"
 
 
 def _lines(objects: Objects) -> Iterator[str]:
-    for one in objects.all:
-        yield f"  {one['kind']} {one['metadata']['name']}{_more(one)}"
+    for manifest in objects.all:
+        yield f"  {manifest['kind']} {manifest['metadata']['name']}{_more(manifest)}"
 
 
-def _more(one: dict[str, Any]) -> str:
-    if "replicas" not in one.get("spec", {}):
+def _more(manifest: dict[str, Any]) -> str:
+    if "replicas" not in manifest.get("spec", {}):
         return ""
-    spec = one["spec"]["template"]["spec"]
-    flow = one["metadata"]["annotations"]["lockstep/flow"]
-    mounts = [path for one in spec["containers"][0]["volumeMounts"] if (path := one["mountPath"]) != "/tmp"]
+    spec = manifest["spec"]["template"]["spec"]
+    flow = manifest["metadata"]["annotations"]["lockstep/flow"]
+    mounts = [path for mount in spec["containers"][0]["volumeMounts"] if (path := mount["mountPath"]) != "/tmp"]
     beside = [path.removeprefix("/etc/lockstep/") for path in mounts if not path.endswith((".yaml", ".properties"))]
     inits = [container["name"] for container in spec.get("initContainers", [])]
-    return f" x{one['spec']['replicas']} of {flow}{_listed(' with ', beside)}{_listed(' after ', inits)}"
+    return f" x{manifest['spec']['replicas']} of {flow}{_listed(' with ', beside)}{_listed(' after ', inits)}"
 
 
 def _listed(before: str, names: list[str]) -> str:

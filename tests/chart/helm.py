@@ -34,7 +34,7 @@ NEEDS_HELM = pytest.mark.skipif(helm() is None and shutil.which("helm") is None,
 
 
 def run(*command: str | Path, cwd: Path = REPOSITORY, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """One of the tools: the built one, else that on PATH. Nothing of it asks a cluster."""
+    """Run one of the tools: the built one, else that on PATH. Nothing of it asks a cluster."""
     folder, path = helm(), os.environ["PATH"]
     environment = {**os.environ, "PATH": f"{folder}:{path}" if folder else path, "KUBECONFIG": "/dev/null"}
     return subprocess.run(
@@ -50,43 +50,43 @@ class Objects:
     all: tuple[dict[str, Any], ...]
 
     def by_kind(self, kind: str) -> dict[str, dict[str, Any]]:
-        """The objects of a kind, by name."""
-        return {one["metadata"]["name"]: one for one in self.all if one["kind"] == kind}
+        """Return the objects of a kind, by name."""
+        return {manifest["metadata"]["name"]: manifest for manifest in self.all if manifest["kind"] == kind}
 
     def workloads(self) -> list[dict[str, Any]]:
         return [*self.by_kind("Deployment").values(), *self.by_kind("StatefulSet").values()]
 
     def workload(self, service: str, flow: str = "") -> dict[str, Any]:
-        """The only workload of a service, or that of a flow."""
-        (found,) = (
-            one
-            for one in self.workloads()
-            if one["metadata"]["labels"]["app.kubernetes.io/component"] == service
-            and flow in ("", one["metadata"]["annotations"]["lockstep/flow"])
+        """Return the only workload of a service, or that of a flow."""
+        (only,) = (
+            workload
+            for workload in self.workloads()
+            if workload["metadata"]["labels"]["app.kubernetes.io/component"] == service
+            and flow in ("", workload["metadata"]["annotations"]["lockstep/flow"])
         )
-        return found
+        return only
 
     def config(self) -> dict[str, str]:
-        """The files of the ConfigMap."""
-        (found,) = (one for name, one in self.by_kind("ConfigMap").items() if name.endswith("-config"))
-        data: dict[str, str] = found["data"]
+        """Return the files of the ConfigMap."""
+        (settings,) = (config_map for name, config_map in self.by_kind("ConfigMap").items() if name.endswith("-config"))
+        data: dict[str, str] = settings["data"]
         return data
 
 
 def _template(values: tuple[Path | Mapping[str, Any], ...], sets: tuple[str, ...], chart: Path) -> list[str | Path]:
     command: list[str | Path] = ["helm", "template", RELEASE, chart, "--namespace", NAMESPACE]
-    for one in values:
-        if isinstance(one, Path):
-            command += ["-f", one]
+    for given in values:
+        if isinstance(given, Path):
+            command += ["-f", given]
         else:
-            command += [f"--set-json={key}={json.dumps(value)}" for key, value in one.items()]
+            command += [f"--set-json={key}={json.dumps(value)}" for key, value in given.items()]
     for pair in sets:
         command += ["--set", pair]
     return command
 
 
 def rendered(*values: Path | Mapping[str, Any], sets: tuple[str, ...] = (), chart: Path = CHART) -> Objects:
-    """The objects for values, each a file or a mapping of top-level keys; `sets` as Helm's --set."""
+    """Return the objects for values, each a file or a mapping of top-level keys; `sets` as Helm's --set."""
     return _rendered(tuple(_template(values, sets, chart)))
 
 
@@ -94,11 +94,11 @@ def rendered(*values: Path | Mapping[str, Any], sets: tuple[str, ...] = (), char
 def _rendered(command: tuple[str | Path, ...]) -> Objects:
     ran = run(*command)
     assert ran.returncode == 0, ran.stderr
-    return Objects(ran.stdout, tuple(one for one in yaml.load_all(ran.stdout, LOADER) if one))
+    return Objects(ran.stdout, tuple(document for document in yaml.load_all(ran.stdout, LOADER) if document))
 
 
 def refused(*values: Path | Mapping[str, Any], sets: tuple[str, ...] = (), chart: Path = CHART) -> str:
-    """What Helm says where it refuses values; it must."""
+    """Return what Helm says when it refuses these values. It must."""
     ran = run(*_template(values, sets, chart))
     assert ran.returncode != 0, "Helm took it"
     return ran.stderr

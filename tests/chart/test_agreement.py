@@ -83,21 +83,21 @@ def check(file: Path, *more: str) -> Result:
 
 
 def written(folder: Path, values: dict[str, Any]) -> Path:
-    """As a user has it; the resource alone, for it is what the services know."""
+    """Write the resource alone, as a user has it: the services know nothing else."""
     file = folder / "mirror.yaml"
-    file.write_text(yaml.safe_dump({key: one for key, one in values.items() if key not in ("settings", "flows")}))
+    file.write_text(yaml.safe_dump({key: value for key, value in values.items() if key not in ("settings", "flows")}))
     return file
 
 
 def jobs_verdict(objects: Objects, folder: Path) -> Result:
-    """What the Job's container does, with its own arguments, on the files of its ConfigMap."""
+    """Run what the Job's container runs, with its own arguments, on the files of its ConfigMap."""
     (job,) = objects.by_kind("Job").values()
     (container,) = job["spec"]["template"]["spec"]["containers"]
-    (mount,) = (one for one in container["volumeMounts"] if one["name"] == "config")
-    (volume,) = (one for one in job["spec"]["template"]["spec"]["volumes"] if one["name"] == "config")
+    (mount,) = (named for named in container["volumeMounts"] if named["name"] == "config")
+    (volume,) = (named for named in job["spec"]["template"]["spec"]["volumes"] if named["name"] == "config")
     for name, text in objects.by_kind("ConfigMap")[volume["configMap"]["name"]]["data"].items():
         (folder / name).write_text(text)
-    return CliRunner().invoke(main, [one.replace(mount["mountPath"], str(folder)) for one in container["args"]])
+    return CliRunner().invoke(main, [arg.replace(mount["mountPath"], str(folder)) for arg in container["args"]])
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -176,14 +176,14 @@ def test_the_job_comes_before_all_else_and_needs_nothing_of_the_release() -> Non
     (job,) = objects.by_kind("Job").values()
     names = [
         name
-        for name, one in objects.by_kind("ConfigMap").items()
-        if "helm.sh/hook" in one["metadata"].get("annotations", {})
+        for name, config_map in objects.by_kind("ConfigMap").items()
+        if "helm.sh/hook" in config_map["metadata"].get("annotations", {})
     ]
-    for one in (job, objects.by_kind("ConfigMap")[names[0]]):
-        assert one["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+    for manifest in (job, objects.by_kind("ConfigMap")[names[0]]):
+        assert manifest["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
     weights = [
-        int(one["metadata"]["annotations"]["helm.sh/hook-weight"])
-        for one in (objects.by_kind("ConfigMap")[names[0]], job)
+        int(manifest["metadata"]["annotations"]["helm.sh/hook-weight"])
+        for manifest in (objects.by_kind("ConfigMap")[names[0]], job)
     ]
     assert weights == sorted(weights)
     pod = job["spec"]["template"]["spec"]
@@ -199,7 +199,7 @@ def test_convert_of_several_documents_prints_a_values_file(tmp_path: Path) -> No
     given["spec"]["version"] = 3.9
     other = {**GOOD, "metadata": {"name": "other"}}
     file, values = tmp_path / "several.yaml", tmp_path / "values.yaml"
-    file.write_text("\n---\n".join(json.dumps(one) for one in (stranger, given, other)))
+    file.write_text("\n---\n".join(json.dumps(document) for document in (stranger, given, other)))
     assert 'kind is "KafkaUser"' in refused(file)
     printed = CliRunner().invoke(main, ["config", "convert", str(file), "--to", "resource", "--document", "one"])
     assert printed.exit_code == 0, printed.output

@@ -166,7 +166,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.fixture(scope="module")
 def said() -> dict[str, str]:
-    """What Helm says to each; it is asked about several at once."""
+    """Return what Helm says to each; it is asked about several at once."""
     with ThreadPoolExecutor(4) as pool:
         return dict(zip(CASES, pool.map(lambda case: refused(case[0]), CASES.values()), strict=True))
 

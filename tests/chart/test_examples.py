@@ -22,14 +22,14 @@ OPERATED = {"dataPlane": {"executors": 1, "sparkApplication": {"enabled": True}}
 
 
 def mounted_secrets(objects: Objects) -> set[str]:
-    """The secrets that the pods of all workloads mount."""
-    pods = [one["spec"]["template"]["spec"] for one in objects.workloads()]
+    """Return the secrets that the pods of all workloads mount."""
+    pods = [workload["spec"]["template"]["spec"] for workload in objects.workloads()]
     assert pods
     return {volume["secret"]["secretName"] for pod in pods for volume in pod["volumes"] if "secret" in volume}
 
 
 def application(**more: Any) -> Objects:
-    """What Argo CD renders for its Application."""
+    """Return what Argo CD renders for its Application."""
     return rendered({**APPLICATION["spec"]["source"]["helm"]["valuesObject"], **more})
 
 
@@ -58,18 +58,18 @@ def test_each_object_of_the_examples_is_valid(tmp_path: Path) -> None:
 
 def test_quick_start_on_kind_has_every_service_and_no_secret() -> None:
     objects = rendered(KIND / "values.yaml")
-    services = {one["metadata"]["labels"]["app.kubernetes.io/component"] for one in objects.workloads()}
+    services = {workload["metadata"]["labels"]["app.kubernetes.io/component"] for workload in objects.workloads()}
     assert services == {"topic-sync", "checkpoint", "heartbeat", "data-plane"}
     assert mounted_secrets(objects) == set()
 
 
 def test_pods_mount_what_the_external_secrets_make() -> None:
-    made = {one["spec"]["target"]["name"] for one in documents(SECRETS / "secrets.yaml")}
+    made = {document["spec"]["target"]["name"] for document in documents(SECRETS / "secrets.yaml")}
     assert mounted_secrets(rendered(SECRETS / "values.yaml")) == made
 
 
 def test_pods_mount_what_the_certificates_make() -> None:
-    made = {one["spec"]["secretName"] for one in documents(CERTIFICATES / "certificates.yaml")}
+    made = {document["spec"]["secretName"] for document in documents(CERTIFICATES / "certificates.yaml")}
     assert mounted_secrets(rendered(CERTIFICATES / "values.yaml")) == made
 
 
@@ -87,9 +87,9 @@ def test_argo_cd_renders_the_same_each_time() -> None:
 
 
 def test_argo_cd_has_the_health_of_what_an_operator_runs() -> None:
-    (one,) = application(**OPERATED).by_kind("SparkApplication").values()
-    group = one["apiVersion"].partition("/")[0]
-    assert set(ARGO_CD["data"]) == {f"resource.customizations.health.{group}_{one['kind']}"}
+    (resource,) = application(**OPERATED).by_kind("SparkApplication").values()
+    group = resource["apiVersion"].partition("/")[0]
+    assert set(ARGO_CD["data"]) == {f"resource.customizations.health.{group}_{resource['kind']}"}
 
 
 @pytest.mark.skipif(not spark_operator.built(), reason=spark_operator.WHY)

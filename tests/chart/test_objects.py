@@ -35,7 +35,7 @@ groups:
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Path:
-    """The chart with rules and a dashboard of the test's own."""
+    """Return the chart with rules and a dashboard of the test's own."""
     chart = tmp_path / "lockstep"
     shutil.copytree(CHART, chart, ignore=shutil.ignore_patterns("rules", "dashboards", "tests", "ci"))
     shutil.copytree(CHART / "templates", chart / "templates", dirs_exist_ok=True)
@@ -46,9 +46,9 @@ def watched(tmp_path: Path) -> Path:
     return chart
 
 
-def pod_of(one: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = one["spec"].get("template", one)
-    return found
+def pod_of(workload: dict[str, Any]) -> dict[str, Any]:
+    pod: dict[str, Any] = workload["spec"].get("template", workload)
+    return pod
 
 
 @pytest.mark.parametrize("name", ["v1", "executors", "everything", "alpha", "mirror-maker-1"])
@@ -56,12 +56,16 @@ def test_every_object_has_the_labels_and_annotations_of_the_resource(name: str) 
     given = yaml.safe_load(CI[name].read_text())
     values = {"metadata": {**given["metadata"], "labels": {"team": "data"}, "annotations": {"contact": "me"}}}
     objects = rendered(CI[name], values)
-    own = [one for one in objects.all if one["metadata"]["name"] not in (f"{RELEASE}-extra", f"{RELEASE}-more")]
+    own = [
+        manifest
+        for manifest in objects.all
+        if manifest["metadata"]["name"] not in (f"{RELEASE}-extra", f"{RELEASE}-more")
+    ]
     assert len(own) > 5
-    for one in [*own, *(pod_of(one) for one in objects.workloads())]:
-        assert one["metadata"]["labels"]["team"] == "data"
-        assert one["metadata"]["annotations"]["contact"] == "me"
-        assert one["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
+    for labelled in [*own, *(pod_of(workload) for workload in objects.workloads())]:
+        assert labelled["metadata"]["labels"]["team"] == "data"
+        assert labelled["metadata"]["annotations"]["contact"] == "me"
+        assert labelled["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
 
 
 def test_labels_and_annotations_of_others_are_not_copied() -> None:
@@ -74,8 +78,8 @@ def test_labels_and_annotations_of_others_are_not_copied() -> None:
             "strimzi.io/pause-reconciliation": "true",
         },
     }
-    for one in rendered(CI["minimal"], {"metadata": metadata}).all:
-        labels, annotations = one["metadata"]["labels"], one["metadata"].get("annotations", {})
+    for manifest in rendered(CI["minimal"], {"metadata": metadata}).all:
+        labels, annotations = manifest["metadata"]["labels"], manifest["metadata"].get("annotations", {})
         assert "strimzi.io/cluster" not in labels
         assert labels["app.kubernetes.io/name"] == "lockstep"
         assert labels["app.kubernetes.io/part-of"] == "mine"
@@ -85,7 +89,7 @@ def test_labels_and_annotations_of_others_are_not_copied() -> None:
 @pytest.mark.parametrize("name", CI)
 def test_every_pod_is_restricted_and_has_a_token_only_if_needed(name: str) -> None:
     objects = rendered(CI[name])
-    pods = [pod_of(one) for one in [*objects.workloads(), *objects.by_kind("Pod").values()]]
+    pods = [pod_of(workload) for workload in [*objects.workloads(), *objects.by_kind("Pod").values()]]
     for text in (text for file, text in objects.config().items() if file.startswith("executor-")):
         pods.append(yaml.safe_load(text))
     for pod in pods:
@@ -98,7 +102,7 @@ def test_every_pod_is_restricted_and_has_a_token_only_if_needed(name: str) -> No
             assert security["readOnlyRootFilesystem"] is True
             assert security["allowPrivilegeEscalation"] is False
             assert security["capabilities"] == {"drop": ["ALL"]}
-            mounted = {one["name"] for one in container["volumeMounts"]}
+            mounted = {mount["name"] for mount in container["volumeMounts"]}
             assert "tmp" in mounted
             if "kube-api" in mounted:
                 assert container["name"] in ("rack", "data-plane")
@@ -107,18 +111,22 @@ def test_every_pod_is_restricted_and_has_a_token_only_if_needed(name: str) -> No
 @pytest.mark.parametrize("name", CI)
 def test_every_volume_that_is_mounted_is_there_and_no_path_twice(name: str) -> None:
     objects = rendered(CI[name])
-    pods = [pod_of(one) for one in [*objects.workloads(), *objects.by_kind("Pod").values()]]
+    pods = [pod_of(workload) for workload in [*objects.workloads(), *objects.by_kind("Pod").values()]]
     for pod in pods:
-        volumes = [one["name"] for one in pod["spec"]["volumes"]]
+        volumes = [volume["name"] for volume in pod["spec"]["volumes"]]
         assert len(volumes) == len(set(volumes))
         for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]:
             mounts = container["volumeMounts"]
-            assert {one["name"] for one in mounts} <= set(volumes)
-            paths = [one["mountPath"] for one in mounts]
+            assert {mount_of_container["name"] for mount_of_container in mounts} <= set(volumes)
+            paths = [mount["mountPath"] for mount in mounts]
             assert len(paths) == len(set(paths))
-            names = [one["name"] for one in container["env"]]
+            names = [variable["name"] for variable in container["env"]]
             assert len(names) == len(set(names))
-            keys = {one.get("subPath") for one in mounts if one["name"] == "config"}
+            keys = {
+                mount_of_container.get("subPath")
+                for mount_of_container in mounts
+                if mount_of_container["name"] == "config"
+            }
             assert keys <= objects.config().keys()
 
 
@@ -126,9 +134,11 @@ def test_every_volume_that_is_mounted_is_there_and_no_path_twice(name: str) -> N
 def test_port_names_are_valid_in_kubernetes(name: str) -> None:
     """Which their schemas do not say: at most 15 characters."""
     objects = rendered(CI[name])
-    containers = [container for one in objects.workloads() for container in pod_of(one)["spec"]["containers"]]
+    containers = [container for workload in objects.workloads() for container in pod_of(workload)["spec"]["containers"]]
     ports = [port["name"] for container in containers for port in container["ports"]]
-    served = [port["targetPort"] for one in objects.by_kind("Service").values() for port in one["spec"]["ports"]]
+    served = [
+        port["targetPort"] for service in objects.by_kind("Service").values() for port in service["spec"]["ports"]
+    ]
     assert set(served) <= set(ports)
     assert all(len(port) <= 15 for port in ports)
 
@@ -136,20 +146,20 @@ def test_port_names_are_valid_in_kubernetes(name: str) -> None:
 @pytest.mark.parametrize("name", CI)
 def test_selectors_find_the_pods_they_are_for(name: str) -> None:
     objects = rendered(CI[name])
-    for one in objects.workloads():
-        wanted, labels = one["spec"]["selector"]["matchLabels"], pod_of(one)["metadata"]["labels"]
+    for workload in objects.workloads():
+        wanted, labels = workload["spec"]["selector"]["matchLabels"], pod_of(workload)["metadata"]["labels"]
         assert wanted.items() <= labels.items()
-        others = [other for other in objects.workloads() if other is not one]
+        others = [other for other in objects.workloads() if other is not workload]
         assert not any(wanted.items() <= pod_of(other)["metadata"]["labels"].items() for other in others)
 
 
 def checksums(objects: Objects) -> dict[tuple[str, str], str]:
     return {
         (
-            one["metadata"]["labels"]["app.kubernetes.io/component"],
-            one["metadata"]["annotations"]["lockstep/flow"],
-        ): pod_of(one)["metadata"]["annotations"]["checksum/config"]
-        for one in objects.workloads()
+            workload["metadata"]["labels"]["app.kubernetes.io/component"],
+            workload["metadata"]["annotations"]["lockstep/flow"],
+        ): pod_of(workload)["metadata"]["annotations"]["checksum/config"]
+        for workload in objects.workloads()
     }
 
 
@@ -160,25 +170,25 @@ def changed(before: Objects, after: Objects) -> set[tuple[str, str]]:
 
 
 def test_a_change_starts_anew_what_it_is_about_and_nothing_else() -> None:
-    one = {"from": "A", "to": "B", **EVERYTHING}
+    mirror = {"from": "A", "to": "B", **EVERYTHING}
     other = {"from": "C", "to": "B", "sourceConnector": {}}
-    before = rendered(resource(one, other))
-    topics = rendered(resource({**one, "topicsPattern": "orders.*"}, other))
+    before = rendered(resource(mirror, other))
+    topics = rendered(resource({**mirror, "topicsPattern": "orders.*"}, other))
     assert changed(before, topics) == {("topic-sync", "A->B"), ("acl-sync", "A->B"), ("checkpoint", "A->B")}
-    groups = rendered(resource({**one, "groupsPattern": "orders.*"}, other))
+    groups = rendered(resource({**mirror, "groupsPattern": "orders.*"}, other))
     assert changed(before, groups) == {("acl-sync", "A->B"), ("checkpoint", "A->B")}
-    tasks = rendered(resource(one, {**other, "sourceConnector": {"tasksMax": 7}}))
+    tasks = rendered(resource(mirror, {**other, "sourceConnector": {"tasksMax": 7}}))
     assert changed(before, tasks) == {(service, "C->B") for service in ("topic-sync", "acl-sync", "data-plane")}
     # Which names the other flow's topics have is about everybody: copies must not go round.
     policy = {"config": {"replication.policy.separator": "-"}}
-    assert changed(before, rendered(resource(one, {**other, "sourceConnector": policy}))) == set(checksums(before))
-    pods = rendered(resource(one, other, replicas=2, template={"pod": {"priorityClassName": "high"}}))
+    assert changed(before, rendered(resource(mirror, {**other, "sourceConnector": policy}))) == set(checksums(before))
+    pods = rendered(resource(mirror, other, replicas=2, template={"pod": {"priorityClassName": "high"}}))
     assert changed(before, pods) == set()
-    jvm = rendered(resource(one, other, jvmOptions={"-Xmx": "1g"}))
+    jvm = rendered(resource(mirror, other, jvmOptions={"-Xmx": "1g"}))
     assert changed(before, jvm) == {("data-plane", "A->B"), ("data-plane", "C->B")}
-    rack = rendered(resource(one, other, rack={"topologyKey": "zone"}))
+    rack = rendered(resource(mirror, other, rack={"topologyKey": "zone"}))
     assert changed(before, rack) == {("data-plane", "A->B"), ("data-plane", "C->B")}
-    settings = rendered(resource(one, other), {"settings": {"A->B.lockstep.on.gap": "skip"}})
+    settings = rendered(resource(mirror, other), {"settings": {"A->B.lockstep.on.gap": "skip"}})
     assert changed(before, settings) == set(checksums(before))
 
 
@@ -194,8 +204,8 @@ def test_alerts_are_the_files_but_for_what_the_values_change(watched: Path) -> N
     }
     (rule,) = rendered(CI["minimal"], values, chart=watched).by_kind("PrometheusRule").values()
     assert rule["metadata"]["labels"]["release"] == "prometheus"
-    one, two, mine = rule["spec"]["groups"]
-    assert one["rules"] == [
+    flows, services, mine = rule["spec"]["groups"]
+    assert flows["rules"] == [
         {
             "alert": "Lagging",
             "expr": "max(lag) > 900",
@@ -205,7 +215,7 @@ def test_alerts_are_the_files_but_for_what_the_values_change(watched: Path) -> N
         },
         {"record": "flow:lag", "expr": "max by (flow) (lag)"},
     ]
-    assert two["rules"][0]["labels"] == {"severity": "critical", "team": "data"}
+    assert services["rules"][0]["labels"] == {"severity": "critical", "team": "data"}
     assert mine["name"] == "mine"
     off = {"alerts": {"enabled": True, "rules": {"Stuck": {"enabled": False}}}}
     (rule,) = rendered(CI["minimal"], off, chart=watched).by_kind("PrometheusRule").values()
@@ -219,11 +229,11 @@ def test_alerts_are_the_files_but_for_what_the_values_change(watched: Path) -> N
 def test_dashboards_are_config_maps_by_strimzis_value_names(watched: Path) -> None:
     shown = {"enabled": True, "namespace": "grafana", "annotations": {"folder": "Kafka"}, "extraLabels": {"a": "b"}}
     objects = rendered(CI["minimal"], {"dashboards": {**shown, "label": "dash", "labelValue": "yes"}}, chart=watched)
-    found = objects.by_kind("ConfigMap")["minimal-dashboard-flows"]
-    assert found["metadata"]["namespace"] == "grafana"
-    assert {"dash": "yes", "a": "b"}.items() <= found["metadata"]["labels"].items()
-    assert found["metadata"]["annotations"] == {"folder": "Kafka"}
-    assert found["data"]["flows.json"].strip() == '{"title": "Flows", "legend": "{{pod}}"}'
+    config_map = objects.by_kind("ConfigMap")["minimal-dashboard-flows"]
+    assert config_map["metadata"]["namespace"] == "grafana"
+    assert {"dash": "yes", "a": "b"}.items() <= config_map["metadata"]["labels"].items()
+    assert config_map["metadata"]["annotations"] == {"folder": "Kafka"}
+    assert config_map["data"]["flows.json"].strip() == '{"title": "Flows", "legend": "{{pod}}"}'
     plain = rendered(CI["minimal"], {"dashboards": {"enabled": True}}, chart=watched)
     labels = plain.by_kind("ConfigMap")["minimal-dashboard-flows"]["metadata"]["labels"]
     assert labels["grafana_dashboard"] == "1"
@@ -239,10 +249,10 @@ def test_executors_have_the_drivers_security_secrets_and_place() -> None:
         assert executor["spec"][field] == driver[field]
     (container,), (drivers,) = executor["spec"]["containers"], driver["containers"]
     assert container["securityContext"] == drivers["securityContext"]
-    of_secrets = [one for one in drivers["volumeMounts"] if one["name"].startswith(("secret-", "extra-"))]
+    of_secrets = [mount for mount in drivers["volumeMounts"] if mount["name"].startswith(("secret-", "extra-"))]
     assert len(of_secrets) == 5
-    assert all(one in container["volumeMounts"] for one in of_secrets)
-    assert [one for one in container["env"] if one["name"] == "OTEL_SERVICE_NAME"]
+    assert all(mount in container["volumeMounts"] for mount in of_secrets)
+    assert [variable for variable in container["env"] if variable["name"] == "OTEL_SERVICE_NAME"]
     assert executor["metadata"]["labels"]["from"] == "template"
     assert executor["metadata"]["labels"]["app.kubernetes.io/component"] == "executor"
     assert given["spec"]["replicas"] == 2
@@ -251,8 +261,8 @@ def test_executors_have_the_drivers_security_secrets_and_place() -> None:
 
 def test_a_release_without_a_name_of_the_resource_has_its_own() -> None:
     objects = rendered(CI["minimal"], {"metadata": None, "settings": None, "flows": None})
-    assert {one["metadata"]["name"].split("-")[0] for one in objects.all} == {RELEASE}
-    assert all(one["metadata"].get("namespace", NAMESPACE) == NAMESPACE for one in objects.all)
+    assert {manifest["metadata"]["name"].split("-")[0] for manifest in objects.all} == {RELEASE}
+    assert all(listed["metadata"].get("namespace", NAMESPACE) == NAMESPACE for listed in objects.all)
 
 
 def test_resource_values_are_not_rendered_as_templates() -> None:
@@ -261,7 +271,7 @@ def test_resource_values_are_not_rendered_as_templates() -> None:
     values = resource({"from": "A", "to": "B", **EVERYTHING}, template={"pod": pod, "connectContainer": container})
     ours = {"common": {"extraEnv": [{"name": "C", "value": "{{ .Release.Name }}"}, {"name": "B", "value": "mine"}]}}
     spec = pod_of(rendered(values, ours).workload("checkpoint"))["spec"]
-    variables = {one["name"]: one.get("value") for one in spec["containers"][0]["env"]}
+    variables = {variable["name"]: variable.get("value") for variable in spec["containers"][0]["env"]}
     assert variables == {"POD_NAME": None, "A": "{{ .Release.Name }}", "B": "mine", "C": RELEASE}
     assert {"name": "v", "emptyDir": {"sizeLimit": "{{ 1 }}"}} in spec["volumes"]
 

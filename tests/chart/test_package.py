@@ -60,7 +60,8 @@ def test_package_renders_as_the_folder(package: Path) -> None:
 
 @pytest.fixture
 def keyrings() -> Iterator[tuple[Path, Path]]:
-    """The keyrings of a signer and of a reader, as the page on Kubernetes exports them. Sockets need a short path."""
+    """Yield the keyrings of a signer and of a reader, as the page on Kubernetes exports them. Sockets need a short
+    path."""
     with tempfile.TemporaryDirectory(prefix="gpg-") as folder:
         environment = {**os.environ, "GNUPGHOME": folder}
 

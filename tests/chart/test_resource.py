@@ -54,7 +54,7 @@ status:
 
 
 def texts(data: str) -> Any:
-    """The document with each value as the loader reads it."""
+    """Return the document with each value as the loader reads it."""
     (document,), problems = read_yaml(data.encode(), Path("resource.yaml"))
     assert not problems
     return _plain(document)
@@ -63,7 +63,7 @@ def texts(data: str) -> Any:
 def _plain(node: Any) -> Any:
     if hasattr(node, "lines"):
         return {key: _plain(value) for key, value in node.items.items() if _plain(value) != {}}
-    return [_plain(one) for one in node.items] if hasattr(node, "items") else node.value
+    return [_plain(item) for item in node.items] if hasattr(node, "items") else node.value
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.stem)
@@ -82,8 +82,8 @@ def test_numbers_and_texts_stay_what_they_are(tmp_path: Path) -> None:
 
 
 def said_by(command: list[str], file: Path, *secrets: str) -> list[str]:
-    """What `lockstep config` prints about a file, sorted: without its name and lines, and without what it says of
-    the chart's fields, which it names in the order of the file."""
+    """Return what `lockstep config` prints about a file, sorted: without its name and lines, and without what it says
+    of the chart's fields, which it names in the order of the file."""
     answer = CliRunner().invoke(main, ["config", *command, str(file), *secrets])
     lines = answer.output.replace(str(file), "FILE").splitlines()
     return sorted(re.sub(r"FILE:\d+|in line \d+|# .*", "", line) for line in lines if "is the Helm chart's" not in line)

@@ -52,11 +52,11 @@ def test_each_alert_is_seen_to_fire_and_to_be_quiet() -> None:
     quiet: set[str] = set()
     names = [alert.name for alert in alerts()]
     for file in TESTS:
-        for one in yaml.safe_load(file.read_text())["tests"]:
-            for check in one["promql_expr_test"]:
-                asked = re.search(r'alertname=(~?)"([^"]+)"', check["expr"])
-                assert asked, check["expr"]
-                meant = {name for name in names if re.fullmatch(asked[2], name)}
-                assert meant, f"{asked[2]} is no alert"
+        for test in yaml.safe_load(file.read_text())["tests"]:
+            for check in test["promql_expr_test"]:
+                named = re.search(r'alertname=(~?)"([^"]+)"', check["expr"])
+                assert named, check["expr"]
+                meant = {name for name in names if re.fullmatch(named[2], name)}
+                assert meant, f"{named[2]} is no alert"
                 (fires if check["exp_samples"] else quiet).update(meant)
     assert fires == quiet == set(names)

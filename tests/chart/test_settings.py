@@ -17,7 +17,7 @@ RACK = "/etc/lockstep/rack/rack.properties"
 
 
 def loaded(folder: Path, values: str, settings: str) -> Configuration:
-    """As a pod with these values loads it."""
+    """Load the configuration as a pod with these values does."""
     config = rendered(CHART / "ci" / f"{values}-values.yaml").config()
     (folder / "rack.properties").write_text("rack=west-1\n")
     (folder / "mirror.yaml").write_text(config["mirror.yaml"])

@@ -21,7 +21,7 @@ APPLICATION = CHART / "ci" / "spark-application-values.yaml"
 
 @pytest.fixture(scope="session")
 def schemas(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where kubeconform finds them; the kit makes them from the built Kubernetes."""
+    """Return where kubeconform finds them; the kit makes them from the built Kubernetes."""
     folder = tmp_path_factory.mktemp("schemas")
     crds = sorted(spark_operator.CRDS.glob("sparkapplications*.yaml")) if spark_operator.built() else []
     made = run("bash", KIT / "schemas", folder, *crds)
@@ -60,27 +60,27 @@ def test_each_spark_application_is_valid(tmp_path: Path, schemas: str) -> None:
 
 
 def test_application_exists_for_each_driver_without_a_stateful_set() -> None:
-    flows = [found["metadata"]["labels"]["lockstep/flow"] for found in applications()]
+    flows = [application["metadata"]["labels"]["lockstep/flow"] for application in applications()]
     assert sorted(flows) == ["a-to-t", "a-to-t", "c-to-t"]
     assert not rendered(APPLICATION).by_kind("StatefulSet")
 
 
 def test_the_spark_of_an_application_is_the_locked_one() -> None:
-    [version] = {one["spec"]["runtimeVersions"]["sparkVersion"] for one in applications()}
+    [version] = {application["spec"]["runtimeVersions"]["sparkVersion"] for application in applications()}
     assert f"\npyspark=={version} " in LOCK.read_text()
 
 
 def test_application_name_changes_with_its_content() -> None:
     """The operator takes no notice of a changed one."""
-    one = sorted(found["metadata"]["name"] for found in applications())
-    assert sorted(found["metadata"]["name"] for found in applications()) == one
+    names = sorted(application["metadata"]["name"] for application in applications())
+    assert sorted(resource["metadata"]["name"] for resource in applications()) == names
     for pair in (
         "images.tag=2",
         "settings.lockstep\\.max\\.in\\.flight\\.bytes=1048576",
         "common.extraArgs={--log-level=debug}",
     ):
-        assert not {found["metadata"]["name"] for found in applications(pair)} & set(one), pair
-    assert sorted(found["metadata"]["name"] for found in applications("services.topicSync.replicas=2")) == one
+        assert not {resource["metadata"]["name"] for resource in applications(pair)} & set(names), pair
+    assert sorted(resource["metadata"]["name"] for resource in applications("services.topicSync.replicas=2")) == names
 
 
 def applications(*sets: str) -> list[dict[str, Any]]:

@@ -17,18 +17,20 @@ FLOW: dict[str, Any] = {"from": "A", "to": "B", **EVERYTHING}
 
 
 def pods(objects: Objects) -> list[dict[str, Any]]:
-    """Every pod template: of the workloads, the check, `helm test` and the executors."""
-    found = [one["spec"]["template"] for one in (*objects.workloads(), *objects.by_kind("Job").values())]
-    found += objects.by_kind("Pod").values()
-    return found + [yaml.safe_load(text) for name, text in objects.config().items() if name.startswith("executor-")]
+    """Return every pod template: of the workloads, the check, `helm test` and the executors."""
+    templates = [workload["spec"]["template"] for workload in (*objects.workloads(), *objects.by_kind("Job").values())]
+    templates += objects.by_kind("Pod").values()
+    return templates + [yaml.safe_load(text) for name, text in objects.config().items() if name.startswith("executor-")]
 
 
 def test_limits_that_are_null_are_not_written() -> None:
     nulls = ("common.terminationGracePeriodSeconds=null", "revisionHistoryLimit=null", "common.tmpSizeLimit=null")
     objects = rendered(resource(FLOW), sets=(*nulls, "dataPlane.executors=1", "check.timeoutSeconds=null"))
-    assert all("revisionHistoryLimit" not in one["spec"] for one in objects.workloads())
-    assert all("terminationGracePeriodSeconds" not in one["spec"] for one in pods(objects))
-    assert None not in [volume.get("emptyDir") for one in pods(objects) for volume in one["spec"]["volumes"][:1]]
+    assert all("revisionHistoryLimit" not in workload["spec"] for workload in objects.workloads())
+    assert all("terminationGracePeriodSeconds" not in pod["spec"] for pod in pods(objects))
+    assert None not in [
+        volume.get("emptyDir") for template in pods(objects) for volume in template["spec"]["volumes"][:1]
+    ]
     assert "activeDeadlineSeconds" not in objects.by_kind("Job")["my-mirror-check"]["spec"]
 
 
@@ -90,9 +92,9 @@ def test_every_pod_has_the_annotations_and_labels_of_pods(name: str) -> None:
     common = {"podAnnotations": {"mesh/inject": False}, "podLabels": {"mesh": "off"}}
     metadata = yaml.safe_load(CI[name].read_text())["metadata"] | {"annotations": {"contact": "me"}}
     values = {"metadata": metadata, "commonAnnotations": {"cost": 42}, "common": common}
-    for one in pods(rendered(CI[name], values)):
-        assert {"mesh/inject": "false", "cost": "42", "contact": "me"}.items() <= one["metadata"]["annotations"].items()
-        assert one["metadata"]["labels"]["mesh"] == "off"
+    for pod in pods(rendered(CI[name], values)):
+        assert {"mesh/inject": "false", "cost": "42", "contact": "me"}.items() <= pod["metadata"]["annotations"].items()
+        assert pod["metadata"]["labels"]["mesh"] == "off"
 
 
 def test_numbers_in_tags_labels_and_arguments_have_no_exponent() -> None:
@@ -145,12 +147,12 @@ def test_node_selectors_and_labels_of_alerts_are_texts() -> None:
         "dataPlane": {"executors": 1},
     }
     objects = rendered(resource(FLOW), values)
-    for one in pods(objects):
-        assert one["spec"]["nodeSelector"] == {"rack": "12", "gpu": "true", "day": "20240101"}
+    for pod in pods(objects):
+        assert pod["spec"]["nodeSelector"] == {"rack": "12", "gpu": "true", "day": "20240101"}
     (rule,) = objects.by_kind("PrometheusRule").values()
-    rules = [one for group in rule["spec"]["groups"] for one in group["rules"] if "alert" in one]
-    assert all(one["labels"]["tier"] == "1" for one in rules)
-    (lagging,) = (one["labels"] for one in rules if one["alert"] == "LockstepLagging")
+    rules = [alert for group in rule["spec"]["groups"] for alert in group["rules"] if "alert" in alert]
+    assert all(alert["labels"]["tier"] == "1" for alert in rules)
+    (lagging,) = (alert["labels"] for alert in rules if alert["alert"] == "LockstepLagging")
     assert lagging["page"] == "true"
     assert lagging["day"] == "20240101"
 
@@ -169,18 +171,18 @@ TEXTS = {
 
 
 def texts(node: Any, path: str = "") -> list[tuple[str, Any]]:
-    """The values of TEXTS, and those of `matchNames`, with their places."""
+    """Return the values of TEXTS, and those of `matchNames`, with their places."""
     if isinstance(node, list):
-        return [found for index, one in enumerate(node) for found in texts(one, f"{path}[{index}]")]
+        return [text for index, child in enumerate(node) for text in texts(child, f"{path}[{index}]")]
     if not isinstance(node, dict):
         return [(path, node)] if ".matchNames" in path else []
     own = [(f"{path}.{key}", value) for key, value in node.items() if key in TEXTS]
-    return own + [found for key, one in node.items() for found in texts(one, f"{path}.{key}")]
+    return own + [inner for key, child in node.items() for inner in texts(child, f"{path}.{key}")]
 
 
 def test_names_that_look_like_numbers_or_booleans_stay_texts(tmp_path: Path) -> None:
     tls = {"trustedCertificates": [{"secretName": "777", "certificate": "ca.crt"}]}
-    clusters = [{**one, "tls": tls} for one in NUMERIC["spec"]["clusters"]]
+    clusters = [{**cluster, "tls": tls} for cluster in NUMERIC["spec"]["clusters"]]
     values = {
         **NUMERIC,
         "metadata": {"name": "2025"},
@@ -220,13 +222,13 @@ def test_security_resources_and_labels_that_are_null_are_left_out() -> None:
     )
     rack = resource(FLOW, rack={"topologyKey": "zone"})
     objects = rendered(rack, sets=(*nulls, "dataPlane.executors=1", "dashboards.enabled=true", "dataPlane.slots=null"))
-    for one in pods(objects):
-        assert not one["spec"]["securityContext"]
-        for container in [*one["spec"]["containers"], *one["spec"].get("initContainers", [])]:
+    for pod in pods(objects):
+        assert not pod["spec"]["securityContext"]
+        for container in [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]:
             assert not container["securityContext"]
             assert not container.get("resources")
             assert None not in container.get("args", [])
-    assert "nil" not in str([one["metadata"] for one in objects.all])
+    assert "nil" not in str([manifest["metadata"] for manifest in objects.all])
 
 
 def test_budget_without_a_limit_is_refused() -> None:
@@ -263,12 +265,12 @@ def test_pages_with_tls_and_a_token_are_probed_and_scraped_so() -> None:
     for kind, endpoints in (("PodMonitor", "podMetricsEndpoints"), ("ServiceMonitor", "endpoints")):
         metrics = {"scheme": "https", f"{kind[0].lower()}{kind[1:]}": monitor}
         objects = rendered(resource(FLOW), {"common": {"extraEnv": env}, "metrics": metrics})
-        for one in objects.workloads():
-            (container,) = one["spec"]["template"]["spec"]["containers"]
+        for workload in objects.workloads():
+            (container,) = workload["spec"]["template"]["spec"]["containers"]
             for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
                 assert container[probe]["httpGet"]["scheme"] == "HTTPS"
-        (found,) = objects.by_kind(kind).values()
-        (endpoint,) = found["spec"][endpoints]
+        (monitoring,) = objects.by_kind(kind).values()
+        (endpoint,) = monitoring["spec"][endpoints]
         assert endpoint["scheme"] == "https"
         assert endpoint["tlsConfig"] == monitor["tlsConfig"]
         assert endpoint["authorization"] == monitor["authorization"]

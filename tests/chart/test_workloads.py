@@ -16,8 +16,8 @@ pytestmark = NEEDS_PINNED_HELM
 
 
 def resource(*mirrors: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    """A KafkaMirrorMaker2 of v1beta2 whose mirrors have `from` and `to` in the place of the clusters' fields."""
-    aliases = list(dict.fromkeys(alias for one in mirrors for alias in (one["from"], one["to"])))
+    """Return a KafkaMirrorMaker2 of v1beta2 whose mirrors have `from` and `to` in the place of the clusters' fields."""
+    aliases = list(dict.fromkeys(alias for mirror in mirrors for alias in (mirror["from"], mirror["to"])))
     return {
         "apiVersion": "kafka.strimzi.io/v1beta2",
         "kind": "KafkaMirrorMaker2",
@@ -26,9 +26,9 @@ def resource(*mirrors: dict[str, Any], **spec: Any) -> dict[str, Any]:
             "connectCluster": mirrors[0]["to"],
             "clusters": [{"alias": alias, "bootstrapServers": f"{alias.lower()}:9092"} for alias in aliases],
             "mirrors": [
-                {"sourceCluster": one["from"], "targetCluster": one["to"]}
-                | {key: value for key, value in one.items() if key not in ("from", "to")}
-                for one in mirrors
+                {"sourceCluster": described["from"], "targetCluster": described["to"]}
+                | {key: value for key, value in described.items() if key not in ("from", "to")}
+                for described in mirrors
             ],
             **spec,
         },
@@ -36,7 +36,7 @@ def resource(*mirrors: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 def v1(**connectors: Any) -> dict[str, Any]:
-    """The same in v1, of one mirror."""
+    """Return a KafkaMirrorMaker2 of v1 with one mirror."""
     return {
         "apiVersion": "kafka.strimzi.io/v1",
         "kind": "KafkaMirrorMaker2",
@@ -88,49 +88,52 @@ RESOURCES = {
 
 
 def asked_for(data: str) -> set[tuple[str, str]]:
-    """(service, flow) as `lockstep run` would start them."""
+    """Return (service, flow) as `lockstep run` would start them."""
     read = read_resource(data.encode(), Path("mirror.yaml"))
     # Where secrets are does not matter here: what names them is left out.
-    entries = tuple(one for one in read.entries if "${" not in one.value and ".ssl." not in one.key)
-    entries = tuple(one for one in entries if not one.key.endswith("security.protocol"))
+    entries = tuple(entry for entry in read.entries if "${" not in entry.value and ".ssl." not in entry.key)
+    entries = tuple(setting for setting in entries if not setting.key.endswith("security.protocol"))
     plans = plan_services(build_configuration(PropertiesText(entries, read.problems), Path("mirror.yaml"), {}))
     return {(plan.name, str(flow)) for plan in plans for flow in plan.flows}
 
 
-def there(objects: Objects) -> set[tuple[str, str]]:
+def present(objects: Objects) -> set[tuple[str, str]]:
     return {
-        (one["metadata"]["labels"]["app.kubernetes.io/component"], one["metadata"]["annotations"]["lockstep/flow"])
-        for one in objects.workloads()
+        (
+            workload["metadata"]["labels"]["app.kubernetes.io/component"],
+            workload["metadata"]["annotations"]["lockstep/flow"],
+        )
+        for workload in objects.workloads()
     }
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.stem)
 def test_a_seed_has_the_workloads_that_its_services_need(seed: Path) -> None:
-    assert there(rendered(seed)) == asked_for(seed.read_text())
+    assert present(rendered(seed)) == asked_for(seed.read_text())
 
 
 @pytest.mark.parametrize("name", RESOURCES)
 def test_a_connector_that_is_absent_or_off_has_no_workload(name: str) -> None:
     values = RESOURCES[name]
-    assert there(rendered(values)) == asked_for(yaml.safe_dump(values))
+    assert present(rendered(values)) == asked_for(yaml.safe_dump(values))
 
 
 def test_settings_switch_services_too() -> None:
     flow, settings = resource({"from": "A", "to": "B", **EVERYTHING}), {"A->B.sync.topic.acls.enabled": False}
-    assert ("acl-sync", "A->B") not in there(rendered(flow, {"settings": settings}))
+    assert ("acl-sync", "A->B") not in present(rendered(flow, {"settings": settings}))
     legacy = next(seed for seed in SEEDS if seed.stem == "strimzi-0.18-mirror-maker")
     beats = {"source->target.emit.heartbeats.enabled": "true"}
-    assert there(rendered(legacy)) == {("data-plane", "source->target"), ("topic-sync", "source->target")}
-    assert ("heartbeat", "source->target") in there(rendered(legacy, {"settings": beats}))
+    assert present(rendered(legacy)) == {("data-plane", "source->target"), ("topic-sync", "source->target")}
+    assert ("heartbeat", "source->target") in present(rendered(legacy, {"settings": beats}))
 
 
 def test_a_service_can_be_left_out_and_nothing_at_all_is_refused() -> None:
     flow = RESOURCES["everything"]
     less = rendered(flow, {"services": {"aclSync": {"enabled": False}}})
-    assert {service for service, _ in there(less)} == {"topic-sync", "checkpoint", "heartbeat", "data-plane"}
+    assert {service for service, _ in present(less)} == {"topic-sync", "checkpoint", "heartbeat", "data-plane"}
     of_flow = rendered(RESOURCES["two mirrors"], {"flows": {"C->B": {"topicSync": {"enabled": False}}}})
-    assert ("topic-sync", "C->B") not in there(of_flow)
-    assert ("topic-sync", "A->B") in there(of_flow)
+    assert ("topic-sync", "C->B") not in present(of_flow)
+    assert ("topic-sync", "A->B") in present(of_flow)
     nothing = resource({"from": "A", "to": "B", "sourceConnector": None})
     assert "nothing would run" in refused(nothing)
 
@@ -154,9 +157,9 @@ def test_names_are_never_too_long() -> None:
     long = resource({"from": "source-" + "x" * 90, "to": "target-" + "y" * 90, **EVERYTHING})
     long["metadata"]["name"] = "a-name.with-dots." + "z" * 120
     objects = rendered(long, {"dataPlane": {"executors": 1}, "metrics": {"serviceMonitor": {"enabled": True}}})
-    for one in objects.all:
-        limit = 52 if one in objects.workloads() else 63
-        assert len(one["metadata"]["name"]) <= limit
-        labels = one["metadata"]["labels"] | one.get("spec", {}).get("selector", {}).get("matchLabels", {})
+    for manifest in objects.all:
+        limit = 52 if manifest in objects.workloads() else 63
+        assert len(manifest["metadata"]["name"]) <= limit
+        labels = manifest["metadata"]["labels"] | manifest.get("spec", {}).get("selector", {}).get("matchLabels", {})
         assert all(len(str(value)) <= 63 for value in labels.values())
-    assert len({one["metadata"]["name"] for one in objects.workloads()}) == 5
+    assert len({workload["metadata"]["name"] for workload in objects.workloads()}) == 5

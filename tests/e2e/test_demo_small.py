@@ -33,11 +33,11 @@ def test_demo_proves_its_claims_and_leaves_nothing_behind(tmp_path: Path) -> Non
 
 
 def test_demo_arguments_override_those_of_make() -> None:
-    assert vars(arguments([], {})) == {"duration": 30.0, "keep": False, "timeline": False}
-    given = arguments([], {"DURATION": "120", "KEEP": "1", "TIMELINE": "1"})
-    assert vars(given) == {"duration": 120.0, "keep": True, "timeline": True}
+    assert vars(arguments([], {})) == {"duration": 30.0, "keep": False}
+    given = arguments([], {"DURATION": "120", "KEEP": "1"})
+    assert vars(given) == {"duration": 120.0, "keep": True}
     given = arguments(["--duration", "5"], {"DURATION": "120", "KEEP": ""})
-    assert vars(given) == {"duration": 5.0, "keep": False, "timeline": False}
+    assert vars(given) == {"duration": 5.0, "keep": False}
 
 
 def _started_by(process: psutil.Process, folder: Path) -> bool:

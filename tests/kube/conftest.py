@@ -37,7 +37,7 @@ class Stage:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """They need a cluster, which `make e2e` has."""
+    """Skip tests where there is no cluster. `make e2e` has one."""
     for item in items:
         if item.path.parent.name == "kube":
             item.add_marker(pytest.mark.kube)
@@ -66,11 +66,11 @@ def stage() -> Iterator[Stage]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """A test that failed tells what the cluster looked like."""
+    """Let a test that failed tell what the cluster looked like."""
     report = yield
-    if report.failed and (found := getattr(item, "funcargs", {}).get("stage")) is not None:
+    if report.failed and (stage := getattr(item, "funcargs", {}).get("stage")) is not None:
         try:
-            report.sections.append(("the namespace", found.namespace.describe()))
+            report.sections.append(("the namespace", stage.namespace.describe()))
         except CommandFailed as failed:
             report.sections.append(("the namespace", str(failed)))
     return report

@@ -12,13 +12,13 @@ from tests.support.clusters import end_offsets
 
 
 def say(capsys: pytest.CaptureFixture[str], text: str) -> None:
-    """A figure, on the terminal."""
+    """Print a figure on the terminal."""
     with capsys.disabled():
         print(f"\n  {text}", end="", flush=True)  # noqa: T201
 
 
 def copied(stage: Stage, topic: str) -> int:
-    """How many records of the topic's copy there are. Raises AssertionError while there is no copy."""
+    """Return how many records of the topic's copy there are. Raises AssertionError while there is no copy."""
     remote = stage.mirrored.remote(topic)
     try:
         return sum(end_offsets(stage.target, remote).values())
@@ -38,7 +38,7 @@ class Pause:
 
 @contextmanager
 def pauses(stage: Stage, topic: str) -> Iterator[Pause]:
-    """Looks at the copy of a topic four times a second."""
+    """Look at the copy of a topic four times a second."""
     pause, leaving = Pause(), threading.Event()
 
     def measure() -> None:

@@ -20,7 +20,7 @@ class NotBuilt(Exception):
 
 
 def build() -> None:
-    """Builds what has changed. Raises NotBuilt, and CalledProcessError where no base can be made."""
+    """Build what has changed. Raises NotBuilt, and CalledProcessError where no base can be made."""
     python = _base("lockstep-python", ["python3"])
     java = _base("lockstep-java", ["python3", "openjdk-17-jre-headless", "tini", "libnss-wrapper"])
     building = _base("lockstep-build", ["python3", "python3-venv"])
@@ -35,6 +35,6 @@ def build() -> None:
 
 
 def _base(name: str, packages: Iterable[str]) -> str:
-    """The name of an image of Debian with these packages."""
+    """Return the name of an image of Debian with these packages."""
     made = subprocess.run([str(KIT / "rootfs"), name, *packages], check=True, stdout=subprocess.PIPE, text=True)
     return made.stdout.strip()

@@ -28,7 +28,7 @@ class CommandFailed(AssertionError):
 
 
 def run(*command: str, given: str | None = None, within: float = 60.0) -> str:
-    """What the command prints. Raises CommandFailed."""
+    """Run a command. Return what it prints. Raises CommandFailed."""
     ended = subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=within)
     if ended.returncode:
         said = (ended.stderr or ended.stdout).strip()
@@ -38,7 +38,7 @@ def run(*command: str, given: str | None = None, within: float = 60.0) -> str:
 
 @contextmanager
 def applied(document: Object) -> Iterator[None]:
-    """An object that is there for a while."""
+    """Apply an object, and delete it at the end."""
     text = json.dumps(document)
     run("kubectl", "apply", "-f", "-", given=text)
     try:
@@ -47,9 +47,9 @@ def applied(document: Object) -> Iterator[None]:
         run("kubectl", "delete", "--ignore-not-found", "--wait=false", "-f", "-", given=text)
 
 
-def pods_of(found: Sequence[Object], component: str) -> list[Object]:
-    """Those of a service."""
-    return [pod for pod in found if pod["metadata"]["labels"].get("app.kubernetes.io/component") == component]
+def pods_of(pods: Sequence[Object], component: str) -> list[Object]:
+    """Return the pods of a service."""
+    return [pod for pod in pods if pod["metadata"]["labels"].get("app.kubernetes.io/component") == component]
 
 
 class Namespace:
@@ -58,7 +58,7 @@ class Namespace:
     def __init__(self, name: str, values: Sequence[str]) -> None:
         """`values`: what every installation is given beside its values file, as helm's --set."""
         self.name = name
-        self._values = [word for one in values for word in ("--set", one)]
+        self._values = [word for value in values for word in ("--set", value)]
 
     @contextmanager
     def made(self) -> Iterator["Namespace"]:
@@ -74,7 +74,7 @@ class Namespace:
         return run("helm", verb, "--namespace", self.name, *words, "--timeout", f"{within:.0f}s", within=within + 30)
 
     def install(self, verb: str, release: str, values: Object, *words: str, wait: bool = True) -> float:
-        """helm install or upgrade, and how many seconds it took."""
+        """Run helm install or upgrade. Return how many seconds it took."""
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             yaml.safe_dump(dict(values), file)
             file.flush()
@@ -84,53 +84,53 @@ class Namespace:
             return time.monotonic() - began
 
     def get(self, what: str, *words: str) -> list[Object]:
-        """Objects of a kind."""
-        found: list[Object] = json.loads(self.kubectl("get", what, *words, "--output", "json"))["items"]
-        return found
+        """Return the objects of a kind."""
+        objects: list[Object] = json.loads(self.kubectl("get", what, *words, "--output", "json"))["items"]
+        return objects
 
     def pods(self, component: str | None = None) -> list[Object]:
-        """The pods that are there and are not about to go."""
-        found = [pod for pod in self.get("pods") if "deletionTimestamp" not in pod["metadata"]]
-        return found if component is None else pods_of(found, component)
+        """Return the pods that are there and are not about to go."""
+        pods = [pod for pod in self.get("pods") if "deletionTimestamp" not in pod["metadata"]]
+        return pods if component is None else pods_of(pods, component)
 
     def page(self, pod: str, path: str) -> str:
-        """A page of a service, through the API server."""
+        """Return a page of a service, through the API server."""
         return run("kubectl", "get", "--raw", f"/api/v1/namespaces/{self.name}/pods/{pod}:9404/proxy{path}")
 
     def status(self, pod: str, flow: str) -> Mapping[str, Any]:
-        """What a service says about a flow."""
-        found: Mapping[str, Any] = json.loads(self.page(pod, "/status"))["flows"][flow]
-        return found
+        """Return what a service says about a flow."""
+        flow_status: Mapping[str, Any] = json.loads(self.page(pod, "/status"))["flows"][flow]
+        return flow_status
 
     def acting(self, component: str, flow: str) -> str:
-        """The name of the pod that acts in the flow. Raises AssertionError while none does."""
-        found = [name for name in map(name_of, self.pods(component)) if self.status(name, flow)["acting"]]
-        assert len(found) == 1, f"{component}: {found} act"
-        return found[0]
+        """Return the name of the pod that acts in the flow. Raises AssertionError while none does."""
+        acting_pods = [name for name in map(name_of, self.pods(component)) if self.status(name, flow)["acting"]]
+        assert len(acting_pods) == 1, f"{component}: {acting_pods} act"
+        return acting_pods[0]
 
     def kill(self, pod: str) -> None:
-        """Ends a pod as a node that is lost does: at once, without a word."""
+        """End a pod as a node that is lost does: at once, without a word."""
         self.kubectl("delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
 
     def wait_ready(self, component: str, replicas: int = 1, within: float = 120.0) -> list[Object]:
-        """The pods of a service, once there are so many and all are ready."""
+        """Return the pods of a service, once there are so many and all are ready."""
 
         def ready() -> list[Object]:
-            found = self.pods(component)
-            assert len(found) == replicas, [name_of(pod) for pod in found]
-            assert all(is_ready(pod) for pod in found), [one.get("status") for one in found]
-            return found
+            pods = self.pods(component)
+            assert len(pods) == replicas, [name_of(pod) for pod in pods]
+            assert all(is_ready(pod) for pod in pods), [unready.get("status") for unready in pods]
+            return pods
 
         return wait_until(ready, within=within, every=0.5, what=f"{replicas} ready pods of {component}")
 
     def left(self) -> list[str]:
-        """The names of all objects but those that every namespace has."""
-        known = run("kubectl", "api-resources", "--api-group=monitoring.coreos.com", "--output", "name").split()
-        found = self.kubectl("get", ",".join([KINDS, *known]), "--output", "name").split()
-        return sorted(set(found) - WHAT_THERE_IS_ANYWAY)
+        """Return the names of all objects but those that every namespace has."""
+        kinds = run("kubectl", "api-resources", "--api-group=monitoring.coreos.com", "--output", "name").split()
+        names = self.kubectl("get", ",".join([KINDS, *kinds]), "--output", "name").split()
+        return sorted(set(names) - WHAT_THERE_IS_ANYWAY)
 
     def describe(self) -> str:
-        """Everything that helps to understand what went wrong: pods, events, the ends of the logs."""
+        """Return everything that helps to understand what went wrong: pods, events, the ends of the logs."""
         parts = [self.kubectl("get", "pods", "--output", "wide")]
         parts.append(self.kubectl("get", "events", "--sort-by=.lastTimestamp")[-6000:])
         for pod in map(name_of, self.get("pods")):
@@ -147,11 +147,11 @@ def name_of(pod: Object) -> str:
 
 
 def is_ready(pod: Object) -> bool:
-    """What its readiness says."""
+    """Return whether a pod is ready."""
     conditions = pod.get("status", {}).get("conditions", ())
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 def environment(name: str) -> str | None:
-    """A variable that says where something is, where the cluster is not ours."""
+    """Return a variable that says where something is, where the cluster is not ours."""
     return os.environ.get(name) or None

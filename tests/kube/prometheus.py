@@ -23,40 +23,44 @@ _RENAMED = {"sourceLabels": "source_labels", "targetLabel": "target_label"}
 
 
 def scraping(monitor: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The scrape configuration that the Prometheus operator makes of a PodMonitor with one endpoint, for these pods.
-    Debian's build has no discovery of its own for Kubernetes, so the targets bear the labels that it would find."""
+    """Return the scrape configuration that the Prometheus operator makes of a PodMonitor with one endpoint, for these
+    pods. Debian's build has no discovery of its own for Kubernetes, so the targets bear the labels that it would
+    find."""
     spec = monitor["spec"]
     [endpoint] = spec["podMetricsEndpoints"]
     wanted = [_kept("__meta_kubernetes_pod_container_port_name", endpoint["port"])]
     for label, value in spec["selector"].get("matchLabels", {}).items():
         wanted.append(_kept(f"__meta_kubernetes_pod_label_{_plain(label)}", value))
-    for one in spec["selector"].get("matchExpressions", ()):
-        assert one["operator"] == "In", one
-        wanted.append(_kept(f"__meta_kubernetes_pod_label_{_plain(one['key'])}", "|".join(one["values"])))
+    for expression in spec["selector"].get("matchExpressions", ()):
+        assert expression["operator"] == "In", expression
+        wanted.append(_kept(f"__meta_kubernetes_pod_label_{_plain(expression['key'])}", "|".join(expression["values"])))
     shown = [
         {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"},
         {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "pod"},
         {"target_label": "job", "replacement": f"{monitor['metadata']['namespace']}/{monitor['metadata']['name']}"},
         {"target_label": "endpoint", "replacement": endpoint["port"]},
     ]
-    asked = [{_RENAMED.get(key, key): value for key, value in one.items()} for one in endpoint.get("relabelings", ())]
+    relabelings = [
+        {_RENAMED.get(key, key): value for key, value in relabeling.items()}
+        for relabeling in endpoint.get("relabelings", ())
+    ]
     names = spec["namespaceSelector"]["matchNames"]
-    found = [target for pod in pods if pod["metadata"]["namespace"] in names for target in _targets(pod)]
+    targets = [target for pod in pods if pod["metadata"]["namespace"] in names for target in _targets(pod)]
     return {
         "job_name": "pods",
         "metrics_path": endpoint["path"],
-        "static_configs": found,
-        "relabel_configs": [*wanted, *shown, *asked],
+        "static_configs": targets,
+        "relabel_configs": [*wanted, *shown, *relabelings],
     }
 
 
 def _targets(pod: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A target for each port of a pod, as Prometheus' discovery has it."""
+    """Yield a target for each port of a pod, as Prometheus' discovery has it."""
     metadata = pod["metadata"]
     labels = {f"pod_label_{_plain(name)}": value for name, value in metadata["labels"].items()}
     labels |= {"namespace": metadata["namespace"], "pod_name": metadata["name"]}
     labels["pod_node_name"] = pod["spec"]["nodeName"]
-    for port in (port for one in pod["spec"]["containers"] for port in one.get("ports", ())):
+    for port in (port for container in pod["spec"]["containers"] for port in container.get("ports", ())):
         named = labels | {"pod_container_port_name": port.get("name", "")}
         yield {
             "targets": [f"{pod['status']['podIP']}:{port['containerPort']}"],
@@ -94,25 +98,25 @@ class Prometheus:
         kill(self._process)
 
     def asked(self, path: str, **parameters: str) -> Any:
-        """`data` of an answer of its API. Raises HTTPError for a query that cannot be evaluated."""
+        """Return `data` of an answer of its API. Raises HTTPError for a query that cannot be evaluated."""
         query = urllib.parse.urlencode(parameters)
         with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/api/v1/{path}?{query}", timeout=20) as answer:
-            found: Mapping[str, Any] = json.load(answer)
-        assert found["status"] == "success", found
-        return found["data"]
+            body: Mapping[str, Any] = json.load(answer)
+        assert body["status"] == "success", body
+        return body["data"]
 
     def query(self, expression: str) -> Sequence[Mapping[str, Any]]:
-        """The samples of an expression now."""
-        found: Sequence[Mapping[str, Any]] = self.asked("query", query=expression)["result"]
-        return found
+        """Return the samples of an expression now."""
+        samples: Sequence[Mapping[str, Any]] = self.asked("query", query=expression)["result"]
+        return samples
 
     def targets(self) -> Sequence[Mapping[str, Any]]:
-        """What is scraped."""
-        found: Sequence[Mapping[str, Any]] = self.asked("targets", state="active")["activeTargets"]
-        return found
+        """Return what is scraped."""
+        active: Sequence[Mapping[str, Any]] = self.asked("targets", state="active")["activeTargets"]
+        return active
 
     def rules(self) -> Sequence[Mapping[str, Any]]:
-        """Every rule with its state and health."""
+        """Return every rule with its state and health."""
         return [rule for group in self.asked("rules")["groups"] for rule in group["rules"]]
 
     def _ready(self) -> bool:

@@ -6,7 +6,7 @@ ONE = {f"{topic}.storage.replication.factor": 1 for topic in ("config", "offset"
 
 
 def mirror_maker(source: str, target: str, topics: str = "orders.*", name: str = "mirror") -> dict[str, Any]:
-    """A KafkaMirrorMaker2 from cluster `a` to cluster `b`, small enough for a node of two cores."""
+    """Return a KafkaMirrorMaker2 from cluster `a` to cluster `b`, small enough for a node of two cores."""
     return {
         "apiVersion": "kafka.strimzi.io/v1beta2",
         "kind": "KafkaMirrorMaker2",

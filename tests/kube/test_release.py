@@ -65,11 +65,15 @@ def test_every_pod_runs_as_restricted_asks(stage: Stage, capsys: pytest.CaptureF
     for component in COMPONENTS:
         [pod] = stage.namespace.pods(component)
         assert is_ready(pod), component
-        assert not any(one["restartCount"] for one in pod["status"]["containerStatuses"]), component
+        assert not any(container_status["restartCount"] for container_status in pod["status"]["containerStatuses"]), (
+            component
+        )
         assert pod["metadata"]["labels"]["team"] == "payments"
-        there = stage.namespace.kubectl("exec", name_of(pod), "--", "sh", "-c", "id -u; id -un; touch /x 2>&1 || true")
-        assert there.split()[:2] == ["10001", "lockstep"]
-        assert "Read-only file system" in there
+        printed = stage.namespace.kubectl(
+            "exec", name_of(pod), "--", "sh", "-c", "id -u; id -un; touch /x 2>&1 || true"
+        )
+        assert printed.split()[:2] == ["10001", "lockstep"]
+        assert "Read-only file system" in printed
     [pod] = stage.namespace.pods("data-plane")
     rack = stage.namespace.kubectl("exec", name_of(pod), "--", "cat", "/etc/lockstep/rack/rack.properties")
     assert rack.strip() == f"rack={pod['spec']['nodeName']}"
@@ -77,7 +81,7 @@ def test_every_pod_runs_as_restricted_asks(stage: Stage, capsys: pytest.CaptureF
 
 def test_control_services_are_small(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     pods = {component: name_of(stage.namespace.pods(component)[0]) for component in COMPONENTS}
-    before, began = {one: usage_of(stage.namespace, pod) for one, pod in pods.items()}, time.monotonic()
+    before, began = {name: usage_of(stage.namespace, pod) for name, pod in pods.items()}, time.monotonic()
     time.sleep(10)
     for component, pod in pods.items():
         usage, lasted = usage_of(stage.namespace, pod), time.monotonic() - began
@@ -89,8 +93,8 @@ def test_control_services_are_small(stage: Stage, capsys: pytest.CaptureFixture[
 def test_groups_and_heartbeats_arrive(stage: Stage) -> None:
     commit_offset(stage.source, "readers", ORDERS, 0, 200)
     remote = stage.mirrored.remote(ORDERS)
-    at = wait_until(lambda: committed_offset(stage.target, "readers", remote, 0), within=60, every=1)
-    assert at == 200
+    offset = wait_until(lambda: committed_offset(stage.target, "readers", remote, 0), within=60, every=1)
+    assert offset == 200
     wait_until(lambda: sum(end_offsets(stage.target, "heartbeats").values()) > 0)
 
 
@@ -161,11 +165,11 @@ def test_an_upgrade_adds_topics_and_the_rest_keeps_flowing(stage: Stage, capsys:
     assert stage.mirrored.mirrored(PAYMENTS) is None
     values = mirror_maker(stage.source, stage.target, topics=f"{ORDERS}.*|{PAYMENTS}")
     with Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic, pauses(stage, ORDERS) as pause:
-        took = stage.namespace.install("upgrade", RELEASE, values)
+        seconds = stage.namespace.install("upgrade", RELEASE, values)
         stage.mirrored.wait_copied(PAYMENTS)
         traffic.wait_for_more(200)
     stage.mirrored.wait_copied(ORDERS)
-    say(capsys, f"helm upgrade --wait: {took:.1f} s; longest pause {pause}")
+    say(capsys, f"helm upgrade --wait: {seconds:.1f} s; longest pause {pause}")
     assert pause.longest < LONGEST_PAUSE
 
 
@@ -181,9 +185,9 @@ def test_prometheus_finds_what_rules_and_dashboard_ask_for(
     ):
 
         def scraped() -> bool:
-            found = prometheus.targets()
-            assert len(found) == len(COMPONENTS), [one["labels"] for one in found]
-            assert all(one["health"] == "up" for one in found), [one["lastError"] for one in found]
+            targets = prometheus.targets()
+            assert len(targets) == len(COMPONENTS), [target["labels"] for target in targets]
+            assert all(target["health"] == "up" for target in targets), [target["lastError"] for target in targets]
             return True
 
         wait_until(scraped, within=60, every=1, what="every service's pod is scraped")
@@ -192,8 +196,8 @@ def test_prometheus_finds_what_rules_and_dashboard_ask_for(
         firing = [rule["name"] for rule in rules if rule["state"] != "inactive"]
         empty = [title for title, query in expressions(dashboard()) if not prometheus.query(filled_in(query))]
         strimzis = prometheus.query('kafka_consumer_fetch_manager_records_lag{strimzi_io_kind="KafkaMirrorMaker2"}')
-        asked = sum(1 for _ in expressions(dashboard()))
-    say(capsys, f"Prometheus: {len(rules)} rules evaluated, {asked} queries asked, without samples: {empty}")
+        expression_count = sum(1 for _ in expressions(dashboard()))
+    say(capsys, f"Prometheus: {len(rules)} rules evaluated, {expression_count} queries asked, without samples: {empty}")
     assert firing == [], "nothing is wrong"
     assert strimzis, "Strimzi's dashboard selects by its own labels"
     assert set(empty) <= WITHOUT_SAMPLES
@@ -234,8 +238,8 @@ def test_upgrade_that_config_check_refuses_changes_nothing(stage: Stage) -> None
         stage.namespace.install("upgrade", RELEASE, values)
     said = stage.namespace.kubectl("logs", "--selector", "app.kubernetes.io/component=check", "--tail", "-1")
     assert "com.example.OwnPolicy" in said
-    there = {name_of(pod): pod["metadata"]["uid"] for pod in stage.namespace.pods()}
-    assert there.items() >= before.items(), "every pod goes on"
+    pod_ids = {name_of(pod): pod["metadata"]["uid"] for pod in stage.namespace.pods()}
+    assert pod_ids.items() >= before.items(), "every pod goes on"
     del config["replication.policy.class"]
     stage.namespace.install("upgrade", RELEASE, values)
     assert not stage.namespace.get("jobs"), "what the refused upgrade left goes with the next one"
@@ -257,7 +261,7 @@ def test_pod_names_the_secret_it_waits_for(stage: Stage) -> None:
 
     def names_the_secret() -> bool:
         events = stage.namespace.get("events")
-        about = [one["message"] for one in events if one["involvedObject"]["name"].startswith("waiting")]
+        about = [event["message"] for event in events if event["involvedObject"]["name"].startswith("waiting")]
         assert any('secret "not-there" not found' in message for message in about), about[-5:]
         return True
 
@@ -272,7 +276,7 @@ def test_pod_names_the_secret_it_waits_for(stage: Stage) -> None:
 
 
 def evaluated(prometheus: Prometheus) -> list[Mapping[str, Any]]:
-    """Every rule, once all were evaluated."""
+    """Return every rule, once all were evaluated."""
     rules = list(prometheus.rules())
     assert rules
     assert all(rule["health"] == "ok" for rule in rules), [(rule["name"], rule.get("lastError")) for rule in rules]

@@ -32,7 +32,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def operator(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The operator, and its log."""
+    """Yield the operator, and its log."""
     if not stage.in_lab:
         pytest.skip("the operator is run beside a cluster of the tests' own only")
     run("kubectl", "create", "-f", str(spark_operator.CRDS))
@@ -47,10 +47,10 @@ def values(stage: Stage) -> dict[str, Any]:
 
 
 def application(stage: Stage) -> dict[str, Any]:
-    """The only one. Raises AssertionError while there are several."""
-    found = stage.namespace.get(APPLICATIONS)
-    assert len(found) == 1, [name_of(one) for one in found]
-    return dict(found[0])
+    """Return the only SparkApplication. Raises AssertionError while there are several."""
+    applications = stage.namespace.get(APPLICATIONS)
+    assert len(applications) == 1, [name_of(resource) for resource in applications]
+    return dict(applications[0])
 
 
 def state(stage: Stage) -> str:
@@ -59,25 +59,25 @@ def state(stage: Stage) -> str:
 
 
 def healthy(stage: Stage) -> dict[str, Any]:
-    """The driver's pod, once the operator calls its application healthy, which takes an executor."""
+    """Return the driver's pod, once the operator calls its application healthy, which takes an executor."""
 
-    def found() -> dict[str, Any]:
+    def healthy_driver() -> dict[str, Any]:
         assert state(stage) == "RunningHealthy", state(stage)
         [driver] = stage.namespace.pods("data-plane")
         assert is_ready(driver)
         return dict(driver)
 
-    return wait_until(found, within=150, every=0.5, what="the application runs well")
+    return wait_until(healthy_driver, within=150, every=0.5, what="the application runs well")
 
 
 def test_the_operator_makes_what_copies(stage: Stage, operator: Path, capsys: pytest.CaptureFixture[str]) -> None:
     create_topic(stage.source, ORDERS, partitions=2)
     with Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic:
-        took = stage.namespace.install("install", RELEASE, values(stage), *OPERATED)
+        seconds = stage.namespace.install("install", RELEASE, values(stage), *OPERATED)
         driver = healthy(stage)
         traffic.wait_for_more(400)
     records = stage.mirrored.wait_copied(ORDERS)
-    say(capsys, f"helm install --wait of a SparkApplication: {took:.1f} s; {len(records)} records compared")
+    say(capsys, f"helm install --wait of a SparkApplication: {seconds:.1f} s; {len(records)} records compared")
     assert not stage.namespace.get("statefulsets")
     [owner] = driver["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("SparkApplication", name_of(application(stage)))
@@ -138,7 +138,11 @@ def test_standby_is_another_application_and_leads_after_the_first(
     stage.namespace.wait_ready("data-plane", 2, within=150)
     stage.namespace.wait_ready("executor", 2, within=150)
     assert len(stage.namespace.get(APPLICATIONS)) == 2
-    [budget] = [one for one in stage.namespace.get("poddisruptionbudgets") if "data-plane" in name_of(one)]
+    [budget] = [
+        disruption_budget
+        for disruption_budget in stage.namespace.get("poddisruptionbudgets")
+        if "data-plane" in name_of(disruption_budget)
+    ]
     wait_until(lambda: may_be_evicted(stage, name_of(budget)) == 1, every=0.5, what="one may be evicted")
     acting = wait_until(lambda: stage.namespace.acting("data-plane", FLOW), within=60, every=0.5, what="one acts")
     with Traffic(stage.source, ORDERS, partitions=2, rate=200) as traffic, pauses(stage, ORDERS) as pause:
@@ -158,25 +162,25 @@ def test_uninstall_leaves_nothing_but_topics(stage: Stage, operator: Path) -> No
 
 
 def another_than(stage: Stage, before: dict[str, Any]) -> bool:
-    found = [name_of(pod) for pod in stage.namespace.pods("data-plane")]
-    assert found
-    assert name_of(before) not in found, found
+    drivers = [name_of(pod) for pod in stage.namespace.pods("data-plane")]
+    assert drivers
+    assert name_of(before) not in drivers, drivers
     return True
 
 
 def gone(stage: Stage, name: str) -> bool:
-    assert name not in [name_of(one) for one in stage.namespace.get(APPLICATIONS)]
+    assert name not in [name_of(resource) for resource in stage.namespace.get(APPLICATIONS)]
     return True
 
 
 def may_be_evicted(stage: Stage, budget: str) -> int:
-    [found] = [one for one in stage.namespace.get("poddisruptionbudgets") if name_of(one) == budget]
-    allowed: int = found["status"]["disruptionsAllowed"]
+    [disrupted] = [resource for resource in stage.namespace.get("poddisruptionbudgets") if name_of(resource) == budget]
+    allowed: int = disrupted["status"]["disruptionsAllowed"]
     return allowed
 
 
 def listen(stage: Stage, pod: str, said: list[str]) -> None:
-    """What a pod says from now on, until it ends."""
+    """Keep what a pod says from now on, until it ends."""
     command = ["kubectl", "--namespace", stage.namespace.name, "logs", "--follow", "--tail=1", pod]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     said += ran.stdout.splitlines()

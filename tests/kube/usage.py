@@ -28,7 +28,7 @@ class Usage:
 
 
 def read_usage(text: str) -> Usage:
-    """What the files of a cgroup say, of either version, each after a line `# NAME`."""
+    """Return what the files of a cgroup say, of either version, each after a line `# NAME`."""
     files = {name.strip(): body for name, _, body in (part.partition("\n") for part in text.split("# ")[1:])}
     memory = _pairs(files["memory.stat"])
     if "memory.current" in files:
@@ -40,7 +40,7 @@ def read_usage(text: str) -> Usage:
 
 
 def usage_of(namespace: Namespace, pod: str) -> Usage:
-    """Of the first container of a pod."""
+    """Return what the first container of a pod uses."""
     return read_usage(namespace.kubectl("exec", pod, "--", "sh", "-c", _ASK))
 
 

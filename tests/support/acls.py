@@ -71,18 +71,18 @@ def add(broker: Broker, *bindings: AclBinding) -> None:
 
 
 def remove(broker: Broker, *bindings: AclBinding) -> None:
-    """Exactly these."""
+    """Delete exactly these ACLs."""
     exactly = [
         AclBindingFilter(
-            one.restype,
-            one.name,
-            one.resource_pattern_type,
-            one.principal,
-            one.host,
-            one.operation,
-            one.permission_type,
+            binding.restype,
+            binding.name,
+            binding.resource_pattern_type,
+            binding.principal,
+            binding.host,
+            binding.operation,
+            binding.permission_type,
         )
-        for one in bindings
+        for binding in bindings
     ]
     client = admin(broker.bootstrap)
     for future in client.delete_acls(exactly).values():
@@ -90,34 +90,24 @@ def remove(broker: Broker, *bindings: AclBinding) -> None:
 
 
 def remove_all(broker: Broker, resource: str) -> None:
-    """Every binding about such resources, of all tests."""
-    anything = AclBindingFilter(
-        ResourceType[resource],
-        ANYBODY,
-        ResourcePatternType.ANY,
-        ANYBODY,
-        ANYBODY,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
+    """Delete every ACL of such resources, of all tests."""
     client = admin(broker.bootstrap)
-    for future in client.delete_acls([anything]).values():
+    for future in client.delete_acls([_about(ResourceType[resource])]).values():
         future.result(WITHIN)
 
 
 def acls_of(broker: Broker, name: str, resource: str = "TOPIC", pattern: str = "LITERAL") -> set[Words]:
-    wanted = AclBindingFilter(
-        ResourceType[resource],
-        name,
-        ResourcePatternType[pattern],
-        ANYBODY,
-        ANYBODY,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
+    wanted = _about(ResourceType[resource], name, ResourcePatternType[pattern])
     client = admin(broker.bootstrap)
-    found = client.describe_acls(wanted).result(WITHIN)
-    return {(one.permission_type.name, one.operation.name, one.principal) for one in found}
+    bindings = client.describe_acls(wanted).result(WITHIN)
+    return {(binding.permission_type.name, binding.operation.name, binding.principal) for binding in bindings}
+
+
+def _about(
+    resource: ResourceType, name: str = ANYBODY, pattern: ResourcePatternType = ResourcePatternType.ANY
+) -> AclBindingFilter:
+    """Return the filter of what anybody may do, or may not, with these resources."""
+    return AclBindingFilter(resource, name, pattern, ANYBODY, ANYBODY, AclOperation.ANY, AclPermissionType.ANY)
 
 
 @dataclass
@@ -137,7 +127,7 @@ class AclScene:
         return f"{self.flow.source}.{topic or self.topic}"
 
     def file(self, *lines: str) -> Path:
-        """The flow's configuration: of all topics on the clusters it selects those that bear its mark."""
+        """Return the flow's configuration: of all topics on the clusters it selects those that bear its mark."""
         return two_cluster_file(
             self.folder,
             (self.flow.source, self.a.bootstrap),

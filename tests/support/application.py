@@ -28,11 +28,11 @@ class _Work:
         self._stopping = stopping or threading.Event()
 
     def ask_to_end(self) -> None:
-        """Returns at once."""
+        """Tell it to end. Do not wait."""
         self._stopping.set()
 
     def end(self) -> None:
-        """Returns once it has ended."""
+        """Wait until it has ended."""
         self.ask_to_end()
         if self._thread is not None:
             self._thread.join(60)
@@ -50,7 +50,7 @@ class GroupReadings:
         """When the consumer read its first record since it was started last (`time.time`); 0: none yet."""
 
     def subscribed(self, offered: Sequence[str]) -> list[str]:
-        """Which of these topics are its own, or copies of them."""
+        """Return which of these topics are its own, or copies of them."""
         return [name for name in offered if any(name == own or name.endswith(f".{own}") for own in self.topics)]
 
 
@@ -90,27 +90,29 @@ class Application:
 
     @property
     def read(self) -> Counter[str]:
-        """How often the first group has read each value."""
+        """Return how often the first group has read each value."""
         return self.groups[0].read
 
     @property
     def unread(self) -> set[str]:
-        """Values that were written, and that a group of their topic has not read yet."""
+        """Return values that were written, and that a group of their topic has not read yet."""
         written = list(self.written)
-        found = set[str]()
+        unread_values = set[str]()
         for group in self.groups:
             read = dict(group.read).keys()  # the thread that reads goes on
-            found |= {value for value in written if value.partition(" ")[0] in group.topics and value not in read}
-        return found
+            unread_values |= {
+                value for value in written if value.partition(" ")[0] in group.topics and value not in read
+            }
+        return unread_values
 
     @property
     def read_twice(self) -> dict[str, int]:
-        """How often values were read that the first group has read more than once."""
+        """Return how often values were read that the first group has read more than once."""
         return {value: count for value, count in dict(self.read).items() if count > 1}
 
     @property
     def read_again(self) -> int:
-        """How many times a group has read a record that it had read before."""
+        """Return how many times a group has read a record that it had read before."""
         return sum(count - 1 for group in self.groups for count in dict(group.read).values())
 
     def start(self, bootstrap: str, subscribed: Sequence[str]) -> None:
@@ -124,7 +126,7 @@ class Application:
         return self._begun(lambda stopping: self._consume(bootstrap, group, group.subscribed(subscribed), stopping))
 
     def go_on(self, records: int = 200, *, within: float = 120.0) -> None:
-        """Until so many more were written and read, where it is."""
+        """Wait until so many more were written and read on the cluster where it is."""
         written, read = len(self.written) + records, sum(self.read.values()) + records
         wait_until(
             lambda: len(self.written) >= written and sum(self.read.values()) >= read,
@@ -159,7 +161,7 @@ class Application:
         self.check()
 
     def check(self) -> None:
-        """Raises what a thread has ended with."""
+        """Raise what a thread has ended with."""
         if self._trouble is not None:
             raise self._trouble
 

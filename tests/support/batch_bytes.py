@@ -43,7 +43,7 @@ times = st.sampled_from([-1, 0]) | st.integers(-(2**40), 2**41)
 
 @st.composite
 def record_lists(draw: st.DrawFn) -> list[PlainRecord]:
-    """Records in offset order, with gaps, from an offset on; times before, at and after 1970."""
+    """Return records in offset order, with gaps, from an offset on; times before, at and after 1970."""
     offset, content = draw(st.integers(0, 2**40)), []
     for _ in range(draw(st.integers(1, 8))):
         headers = tuple(draw(st.lists(st.tuples(names, few_bytes), max_size=3)))
@@ -64,7 +64,7 @@ def record(
 
 
 def records(first: int, count: int, **more: Any) -> list[PlainRecord]:
-    """Records without a gap, each with a value and a timestamp of its own."""
+    """Return records without a gap, each with a value and a timestamp of its own."""
     return [record(first + i, b"value-%d" % (first + i), timestamp=1000 + first + i, **more) for i in range(count)]
 
 
@@ -79,7 +79,8 @@ def batch_bytes(
     producer: tuple[int, int, int] = (-1, -1, -1),
     leader_epoch: int = 3,
 ) -> bytes:
-    """A batch as a broker's log holds it. `attributes` go on top of the codec; `producer`: id, epoch, base sequence."""
+    """Return a batch as a broker's log holds it. `attributes` go on top of the codec; `producer`: id, epoch, base
+    sequence."""
     base = content[0].offset if base_offset is None else base_offset
     last = content[-1].offset if last_offset is None else last_offset
     base_timestamp = content[0].timestamp if content else -1
@@ -100,29 +101,30 @@ def batch_bytes(
 
 
 def batch(content: Sequence[PlainRecord], **more: Any) -> Batch:
-    """The same, scanned."""
-    (found,) = scan(batch_bytes(content, **more))
-    return found
+    """Return what `batch_bytes` writes, as the data plane scans it."""
+    (scanned,) = scan(batch_bytes(content, **more))
+    return scanned
 
 
-def with_head(good: bytes, at: int, field: str, value: int) -> Batch:
-    """The batch with another value in its header, where no CRC covers it."""
+def with_head(good: bytes, position: int, field: str, value: int) -> Batch:
+    """Return the batch with another value in its header, where no CRC covers it."""
     raw = bytearray(good)
-    struct.pack_into(field, raw, at, value)
-    (found,) = scan(bytes(raw))
-    return found
+    struct.pack_into(field, raw, position, value)
+    (scanned,) = scan(bytes(raw))
+    return scanned
 
 
 def decoded(data: bytes | memoryview, base_offset: int = 0) -> list[PlainRecord]:
-    """The records of one magic-2 batch, counted from `base_offset`, with the timestamps that are written in them."""
+    """Return the records of one magic-2 batch, counted from `base_offset`, with the timestamps that are written in
+    them."""
     raw = bytes(data)
     (attributes,) = struct.unpack_from(">h", raw, 21)
     (base_timestamp,) = struct.unpack_from(">q", raw, 27)
     (count,) = struct.unpack_from(">i", raw, 57)
     body = DECOMPRESS[attributes & 7](raw[61:])
-    found = list(_read(body, base_offset, base_timestamp))
-    assert len(found) == count, "the header counts other records than there are"
-    return found
+    content = list(_read(body, base_offset, base_timestamp))
+    assert len(content) == count, "the header counts other records than there are"
+    return content
 
 
 def crc_is_right(data: bytes | memoryview) -> bool:
@@ -131,12 +133,12 @@ def crc_is_right(data: bytes | memoryview) -> bool:
 
 
 def as_long(value: int) -> int:
-    """As Java's arithmetic of 64 bits has it."""
+    """Return a number as Java's arithmetic of 64 bits has it."""
     return (value + 2**63) % 2**64 - 2**63
 
 
 def varint(value: int) -> bytes:
-    """Zigzag, then seven bits a byte, lowest first."""
+    """Return a number as a varint: zigzag, then seven bits a byte, lowest first."""
     rest = (value << 1) ^ (value >> 63)
     out = bytearray()
     while rest > 0x7F:
@@ -159,33 +161,33 @@ def _record(r: PlainRecord, base_offset: int, base_timestamp: int) -> bytes:
 
 
 def _read(body: bytes, base_offset: int, base_timestamp: int) -> Iterator[PlainRecord]:
-    at = 0
+    position = 0
 
     def number() -> int:
-        nonlocal at
+        nonlocal position
         shift = rest = 0
         while True:
-            byte = body[at]
-            at += 1
+            byte = body[position]
+            position += 1
             rest |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
                 return (rest >> 1) ^ -(rest & 1)
 
     def sized() -> bytes | None:
-        nonlocal at
+        nonlocal position
         length = number()
         if length < 0:
             return None
-        at += length
-        return body[at - length : at]
+        position += length
+        return body[position - length : position]
 
-    while at < len(body):
+    while position < len(body):
         length = number()
-        end = at + length
-        at += 1  # the record's own attributes, unused
+        end = position + length
+        position += 1  # the record's own attributes, unused
         timestamp, offset = as_long(base_timestamp + number()), base_offset + number()
         key, value = sized(), sized()
         headers = tuple(((sized() or b"").decode(), sized()) for _ in range(number()))
-        assert at == end, "a record is as long as it says"
+        assert position == end, "a record is as long as it says"
         yield PlainRecord(offset, timestamp, key, value, headers)

@@ -12,13 +12,14 @@ HEADER = 61
 
 
 def read_batches(bootstrap: str, topic: str, partition: int = 0) -> list[Batch]:
-    """Every batch between where the log begins and where it ends now, markers too. Not for a thread with an event loop:
-    async tests call it through `asyncio.to_thread`."""
+    """Return every batch between where the log begins and where it ends now, markers too. Not for a thread with an
+    event loop: async tests call it through `asyncio.to_thread`."""
     return asyncio.run(_read(bootstrap, topic, partition))[partition]
 
 
 def codecs_of_records(bootstrap: str, topic: str) -> dict[tuple[int, int], int]:
-    """The codec of the batch that each record lies in, by partition and offset and in that order. As `read_batches`."""
+    """Return the codec of the batch that each record lies in, by partition and offset and in that order. As
+    `read_batches`."""
     return {
         (number, record.offset): batch.attributes & CODEC_MASK
         for number, batches in asyncio.run(_read(bootstrap, topic)).items()
@@ -29,7 +30,7 @@ def codecs_of_records(bootstrap: str, topic: str) -> dict[tuple[int, int], int]:
 
 
 def body(batch: Batch) -> bytes:
-    """What lies behind the header: the records, compressed as they are."""
+    """Return what lies behind the header: the records, compressed as they are."""
     return bytes(batch.data[HEADER:])
 
 

@@ -48,7 +48,7 @@ class Forwarder(Protocol):
     port: int
 
     def forward_to(self, host: str, port: int) -> None:
-        """Where connections are to lead."""
+        """Lead connections to this address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Quorum:
 
     @classmethod
     def with_nodes(cls, nodes: int) -> Self:
-        """A new cluster of so many nodes, numbered from 1."""
+        """Return a new cluster of so many nodes, numbered from 1."""
         return cls(kafka_uuid(), {node: free_port() for node in range(1, nodes + 1)})
 
 
@@ -124,7 +124,7 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients connect, past the proxy if there is one. The same after every restart."""
+        """Return where clients connect, past the proxy if there is one. The same after every restart."""
         return f"{self._host or LOCAL}:{self.port}"
 
     @property
@@ -137,13 +137,13 @@ class Broker:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> Self:
-        """Starts, or starts again with the same data and ports, and returns once clients are served. See BrokerDied."""
+        """Start, or start again with the same data and ports. Return once clients are served. Raises BrokerDied."""
         self.launch()
         self.wait_ready()
         return self
 
     def launch(self) -> None:
-        """Starts the process without waiting; `wait_ready` must follow. Idempotent while it runs."""
+        """Start the process without waiting; `wait_ready` must follow. Idempotent while it runs."""
         if self.running:
             return
         prepare(kafka=self.kafka)
@@ -151,7 +151,7 @@ class Broker:
         self._process = spawn(self._command(), output=self.log)
 
     def wait_ready(self, within: float = STARTED_WITHIN) -> None:
-        """Returns once the broker answers a metadata request with itself in it."""
+        """Wait until the broker answers a metadata request with itself in it."""
         admin: list[AdminClient] = []
 
         def served() -> bool:
@@ -174,39 +174,39 @@ class Broker:
             raise BrokerDied(f"broker {self.alias} is not ready after {within:g} s:\n{tail(self.log)}") from late
 
     def stop(self) -> None:
-        """Shuts down in order (SIGTERM; SIGKILL after 20 s). Data and ports are kept for the next start()."""
+        """Shut down in order (SIGTERM; SIGKILL after 20 s). Data and ports are kept for the next start()."""
         if self._process is not None:
             end(self._process, within=STOPPED_WITHIN)
 
     def kill(self) -> None:
-        """Ends it as a power failure would (SIGKILL). Data and ports are kept for the next start()."""
+        """End it as a power failure would (SIGKILL). Data and ports are kept for the next start()."""
         if self._process is not None:
             kill(self._process)
 
     def restart(self) -> None:
-        """stop() and start()."""
+        """Stop it, and start it again."""
         self.stop()
         self.start()
 
     def rebuild(self) -> None:
-        """Starts another cluster in its place: at the same address, empty, with an id of its own."""
+        """Start another cluster in its place: at the same address, empty, with an id of its own."""
         self.kill()
         shutil.rmtree(self.folder / "data")
         self.cluster_id = kafka_uuid()
         self.start()
 
     def suspend(self) -> None:
-        """Freezes it (SIGSTOP): connections stay open and nothing is answered until resume()."""
+        """Freeze it (SIGSTOP): connections stay open and nothing is answered until resume()."""
         assert self._process is not None, "not started"
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Ends suspend()."""
+        """Let a suspended broker go on."""
         assert self._process is not None, "not started"
         self._process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """Ends it at once and removes its data. Idempotent."""
+        """End it at once and remove its data. Idempotent."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
         atexit.unregister(self.close)
@@ -255,7 +255,7 @@ class Broker:
         }
 
     def _addresses(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The ports of the client listeners, and those that they advertise."""
+        """Return the ports of the client listeners, and those that they advertise."""
         listen, advertise = {"PLAINTEXT": self.port}, {"PLAINTEXT": self.port}
         if self._forwarder is not None:
             listen["PROXIED"] = self._proxied_port
@@ -266,7 +266,7 @@ class Broker:
 
 @contextmanager
 def started(*brokers: Broker) -> Iterator[None]:
-    """Starts several at once, for two take little longer than one; closes them at the end."""
+    """Start several at once, for two take little longer than one; close them at the end."""
     try:
         for broker in brokers:
             broker.launch()
@@ -280,14 +280,14 @@ def started(*brokers: Broker) -> Iterator[None]:
 
 @contextmanager
 def two_brokers() -> Iterator[tuple[Broker, Broker]]:
-    """A and B, for tests that want them for themselves: they may end them, or leave much on them."""
+    """Yield A and B, for tests that want them for themselves: they may end them, or leave much on them."""
     a, b = Broker("A"), Broker("B")
     with started(a, b):
         yield a, b
 
 
 def prepare(report: kafka_jars.Report = lambda line: None, kafka: kafka_jars.Kafka = kafka_jars.CURRENT) -> None:
-    """Has the jars, the feature levels and the class-data archive in the cache (the last two take about 8 s, once).
+    """Put the jars, the feature levels and the class-data archive into the cache (the last two take about 8 s, once).
     An older Kafka goes without the archive."""
     kafka_jars.fetch(report, kafka)
     archived = kafka is not kafka_jars.CURRENT or _archive(kafka).exists()
@@ -329,7 +329,7 @@ def _write_features(kafka: kafka_jars.Kafka) -> None:
 
 
 def _write_archive() -> None:
-    """Runs a broker once to its readiness and lets its JVM write down the classes it loaded."""
+    """Run a broker once to its readiness and let its JVM write down the classes it loaded."""
     finished = _archive(kafka_jars.CURRENT)
     unfinished = finished.with_suffix(".new")
     warm = Broker("archive", jvm=[f"-XX:ArchiveClassesAtExit={unfinished}"])

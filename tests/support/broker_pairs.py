@@ -52,7 +52,7 @@ class Brokers:
 
 
 def numbered_records(count: int, first: int = 0, partitions: int = 1) -> list[Record]:
-    """Records with everything that one can have, keys and values that are missing among it."""
+    """Return records with everything that a record can have. Some lack their key, some their value."""
     return [
         Record(
             key=None if n % 11 == 0 else b"key %d" % (n % 13),
@@ -66,7 +66,7 @@ def numbered_records(count: int, first: int = 0, partitions: int = 1) -> list[Re
 
 
 def created_again(bootstrap: str, topic: str) -> None:
-    """With ZooKeeper a name is free some time after the metadata has ceased to show it."""
+    """Delete a topic and create it again. With ZooKeeper its name is free only some time after it is gone."""
     delete_topic(bootstrap, topic)
 
     def created() -> bool:

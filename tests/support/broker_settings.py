@@ -53,7 +53,8 @@ log4j.appender.out.layout.ConversionPattern = %d{{HH:mm:ss,SSS}} %p %m (%c{{1}})
 
 
 def listening(listen: Mapping[str, int], advertise: Mapping[str, int], host: str | None = None) -> dict[str, str]:
-    """The listeners' settings. With a `host` those that are advertised are bound to every address and bear its name."""
+    """Return the listeners' settings. With a `host` those that are advertised are bound to every address and bear its
+    name."""
     bound = {name: "0.0.0.0" if host and name in advertise else LOCAL for name in listen}
     return {
         "listeners": ",".join(f"{name}://{bound[name]}:{port}" for name, port in listen.items()),
@@ -63,7 +64,7 @@ def listening(listen: Mapping[str, int], advertise: Mapping[str, int], host: str
 
 
 def kafka_uuid() -> str:
-    """As Kafka makes them: none begins with a dash, which its tools would read as an option."""
+    """Return an id as Kafka makes them: none begins with a dash, which its tools would read as an option."""
     while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return made

@@ -38,15 +38,17 @@ class Certified:
 
     @property
     def chain_pem(self) -> str:
-        return self.certificate_pem + "".join(one.public_bytes(Encoding.PEM).decode() for one in self.above)
+        return self.certificate_pem + "".join(
+            certificate.public_bytes(Encoding.PEM).decode() for certificate in self.above
+        )
 
     def key_pem(self, password: str | None = None) -> str:
-        """PKCS8, encrypted where there is a password."""
+        """Return the key as PKCS8, encrypted if there is a password."""
         how = NoEncryption() if password is None else BestAvailableEncryption(password.encode())
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, how).decode()
 
     def pem(self, file: Path, password: str | None = None) -> Path:
-        """Key and chain in one file, as Kafka has it."""
+        """Write key and chain into one file, as Kafka has it. Return the file."""
         file.write_text(self.key_pem(password) + self.chain_pem)
         return file
 
@@ -69,7 +71,7 @@ class Authority:
         return self.own.certificate_pem
 
     def server(self, *hosts: str, days: tuple[float, float] = (-1, 30)) -> Certified:
-        """For these names and addresses; `days` from now it is good from and until."""
+        """Return a certificate for these names and addresses. It is good from and until `days` from now."""
         return self.certify(hosts[0] if hosts else "localhost", hosts or ("localhost", "127.0.0.1"), days)
 
     def certify(self, name: str, hosts: Sequence[str] = (), days: tuple[float, float] = (-1, 30)) -> Certified:
@@ -105,7 +107,7 @@ class Authority:
 
 
 def keytool(*arguments: str | Path) -> None:
-    """The keytool beside the JVM that runs the brokers."""
+    """Run the keytool beside the JVM that runs the brokers."""
     program = find_java().resolve().parent / "keytool"
     done = subprocess.run([str(program), *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

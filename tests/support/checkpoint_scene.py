@@ -63,7 +63,7 @@ class Scene:
 
     @classmethod
     def with_syncs(cls, folder: Path, a: Broker, b: Broker) -> "Scene":
-        """With the topic of offset syncs, compacted."""
+        """Create the topic of offset syncs, compacted."""
         scene = cls(folder, a, b)
         create_topic(a.bootstrap, scene.syncs, configs={"cleanup.policy": "compact"})
         return scene
@@ -107,12 +107,12 @@ class Scene:
         return Checkpoint(self.group, self.remote, partition, UpstreamOffset(up), DownstreamOffset(down), "")
 
     def written(self) -> list[Record]:
-        """The checkpoints topic as it lies on the target."""
+        """Return the checkpoints topic as it lies on the target."""
         return read_so_far(self.b.bootstrap, self.checkpoints)
 
     def emitted(self, partition: int = 0) -> list[tuple[int, int]]:
-        found = [decode_checkpoint(one.key, one.value) for one in self.written()]
-        return [(one.upstream, one.downstream) for one in found if one.partition == partition]
+        checkpoints = [decode_checkpoint(record.key, record.value) for record in self.written()]
+        return [(record.upstream, record.downstream) for record in checkpoints if record.partition == partition]
 
     def on_target(self, partition: int = 0) -> int | None:
         return committed_offset(self.b.bootstrap, self.group, self.remote, partition)
@@ -142,7 +142,7 @@ def commit(broker: Broker, group: str, topic: str, partition: int, offset: int) 
 
 @contextmanager
 def reading(broker: Broker, group: str, topic: str, protocol: str = "classic") -> Iterator[Consumer]:
-    """A member of the group that has its partitions and commits nothing."""
+    """Yield a member of the group that has its partitions and commits nothing."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,

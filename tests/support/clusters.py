@@ -27,6 +27,11 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewPartitions,
     NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
 
 from tests.support.eventually import wait_until
@@ -60,22 +65,22 @@ class Record:
     offset: int | None = None
 
     def same_as(self) -> tuple[bytes | None, bytes | None, Headers, int | None]:
-        """What a faithful copy has in common with it."""
+        """Return what a faithful copy has in common with it."""
         return self.key, self.value, self.headers, self.timestamp_ms
 
 
 def unique_name(stem: str = "topic") -> str:
-    """A name no other test uses, so that all tests can share the brokers."""
+    """Return a name no other test uses, so that all tests can share the brokers."""
     return f"{stem}-{uuid.uuid4().hex[:8]}"
 
 
 def admin(bootstrap: str) -> AdminClient:
-    """A confluent AdminClient for what has no function here."""
+    """Return a confluent AdminClient for what has no function here."""
     return AdminClient({"bootstrap.servers": bootstrap})
 
 
 def wait_for_brokers(bootstrap: str, count: int) -> None:
-    """Returns once so many brokers are one cluster."""
+    """Wait until so many brokers are one cluster."""
     client = admin(bootstrap)  # one for all questions: each has threads, and goes on connecting for a while
     wait_until(
         lambda: len(client.list_topics(timeout=5).brokers) == count,
@@ -87,7 +92,7 @@ def wait_for_brokers(bootstrap: str, count: int) -> None:
 def create_topic(
     bootstrap: str, topic: str | None = None, *, partitions: int = 1, configs: Mapping[str, str] | None = None
 ) -> str:
-    """Creates a topic and returns its name once every partition has a leader. Raises KafkaException if it exists."""
+    """Create a topic and return its name once every partition has a leader. Raises KafkaException if it exists."""
     name = topic or unique_name()
     client = admin(bootstrap)
     new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(configs or {}))
@@ -97,21 +102,21 @@ def create_topic(
 
 
 def add_partitions(bootstrap: str, topic: str, total: int) -> None:
-    """Grows a topic to `total` partitions and returns once each has a leader."""
+    """Grow a topic to `total` partitions and return once each has a leader."""
     client = admin(bootstrap)
     client.create_partitions([NewPartitions(topic, total)])[topic].result(TIMEOUT)
     _wait_for_leaders(client, topic, total)
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
-    """Deletes a topic and returns once metadata no longer shows it."""
+    """Delete a topic and return once metadata no longer shows it."""
     client = admin(bootstrap)
     client.delete_topics([topic])[topic].result(TIMEOUT)
     wait_until(lambda: topic not in client.list_topics(timeout=TIMEOUT).topics, what=f"{topic} is gone")
 
 
 def config_of(bootstrap: str, topic: str, name: str) -> str | None:
-    """The effective value of a topic's config."""
+    """Return the effective value of a topic's config."""
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     client = admin(bootstrap)  # its end ends what it asks
     entry = client.describe_configs([resource])[resource].result(10)[name]
@@ -119,7 +124,7 @@ def config_of(bootstrap: str, topic: str, name: str) -> str | None:
 
 
 def set_configs(bootstrap: str, topic: str, configs: Mapping[str, str | None]) -> None:
-    """Sets configs of a topic; one whose value is None is taken back. Others stay. Raises KafkaException."""
+    """Set configs of a topic; one whose value is None is taken back. Others stay. Raises KafkaException."""
     entries = [
         ConfigEntry(
             name, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
@@ -131,8 +136,18 @@ def set_configs(bootstrap: str, topic: str, configs: Mapping[str, str | None]) -
     client.incremental_alter_configs([resource])[resource].result(TIMEOUT)
 
 
+def set_scram_password(bootstrap: str, user: str, mechanism: ScramMechanism, password: str | None) -> None:
+    """Set the only password that counts for a mechanism, for connections made from now on. None takes it away."""
+    change: UserScramCredentialAlteration = UserScramCredentialDeletion(user, mechanism)
+    if password is not None:
+        change = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), password.encode())
+    client = admin(bootstrap)  # its requests end with it
+    for future in client.alter_user_scram_credentials([change]).values():
+        future.result(TIMEOUT)
+
+
 def delete_records(bootstrap: str, topic: str, before: int, partition: int = 0) -> None:
-    """Deletes everything below an offset; the log then begins there."""
+    """Delete everything below an offset; the log then begins there."""
     where = TopicPartition(topic, partition, before)
     client = admin(bootstrap)
     client.delete_records([where])[where].result(TIMEOUT)
@@ -148,7 +163,7 @@ def produce(
     settings: Mapping[str, str | bool] | None = None,
     within: float = TIMEOUT * 3,
 ) -> int:
-    """Writes records in order and returns how many once all are acknowledged, `within` so much after the last one.
+    """Write records in order and return how many once all are acknowledged, `within` so much after the last one.
 
     `codec` is none, gzip, snappy, lz4 or zstd; `settings` are librdkafka's (`linger.ms` 0 makes one batch of each).
     `idempotent` gives the batches a producer id and costs half a second, for which librdkafka waits to ask for it.
@@ -167,7 +182,7 @@ def produce_transaction(
     codec: str = "none",
     transactional_id: str | None = None,
 ) -> int:
-    """Writes records in one transaction that is committed or aborted; returns how many."""
+    """Write records in one transaction that is committed or aborted; return how many."""
     own = {"transactional.id": transactional_id or unique_name("transaction"), "compression.type": codec}
     producer = Producer({**_producer(bootstrap), **own})
     producer.init_transactions(TIMEOUT)
@@ -183,8 +198,8 @@ def produce_transaction(
 def read_topic(
     bootstrap: str, topic: str, *, isolation: Isolation = "read_committed", within: float = 60.0
 ) -> list[Record]:
-    """Every record that stands in the topic now, by partition and offset. If records are deleted meanwhile, it is read
-    again. Raises TimeoutError if it takes too long."""
+    """Return every record that stands in the topic now, by partition and offset. If records are deleted meanwhile, it
+    is read again. Raises TimeoutError if it takes too long."""
     deadline = time.monotonic() + within
     consumer = Consumer(
         {
@@ -213,7 +228,7 @@ def read_topic(
 
 
 def end_offsets(bootstrap: str, topic: str, *, isolation: Isolation = "read_uncommitted") -> dict[int, int]:
-    """Where each partition ends: the high watermark, or with read_committed the last stable offset."""
+    """Return where each partition ends: the high watermark, or with read_committed the last stable offset."""
     # Quiet: it is asked while brokers are away too, and a failure is raised anyway.
     quiet = {"bootstrap.servers": bootstrap, "group.id": unique_name("ends"), "log_level": 0}
     consumer = Consumer({**quiet, "isolation.level": isolation})
@@ -225,7 +240,7 @@ def end_offsets(bootstrap: str, topic: str, *, isolation: Isolation = "read_unco
 
 
 def commit_offset(bootstrap: str, group: str, topic: str, partition: int, offset: int) -> None:
-    """Commits as a consumer of the group would; the group is empty afterwards."""
+    """Commit as a consumer of the group would; the group is empty afterwards."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": "false"})
 
     def committed() -> bool:
@@ -244,7 +259,7 @@ def commit_offset(bootstrap: str, group: str, topic: str, partition: int, offset
 
 
 def committed_offset(bootstrap: str, group: str, topic: str, partition: int) -> int | None:
-    """Where the group stands, None if it has no committed offset there."""
+    """Return where the group stands, None if it has no committed offset there."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": "false"})
 
     def asked() -> list[TopicPartition]:
@@ -256,8 +271,8 @@ def committed_offset(bootstrap: str, group: str, topic: str, partition: int) -> 
             raise
 
     try:
-        [at] = wait_until(asked, within=TIMEOUT, what=f"the coordinator of {group} answers")
-        return at.offset if at.offset >= 0 else None
+        [committed] = wait_until(asked, within=TIMEOUT, what=f"the coordinator of {group} answers")
+        return committed.offset if committed.offset >= 0 else None
     finally:
         consumer.close()
 
@@ -291,16 +306,16 @@ def _write(producer: Producer, topic: str, records: Iterable[Record], within: fl
         written += 1
         if written % 1000 == 0:
             producer.poll(0)
-    left = producer.flush(within)
+    unacknowledged = producer.flush(within)
     if failures:
         raise KafkaException(failures[0])
-    if left:
-        raise TimeoutError(f"{left} of {written} records to {topic} were not acknowledged")
+    if unacknowledged:
+        raise TimeoutError(f"{unacknowledged} of {written} records to {topic} were not acknowledged")
     return written
 
 
 def _bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
-    """Beginning and end of a partition that somebody created a moment ago, as soon as it is led."""
+    """Return beginning and end of a partition that somebody created a moment ago, as soon as it is led."""
     deadline = time.monotonic() + LED_WITHIN
     while True:
         try:
@@ -345,6 +360,8 @@ def _record(message: Message) -> Record:
 def _wait_for_leaders(client: AdminClient, topic: str, partitions: int) -> None:
     def led() -> bool:
         seen = client.list_topics(topic, timeout=TIMEOUT).topics[topic]
-        return len(seen.partitions) == partitions and all(one.leader >= 0 for one in seen.partitions.values())
+        return len(seen.partitions) == partitions and all(
+            partition.leader >= 0 for partition in seen.partitions.values()
+        )
 
     wait_until(led, every=0.02, what=f"{topic} has {partitions} partitions with a leader each")

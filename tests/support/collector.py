@@ -2,11 +2,11 @@
 
 import threading
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.support.http_server import Answer, HttpServer, Request
 
 ERROR = 2
 
@@ -27,48 +27,31 @@ class Received:
     error: str | None
 
 
-class Collector:
-    """A context manager, at `endpoint` (the value of OTEL_EXPORTER_OTLP_ENDPOINT)."""
+class Collector(HttpServer):
+    """Is at `endpoint`, the value of OTEL_EXPORTER_OTLP_ENDPOINT. A context manager."""
 
     def __init__(self, port: int = 0) -> None:
         self._lock = threading.Lock()
         self._spans: list[Received] = []
         self._resources: list[dict[str, Any]] = []
-        collector = self
-
-        class Taking(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                right = self.path == "/v1/traces" and self.headers["Content-Type"] == "application/x-protobuf"
-                if right:
-                    collector._receive(ExportTraceServiceRequest.FromString(body))
-                self.send_response(200 if right else 404)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: Any) -> None:
-                return
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Taking)
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), name="collector", daemon=True).start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(self._answer, port)
+        self.endpoint = f"http://127.0.0.1:{self.port}"
 
     def spans(self, name: str = "") -> list[Received]:
-        """Those that have come by now, in that order."""
+        """Return those that have come by now, in that order."""
         with self._lock:
-            return [one for one in self._spans if name in ("", one.name)]
+            return [span for span in self._spans if name in ("", span.name)]
 
     def resources(self) -> list[dict[str, Any]]:
-        """The attributes of the senders, one for each time that somebody sent."""
+        """Return the attributes of the senders, one for each time that somebody sent."""
         with self._lock:
             return list(self._resources)
+
+    def _answer(self, request: Request) -> Answer:
+        if request.path != "/v1/traces" or request.headers["Content-Type"] != "application/x-protobuf":
+            return Answer(404)
+        self._receive(ExportTraceServiceRequest.FromString(request.body))
+        return Answer(200)
 
     def _receive(self, request: ExportTraceServiceRequest) -> None:
         with self._lock:
@@ -95,4 +78,4 @@ def _received(service: str, span: Any) -> Received:
 
 
 def _values(attributes: Any) -> dict[str, Any]:
-    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in attributes}
+    return {attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value")) for attribute in attributes}

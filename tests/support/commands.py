@@ -6,8 +6,8 @@ from pathlib import Path
 
 
 def lockstep(*arguments: str | Path, code: int = 0, stdin: str = "", within: float = 120.0) -> str:
-    """What a command prints (both streams); it ends with `code` and without a traceback. Its standard input is no
-    terminal."""
+    """Return what a command prints (both streams); it ends with `code` and without a traceback. Its standard input is
+    no terminal."""
     ran = subprocess.run(
         [sys.executable, "-m", "lockstep_cli", *map(str, arguments)],
         capture_output=True,

@@ -13,7 +13,7 @@ CONFIGS = {
 
 
 def compacted_topic(bootstrap: str, topic: str, *, keys: int = 5, records: int = 200, batch: int = 7) -> list[Record]:
-    """Creates a topic of one partition, writes `records` to it, and waits until the superseded ones are cleaned away.
+    """Create a topic of one partition, write `records` to it, and wait until the superseded ones are cleaned away.
 
     Every fourth record has a key of its own and stays; the others share `keys` keys. `batch` records go into one batch,
     so gaps lie inside batches as well as between them. Returns what is left.
@@ -33,7 +33,7 @@ def compacted_topic(bootstrap: str, topic: str, *, keys: int = 5, records: int =
 
 
 def compact(bootstrap: str, topic: str, *, to_at_most: int, within: float = 60.0) -> list[Record]:
-    """Makes the broker roll and clean until at most so many records are left (and returns them).
+    """Make the broker roll and clean until at most so many records are left. Return them.
 
     Each attempt writes one record more, with a key of its own: only an append rolls a segment.
     """
@@ -41,7 +41,7 @@ def compact(bootstrap: str, topic: str, *, to_at_most: int, within: float = 60.0
 
     def cleaned() -> list[Record] | None:
         clusters.produce(bootstrap, topic, [Record(key=b"roll", value=b"%d" % next(attempts))])
-        left = clusters.read_topic(bootstrap, topic)
-        return left if len(left) <= to_at_most else None
+        records = clusters.read_topic(bootstrap, topic)
+        return records if len(records) <= to_at_most else None
 
     return wait_until(cleaned, within=within, every=0.2, what=f"{topic} is compacted") or []

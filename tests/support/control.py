@@ -24,7 +24,7 @@ NOT_YET = frozenset(
 
 
 def read_so_far(bootstrap: str, topic: str) -> list[Record]:
-    """`read_topic` for a topic that somebody else may be creating just now: nothing, until it is there."""
+    """Read a topic that somebody else may be creating just now. Return nothing until it exists."""
     try:
         return read_topic(bootstrap, topic)
     except KafkaException as error:
@@ -34,20 +34,22 @@ def read_so_far(bootstrap: str, topic: str) -> list[Record]:
 
 
 def last_row(bootstrap: str, flow: Flow, key: str) -> Row | None:
-    """The row that stands under `key` in the flow's state topic."""
-    found = [one for one in read_so_far(bootstrap, state_topic(flow)) if one.key == key.encode()]
-    return decode_row(key.encode(), found[-1].value) if found else None
+    """Return the row that stands under `key` in the flow's state topic."""
+    records = [record for record in read_so_far(bootstrap, state_topic(flow)) if record.key == key.encode()]
+    return decode_row(key.encode(), records[-1].value) if records else None
 
 
 def events(bootstrap: str, flow: Flow, kind: str) -> list[Event]:
-    """The flow's events of a kind, oldest first."""
-    decoded = [decode_event(one.value) for one in read_so_far(bootstrap, events_topic(flow)) if one.value is not None]
-    return [one for one in decoded if one.kind == kind]
+    """Return the flow's events of a kind, oldest first."""
+    decoded = [
+        decode_event(record.value) for record in read_so_far(bootstrap, events_topic(flow)) if record.value is not None
+    ]
+    return [event for event in decoded if event.kind == kind]
 
 
 def source_offsets(records: Iterable[Record], connector: str = "") -> dict[tuple[str, int], int | None]:
-    """What the source connector of this name, or any, finds in Connect's topic of offsets; None: reset last."""
-    found: dict[tuple[str, int], int | None] = {}
+    """Return what the source connector of this name, or any, finds in Connect's topic of offsets; None: reset last."""
+    offsets: dict[tuple[str, int], int | None] = {}
     for record in records:
         try:
             name, partition = json.loads(record.key or b"")
@@ -56,5 +58,5 @@ def source_offsets(records: Iterable[Record], connector: str = "") -> dict[tuple
             continue
         place = OffsetChange(partition, offset).source_partition()
         if place is not None and connector in ("", name):
-            found[place[1]] = offset
-    return found
+            offsets[place[1]] = offset
+    return offsets

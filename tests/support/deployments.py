@@ -19,28 +19,28 @@ _VARIABLE = re.compile(r"\$\{\w+:-([^}]*)\}")
 
 def documents(file: Path) -> list[Any]:
     """Each document of a YAML file."""
-    return [one for one in yaml.safe_load_all(file.read_text(encoding="utf-8")) if one is not None]
+    return [document for document in yaml.safe_load_all(file.read_text(encoding="utf-8")) if document is not None]
 
 
 def compose_services() -> dict[str, dict[str, Any]]:
-    """The services of compose.yaml as Compose sees them without variables of its user."""
+    """Return the services of compose.yaml as Compose sees them without variables of its user."""
     text = _VARIABLE.sub(r"\1", (COMPOSE / "compose.yaml").read_text(encoding="utf-8"))
     services: dict[str, dict[str, Any]] = yaml.safe_load(text)["services"]
     return services
 
 
 def kind_brokers() -> dict[str, dict[str, str]]:
-    """The environment of each broker of the quick start on kind, by the name of its Deployment."""
-    found = {}
-    for one in documents(KIND / "brokers.yaml"):
-        if one["kind"] == "Deployment":
-            (container,) = one["spec"]["template"]["spec"]["containers"]
-            found[one["metadata"]["name"]] = {pair["name"]: pair["value"] for pair in container["env"]}
-    return found
+    """Return the environment of each broker of the quick start on kind, by the name of its Deployment."""
+    environments = {}
+    for document in documents(KIND / "brokers.yaml"):
+        if document["kind"] == "Deployment":
+            (container,) = document["spec"]["template"]["spec"]["containers"]
+            environments[document["metadata"]["name"]] = {pair["name"]: pair["value"] for pair in container["env"]}
+    return environments
 
 
 def broker_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """What Kafka's own image makes of its variables: `KAFKA_A_B` is `a.b`."""
+    """Return what Kafka's own image makes of its variables: `KAFKA_A_B` is `a.b`."""
     return {
         name.removeprefix("KAFKA_")
         .lower()
@@ -54,6 +54,6 @@ def broker_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def listeners(text: str) -> dict[str, tuple[str, int]]:
-    """Host and port of each listener, by its name."""
-    pairs = (one.partition("://") for one in text.split(","))
+    """Return host and port of each listener, by its name."""
+    pairs = (part.partition("://") for part in text.split(","))
     return {name: (address.rpartition(":")[0], int(address.rpartition(":")[2])) for name, _, address in pairs}

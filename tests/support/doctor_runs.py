@@ -16,21 +16,23 @@ class DoctorRun:
     findings: tuple[Mapping[str, Any], ...]
 
     def results(self, subject: str) -> dict[str, str]:
-        """Of one cluster or flow, by code; of several of a code the last."""
-        return {one["code"]: one["result"] for one in self.findings if one["subject"] == subject}
+        """Return the result of each code for one cluster or flow. The last finding of a code counts."""
+        return {finding["code"]: finding["result"] for finding in self.findings if finding["subject"] == subject}
 
     def one(self, code: str, subject: str, *words: str) -> Mapping[str, Any]:
-        """The one finding of the code about the subject; with `words` the one whose detail has them."""
-        mine = [one for one in self.findings if (one["code"], one["subject"]) == (code, subject)]
-        (found,) = (one for one in mine if all(word in one["detail"] for word in words))
-        return found
+        """Return the one finding of the code about the subject; with `words` the one whose detail has them."""
+        about_subject = [
+            finding for finding in self.findings if (finding["code"], finding["subject"]) == (code, subject)
+        ]
+        (wanted,) = (candidate for candidate in about_subject if all(word in candidate["detail"] for word in words))
+        return wanted
 
     def not_ok(self) -> dict[tuple[str, str], str]:
-        """By code and subject; without what depends on this machine."""
+        """Return what is not ok by code and subject, without what depends on this machine."""
         return {
-            (one["code"], one["subject"]): one["result"]
-            for one in self.findings
-            if one["result"] not in ("ok", "skipped") and not one["code"].startswith("LD1")
+            (finding["code"], finding["subject"]): finding["result"]
+            for finding in self.findings
+            if finding["result"] not in ("ok", "skipped") and not finding["code"].startswith("LD1")
         }
 
 

@@ -20,6 +20,22 @@ class NeverHappened(AssertionError):
     """The condition did not come true before its deadline."""
 
 
+class _Deadline:
+    """What is waited for, and until when."""
+
+    def __init__(self, condition: Callable[[], object], within: float, every: float, what: str) -> None:
+        self._named = what or getattr(condition, "__qualname__", repr(condition))
+        self._within, self._every = within, every
+        self._ends = time.monotonic() + within
+
+    def rest_s(self, began: float, answer: object, failed: AssertionError | None) -> float:
+        """Return how long to rest before the condition is asked again. Raises NeverHappened once the time is over."""
+        if (now := time.monotonic()) >= self._ends:
+            last = failed or answer
+            raise NeverHappened(f"not within {self._within:g} s: {self._named} (last: {last!r})") from failed
+        return max(self._every, min(REST_S, REST_TIMES * (now - began)))
+
+
 async def eventually(
     condition: Callable[[], T | NotYet | Awaitable[T | NotYet]],
     *,
@@ -27,55 +43,36 @@ async def eventually(
     every: float = 0.05,
     what: str = "",
 ) -> T:
-    """Asks `condition` every `every` seconds, a slow one less often, until it answers something true, and returns that
+    """Ask `condition` every `every` seconds, a slow one less often, until it answers something true, and return that
     answer.
 
     An AssertionError inside it counts as "not yet". Raises NeverHappened after `within` seconds, with the last answer
     (or the last AssertionError as its cause); any other exception passes at once.
     """
-    deadline = time.monotonic() + within
+    deadline = _Deadline(condition, within, every, what)
     while True:
-        last: object = None
-        failed: AssertionError | None = None
-        began = time.monotonic()
+        began, answer, failed = time.monotonic(), None, None
         try:
             answer = condition()
             if inspect.isawaitable(answer):
                 answer = await answer
             if answer:
                 return answer
-            last = answer
         except AssertionError as not_yet:
             failed = not_yet
-        if time.monotonic() >= deadline:
-            raise NeverHappened(_sentence(condition, within, what, failed or last)) from failed
-        await asyncio.sleep(_rest_s(every, began))
+        await asyncio.sleep(deadline.rest_s(began, answer, failed))
 
 
 def wait_until(
     condition: Callable[[], T | NotYet], *, within: float = PATIENCE_S, every: float = 0.05, what: str = ""
 ) -> T:
-    """`eventually` for code without an event loop."""
-    deadline = time.monotonic() + within
+    """Wait as `eventually` does, in code without an event loop."""
+    deadline = _Deadline(condition, within, every, what)
     while True:
-        last: object = None
-        failed: AssertionError | None = None
-        began = time.monotonic()
+        began, answer, failed = time.monotonic(), None, None
         try:
             if answer := condition():
                 return answer
-            last = answer
         except AssertionError as not_yet:
             failed = not_yet
-        if time.monotonic() >= deadline:
-            raise NeverHappened(_sentence(condition, within, what, failed or last)) from failed
-        time.sleep(_rest_s(every, began))
-
-
-def _rest_s(every: float, began: float) -> float:
-    return max(every, min(REST_S, REST_TIMES * (time.monotonic() - began)))
-
-
-def _sentence(condition: Callable[[], object], within: float, what: str, last: object) -> str:
-    named = what or getattr(condition, "__qualname__", repr(condition))
-    return f"not within {within:g} s: {named} (last: {last!r})"
+        time.sleep(deadline.rest_s(began, answer, failed))

@@ -24,9 +24,9 @@ class NothingToKill(AssertionError):
 
 
 def kill_slots(scene: SwitchScene) -> None:
-    """Every Python worker of Spark, as the kernel does when memory is short."""
-    family = [one for one in _family(scene) if one.name() != "java"]  # its class path names PySpark too
-    workers = [one for one in family if "pyspark" in " ".join(one.cmdline()[:4])]
+    """Kill every Python worker of Spark, as the kernel does when memory is short."""
+    family = [process for process in _family(scene) if process.name() != "java"]  # its class path names PySpark too
+    workers = [member for member in family if "pyspark" in " ".join(member.cmdline()[:4])]
     if not workers:
         raise NothingToKill("no slot runs")
     for worker in workers:
@@ -35,20 +35,20 @@ def kill_slots(scene: SwitchScene) -> None:
 
 
 def kill_jvm(scene: SwitchScene) -> None:
-    """Spark's, with which the data plane ends."""
-    for one in _family(scene):
-        if one.name() == "java":
-            one.kill()
+    """Kill Spark's JVM, with which the data plane ends."""
+    for process in _family(scene):
+        if process.name() == "java":
+            process.kill()
 
 
 def kill_service(service: str, scene: SwitchScene) -> None:
-    """The process of a service, maybe with others in it."""
+    """Kill the process of a service, which may have others in it."""
     os.kill(_service_pid(scene, service), signal.SIGKILL)
 
 
 def _family(scene: SwitchScene) -> list[psutil.Process]:
     driver = psutil.Process(_service_pid(scene, "data-plane"))
-    return [one for one in driver.children(recursive=True) if is_alive(one)]
+    return [process for process in driver.children(recursive=True) if is_alive(process)]
 
 
 def _service_pid(scene: SwitchScene, service: str) -> int:
@@ -81,8 +81,8 @@ def unsaid_loss(scene: SwitchScene, evidence: Mapping[str, Any]) -> int:
     """Return how many more records are lost than the evidence says, of those that A had at the moment up to which it
     was known. A has to be back."""
     known_ms = datetime.fromisoformat(evidence["source_known_until"]).timestamp() * 1_000 - IN_FLIGHT_MS
-    known = Counter(record.value for record in _on_source(scene) if (record.timestamp_ms or 0) <= known_ms)
-    return max(0, (known - _copies(scene)).total() - int(evidence["lost"]))
+    known_records = Counter(record.value for record in _on_source(scene) if (record.timestamp_ms or 0) <= known_ms)
+    return max(0, (known_records - _copies(scene)).total() - int(evidence["lost"]))
 
 
 def records_beyond_rows(scene: SwitchScene) -> int:

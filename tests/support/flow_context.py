@@ -25,7 +25,7 @@ def flow_context(
     tracing: Tracing = NO_TRACING,
     clock: Clock | None = None,
 ) -> FlowContext:
-    """One that stands by, and has read nothing yet. `lines`: more of the file, from line 5."""
+    """Return a context that stands by, and has read nothing yet. `lines`: more of the file, from line 5."""
     path = folder / "mm2.properties"
     path.write_text(FILE + lines)
     nowhere = {"bootstrap.servers": "127.0.0.1:1"}
@@ -52,7 +52,7 @@ def leading(
     lines: str = "",
     clock: Clock | None = None,
 ) -> FlowContext:
-    """Leads the partitions, each in its term, and was heard from just now."""
+    """Return a context that leads the partitions, each in its term, and was heard from just now."""
     ctx = flow_context(folder, service, divided=divided, lines=lines, clock=clock)
     ctx.leadership.assigned({partition for partition, _ in terms})
     for partition, term in terms:
@@ -68,6 +68,6 @@ def read_row(ctx: FlowContext, row: Row) -> None:
 
 
 def state_record(row: Row, offset: int, *, gone: bool = False) -> Record:
-    """The row as a record of a state topic, or its tombstone (`gone`)."""
+    """Return the row as a record of a state topic, or its tombstone (`gone`)."""
     key, value = row.encode()
     return Record("state", 0, offset, key, None if gone else value, 0)

@@ -18,7 +18,7 @@ A->B.topics = orders.*
 
 @pytest.fixture
 def file(tmp_path: Path) -> Callable[..., Path]:
-    """A file with the flow A->B and more lines."""
+    """Return a file with the flow A->B and more lines."""
 
     def write(*lines: str) -> Path:
         path = tmp_path / "mm2.properties"
@@ -30,5 +30,5 @@ def file(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def settings(file: Callable[..., Path]) -> Callable[..., FlowSettings]:
-    """The first flow of such a file."""
+    """Return the first flow of such a file."""
     return lambda *lines: load(file(*lines), {}).flows[0]

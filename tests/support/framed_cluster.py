@@ -19,7 +19,7 @@ from tests.support.memory_cluster import MemoryCluster, _MemoryConnection
 SESSION = 7
 BASE_OFFSET = struct.Struct(">q")
 RECORD_COUNT = struct.Struct(">i")
-RECORD_COUNT_AT = 57
+MAGIC_AT, RECORD_COUNT_AT = 16, 57
 FRAME_PREFIX, HEADER_SIZE = 4, 8
 NO_TAGS = b"\0"
 
@@ -32,7 +32,7 @@ class BrokerTime:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """What is done inside is the brokers' work."""
+        """Count what is done inside as the brokers' work."""
         began = time.process_time()
         try:
             yield
@@ -41,20 +41,21 @@ class BrokerTime:
 
 
 class EndlessLog:
-    """The log of a source partition: ``batches`` times the same batch, at offsets that follow each other."""
+    """The log of a source partition: ``batches`` times the same batch, each of which takes ``span`` offsets."""
 
-    def __init__(self, batch: bytes, records: int, batches: int) -> None:
-        self._batch = batch
-        self.records = records
-        self.end = records * batches
+    def __init__(self, batch: bytes, span: int, batches: int) -> None:
+        self._batch, self._span = batch, span
+        # A message set of an old format has the offset of its last message.
+        self._offset_in_batch = 0 if batch[MAGIC_AT] == 2 else span - 1
+        self.end = span * batches
 
     def read(self, offset: int, at_most: int) -> bytes:
-        """Whole batches from the offset on."""
+        """Return whole batches from the offset on."""
         size = len(self._batch)
-        count = min((self.end - offset) // self.records, max(1, at_most // size))
+        count = min((self.end - offset) // self._span, max(1, at_most // size))
         data = bytearray(self._batch * count)
         for index in range(count):
-            BASE_OFFSET.pack_into(data, index * size, offset + index * self.records)
+            BASE_OFFSET.pack_into(data, index * size, offset + index * self._span + self._offset_in_batch)
         return bytes(data)
 
 
@@ -82,8 +83,8 @@ class FramedConnection(Connection):
 
     def __init__(self, cluster: FramedCluster, fetches: bool) -> None:
         super().__init__("broker", 9092, client_id="slot")
-        known = _MemoryConnection(cluster)
-        self._versions = known._versions
+        in_memory = _MemoryConnection(cluster)
+        self._versions = in_memory._versions
         self._cluster = cluster
         self._writer = self
         self.round_trip_s = 0.001
@@ -95,10 +96,10 @@ class FramedConnection(Connection):
         self._m = message(api, self._version, "response")
 
     def write(self, frame: bytes) -> None:
-        """In the place of the socket."""
+        """Take a frame in the place of the socket."""
         with self._cluster.time_used.counted():
-            at = FRAME_PREFIX + HEADER_SIZE + len(self._framing._client_id_headers[True])
-            request, _ = self._read(memoryview(frame), at)
+            header_end = FRAME_PREFIX + HEADER_SIZE + len(self._framing._client_id_headers[True])
+            request, _ = self._read(memoryview(frame), header_end)
             out = BytesIO()
             out.write(frame[FRAME_PREFIX + 4 : FRAME_PREFIX + 8] + NO_TAGS)  # the number of the request
             has_news = self._answer(request, out)
@@ -111,18 +112,18 @@ class FramedConnection(Connection):
         return None
 
     def _fetch(self, request: Any, out: BytesIO) -> bool:
-        asked = self._asked
+        positions = self._asked
         for topic in request.topics:
             for p in topic.partitions:
-                asked[topic.topic_id, p.partition] = p.fetch_offset, p.partition_max_bytes
+                positions[topic.topic_id, p.partition] = p.fetch_offset, p.partition_max_bytes
         for topic in request.forgotten_topics_data:
             for number in topic.partitions:
-                asked.pop((topic.topic_id, number), None)
-        parts, left = [], int(request.max_bytes)
-        for (_, number), (offset, most) in asked.items():
+                positions.pop((topic.topic_id, number), None)
+        parts, room = [], int(request.max_bytes)
+        for (_, number), (offset, most) in positions.items():
             log = self._cluster.source[number]
-            data = log.read(offset, min(most, left)) if left > 0 and offset < log.end else b""
-            left -= len(data)
+            data = log.read(offset, min(most, room)) if room > 0 and offset < log.end else b""
+            room -= len(data)
             if data:
                 parts.append(
                     self._m.PartitionData(
@@ -136,7 +137,7 @@ class FramedConnection(Connection):
                 )
         topics = tuple(
             self._m.FetchableTopicResponse(topic_id=topic_id, partitions=tuple(parts))
-            for topic_id in {key[0] for key in asked}
+            for topic_id in {key[0] for key in positions}
         )
         answer = self._m.FetchResponse(
             throttle_time=timedelta(0), error_code=ErrorCode.none, session_id=SESSION, responses=topics

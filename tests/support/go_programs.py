@@ -20,8 +20,8 @@ USUAL_PLACE = "/usr/local/go/bin"
 
 def find_go() -> Path | None:
     """Return the `go` to build with, if there is one."""
-    found = shutil.which("go") or shutil.which("go", path=USUAL_PLACE)
-    return Path(found) if found else None
+    program = shutil.which("go") or shutil.which("go", path=USUAL_PLACE)
+    return Path(program) if program else None
 
 
 @cache

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar
 
-from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+from confluent_kafka.admin import AclBinding
 
 from lockstep_config.credentials.permissions import Grant
-from tests.support.acls import add, remove
+from tests.support.acls import acl, add, remove
 from tests.support.broker import Broker, Forwarder
 from tests.support.ports import free_port
 
@@ -39,19 +39,19 @@ class GuardedBroker(Broker):
 
     @property
     def guarded(self) -> str:
-        """Where users log in."""
+        """Return where users log in."""
         return f"127.0.0.1:{self._guarded_port}"
 
     def grant(self, user: str, grants: Iterable[Grant]) -> None:
-        """Exactly these."""
+        """Grant exactly these permissions."""
         add(self, *(_binding(user, grant) for grant in grants))
 
     def revoke(self, user: str, grants: Iterable[Grant]) -> None:
         remove(self, *(_binding(user, grant) for grant in grants))
 
     def denied(self, user: str) -> list[str]:
-        """What the broker has refused to that user so far, oldest first, as its log says it. What is left out of a list
-        of all topics or groups is not refused."""
+        """Return what the broker has refused to that user so far, oldest first, as its log says it. What is left out of
+        a list of all topics or groups is not refused."""
         words = f"Principal = User:{user} is Denied"
         return [line for line in self.log.read_text(errors="replace").splitlines() if words in line]
 
@@ -65,7 +65,7 @@ class GuardedBroker(Broker):
 
 @contextmanager
 def without(broker: GuardedBroker, user: str, *grants: Grant) -> Iterator[None]:
-    """They are taken away, and granted again at the end."""
+    """Take permissions away, and grant them again at the end."""
     broker.revoke(user, grants)
     try:
         yield
@@ -74,7 +74,7 @@ def without(broker: GuardedBroker, user: str, *grants: Grant) -> Iterator[None]:
 
 
 def login(alias: str, user: str) -> tuple[str, ...]:
-    """Lines of a file by which a cluster's clients log in."""
+    """Return lines of a file by which a cluster's clients log in."""
     return (
         f"{alias}.security.protocol = SASL_PLAINTEXT",
         f"{alias}.sasl.mechanism = PLAIN",
@@ -83,12 +83,10 @@ def login(alias: str, user: str) -> tuple[str, ...]:
 
 
 def _binding(user: str, grant: Grant) -> AclBinding:
-    return AclBinding(
-        ResourceType[RESOURCES.get(grant.resource, grant.resource.upper())],
+    return acl(
         grant.name,
-        ResourcePatternType[grant.pattern.upper()],
-        f"User:{user}",
-        "*",
-        AclOperation[OPERATIONS.get(grant.operation, grant.operation.upper())],
-        AclPermissionType.ALLOW,
+        OPERATIONS.get(grant.operation, grant.operation.upper()),
+        principal=f"User:{user}",
+        resource=RESOURCES.get(grant.resource, grant.resource.upper()),
+        pattern=grant.pattern.upper(),
     )

@@ -47,8 +47,8 @@ class HostileBatches:
             if field == "magic":
                 head[16] = pick((3, 4, 127, 128, 255))
             else:
-                at, size = FIELDS[field]
-                head[at : at + size] = self._number(8 * size)
+                position, size = FIELDS[field]
+                head[position : position + size] = self._number(8 * size)
         raw = head + stored
         raw[8:12] = struct.pack(">i", len(raw) - 12)
         raw[17:21] = struct.pack(">I", crc32c(bytes(raw[21:])))
@@ -67,8 +67,8 @@ class HostileBatches:
             if pick((True, False)):
                 raw[self._random.randrange(len(raw))] = pick((0, 1, 127, 128, 254, 255))
             else:  # a size of a message, of its key, or of its value
-                at = pick((8, 12, 18, 22, 26, 30))
-                raw[at : at + 4] = self._number(32)
+                position = pick((8, 12, 18, 22, 26, 30))
+                raw[position : position + 4] = self._number(32)
         if codec:
             wrapper = Message(pick((base, base, pick(EDGES[:6]))), None, COMPRESS[codec](bytes(raw)), 5)
             return message(magic, wrapper, codec)
@@ -86,14 +86,14 @@ class HostileBatches:
         return batch_bytes(content)
 
     def _spoil(self, body: bytearray) -> None:
-        pick, at = self._random.choice, self._random.randrange(len(body) or 1)
+        pick, position = self._random.choice, self._random.randrange(len(body) or 1)
         match pick(("set", "set", "set", "insert", "cut")):
             case "set":
-                body[at : at + 1] = bytes((pick((0, 1, 2, 3, 127, 128, 255, self._random.randrange(256))),))
+                body[position : position + 1] = bytes((pick((0, 1, 2, 3, 127, 128, 255, self._random.randrange(256))),))
             case "insert":
-                body[at:at] = pick((b"\xff" * 9 + b"\1", b"\xff" * 5, b"\x80" * 12))
+                body[position:position] = pick((b"\xff" * 9 + b"\1", b"\xff" * 5, b"\x80" * 12))
             case _:
-                del body[at : at + self._random.randint(1, 4)]
+                del body[position : position + self._random.randint(1, 4)]
 
     def _number(self, bits: int) -> bytes:
         half = 1 << bits - 1

@@ -30,15 +30,15 @@ def bearer(options: str = "", **more: str) -> dict[str, str]:
 
 
 def tokens_of(properties: dict[str, str]) -> TokenSettings:
-    found = read_login(properties).tokens
-    assert isinstance(found, TokenSettings)
-    return found
+    tokens = read_login(properties).tokens
+    assert isinstance(tokens, TokenSettings)
+    return tokens
 
 
 def iam_of(properties: dict[str, str]) -> IamSettings:
-    found = tokens_of(properties).cloud
-    assert isinstance(found, IamSettings)
-    return found
+    cloud = tokens_of(properties).cloud
+    assert isinstance(cloud, IamSettings)
+    return cloud
 
 
 def signed_url(token: str) -> str:

@@ -49,7 +49,7 @@ class Installation:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The environment of a user's commands: nothing of the checkout is in it."""
+        """Return the environment of a user's commands: nothing of the checkout is in it."""
         return {name: value for name, value in os.environ.items() if name not in OF_THE_CHECKOUT}
 
     def program(self, name: str) -> Path:
@@ -64,7 +64,7 @@ class Installation:
         return [uv() if program == "uv" else program, *arguments]
 
     def run(self, *command: str | Path, code: int = 0) -> str:
-        """What a command prints on both streams, in a folder without a checkout. Asserts its exit code."""
+        """Return what a command prints on both streams, in a folder without a checkout. Asserts its exit code."""
         ran = subprocess.run(
             command,
             cwd=self.folder,
@@ -79,11 +79,11 @@ class Installation:
         return ran.stdout
 
     def modules_that_lack(self, python: Path, packages: Sequence[str]) -> dict[str, str]:
-        """The modules of `packages` that cannot be imported, each with the package that is missing."""
+        """Return the modules of `packages` that cannot be imported, each with the package that is missing."""
         lines = self.run(python, "-c", IMPORTS, *packages).splitlines()
         return dict(line.split(" ", 1) for line in lines)
 
 
 def uv() -> str:
-    """The uv that `make setup` uses."""
+    """Return the uv that `make setup` uses."""
     return shutil.which("uv") or str(REPOSITORY / ".cache" / "uv" / "bin" / "uv")

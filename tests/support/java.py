@@ -23,19 +23,19 @@ class NoJava(Exception):
 
 
 def find_java() -> Path:
-    """The `java` to run. Raises NoJava."""
-    found = java.find_java(os.environ)
-    if found is None:
+    """Return the `java` to run. Raises NoJava."""
+    executable = java.find_java(os.environ)
+    if executable is None:
         raise NoJava(
             f"Java {java.OLDEST} or newer is needed and there is none: install it (Debian, Ubuntu: "
             f"apt install {PACKAGES[0]} or {PACKAGES[1]}, whichever there is; macOS: brew install openjdk@17), "
             "or point JAVA_HOME at one."
         )
-    return found
+    return executable
 
 
 def java_version(executable: Path) -> int:
-    """The major version of one `java`, by running it. Raises NoJava if it does not say."""
+    """Return the major version of one `java`, by running it. Raises NoJava if it does not say."""
     ran = subprocess.run([executable, "-version"], capture_output=True, text=True, check=False)
     version = java.major_version(ran.stderr + ran.stdout)
     if version is None:
@@ -44,18 +44,19 @@ def java_version(executable: Path) -> int:
 
 
 def archive_name(executable: Path) -> str:
-    """What a class-data archive is called: it is of use only to the very JVM that wrote it."""
+    """Return what a class-data archive is called: it is of use only to the very JVM that wrote it."""
     build = java.java_build(executable).encode()
     return f"{hashlib.sha256(bytes(executable.resolve()) + build).hexdigest()[:12]}.jsa"
 
 
 def jvm_performance(shipped: str) -> list[str]:
-    """A JVM's options: those of `shipped`, or instead of them those of the variable that Kafka's scripts look at."""
+    """Return a JVM's options: those of `shipped`, or instead of them those of the variable that Kafka's scripts look
+    at."""
     return shlex.split(os.environ.get("KAFKA_JVM_PERFORMANCE_OPTS", shipped))
 
 
 def _checked() -> Path:
-    """find_java() whose version has been looked at too."""
+    """Return the `java` to run, of a version that is new enough. Raises NoJava."""
     if problem := java.missing_java(os.environ):
         raise NoJava(f"{problem[0].upper()}{problem[1:]}.")
     return find_java()

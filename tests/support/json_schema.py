@@ -18,7 +18,8 @@ KNOWN = {"$schema", "title", "description", "type", "const", "required", "proper
 
 
 def faults(value: Any, schema: dict[str, Any], where: str = "row") -> Iterator[str]:
-    """What of `value` breaks `schema`, for the words of JSON Schema that ours use; any other word is a fault too."""
+    """Yield what of `value` breaks `schema`, for the words of JSON Schema that ours use; any other word is a fault
+    too."""
     if unknown := schema.keys() - KNOWN:
         yield f"{where}: this test does not know {unknown}"
     if "const" in schema and value != schema["const"]:
@@ -43,5 +44,5 @@ def faults(value: Any, schema: dict[str, Any], where: str = "row") -> Iterator[s
 
 def _is(value: Any, kind: str | list[str]) -> bool:
     if isinstance(kind, list):
-        return any(_is(value, one) for one in kind)
+        return any(_is(value, alternative) for alternative in kind)
     return isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))

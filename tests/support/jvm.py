@@ -21,7 +21,8 @@ ENDS_WITHIN = 20.0
 
 @contextmanager
 def jvm() -> Iterator[Any]:
-    """py4j's gateway to a JVM of its own: `gateway.jvm.java.util.HashMap()`. Python's dict and list are converted."""
+    """Yield py4j's gateway to a JVM of its own: `gateway.jvm.java.util.HashMap()`. Python's dict and list are
+    converted."""
     port, token, process = launch_gateway(
         jarpath=_py4j_jar(),
         classpath=kafka_jars.classpath(),
@@ -42,7 +43,7 @@ def jvm() -> Iterator[Any]:
 
 
 def call(gateway: Any, target: Any, method: str, types: Sequence[str] = (), arguments: Sequence[Any] = ()) -> Any:
-    """Calls what Java keeps to its package. `target` is an object, or the full name of a class for a static method;
+    """Call what Java keeps to its package. `target` is an object, or the full name of a class for a static method;
     `types` are the full names of the parameters' classes, or `long`, `int` and `boolean`."""
     reflected = gateway.jvm.java.lang.Class
     owner = reflected.forName(target) if isinstance(target, str) else target.getClass()
@@ -50,12 +51,12 @@ def call(gateway: Any, target: Any, method: str, types: Sequence[str] = (), argu
     primitive = {"long": java.Long.TYPE, "int": java.Integer.TYPE, "boolean": java.Boolean.TYPE}
     parameters = gateway.new_array(reflected, len(types))
     values = gateway.new_array(gateway.jvm.java.lang.Object, len(types))
-    for at, (kind, argument) in enumerate(zip(types, arguments, strict=True)):
-        parameters[at] = primitive.get(kind) or reflected.forName(kind)
-        values[at] = argument
-    found = owner.getDeclaredMethod(method, parameters)
-    found.setAccessible(True)
-    return found.invoke(None if isinstance(target, str) else target, values)
+    for index, (kind, argument) in enumerate(zip(types, arguments, strict=True)):
+        parameters[index] = primitive.get(kind) or reflected.forName(kind)
+        values[index] = argument
+    reflected_method = owner.getDeclaredMethod(method, parameters)
+    reflected_method.setAccessible(True)
+    return reflected_method.invoke(None if isinstance(target, str) else target, values)
 
 
 def _py4j_jar() -> str:

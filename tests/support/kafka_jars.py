@@ -97,7 +97,7 @@ class Kafka:
 
     @property
     def core(self) -> str:
-        """The artifact of the broker, by the Scala that it is built for."""
+        """Return the artifact of the broker, by the Scala that it is built for."""
         return "kafka_2.12" if self.is_before_2_4 else "kafka_2.13"
 
     def __str__(self) -> str:
@@ -110,19 +110,20 @@ OLDER = {kafka.release: kafka for kafka in map(Kafka.older, ("3.9.1", "2.8.2", "
 
 
 def home(kafka: Kafka = CURRENT) -> Path:
-    """The folder of the jars, fetched first if need be."""
+    """Return the folder of the jars, fetched first if need be."""
     fetch(kafka=kafka)
     return kafka.cache / "jars"
 
 
 def classpath(kafka: Kafka = CURRENT) -> str:
-    """What goes after `java -cp`: every jar by name, always in the same order (a class-data archive depends on it)."""
+    """Return what goes after `java -cp`: every jar by name, always in the same order (a class-data archive depends on
+    it)."""
     folder = home(kafka)
     return os.pathsep.join(str(folder / jar.file_name) for jar in read_list(kafka.listed.read_text()))
 
 
 def read_list(text: str) -> tuple[Jar, ...]:
-    """Lines of `<sha256>  <group>:<artifact>:<version>`, sorted as they stand."""
+    """Return lines of `<sha256>  <group>:<artifact>:<version>`, sorted as they stand."""
     jars = []
     for line in text.splitlines():
         sha256, coordinates = line.split()
@@ -132,7 +133,7 @@ def read_list(text: str) -> tuple[Jar, ...]:
 
 
 def fetch(report: Report = lambda line: None, kafka: Kafka = CURRENT) -> None:
-    """Has every listed jar in the cache, verified. Idempotent; several processes at once wait for one another.
+    """Put every listed jar into the cache, verified. Idempotent; several processes at once wait for one another.
 
     Raises JarsUnavailable, WrongChecksum, NoJava.
     """
@@ -185,13 +186,13 @@ def _is_verified(kafka: Kafka, jar: Jar) -> bool:
     file = kafka.cache / "jars" / jar.file_name
     if not file.exists():
         return False
-    found = hashlib.sha256(file.read_bytes()).hexdigest()
-    if found == jar.sha256:
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    if digest == jar.sha256:
         return True
     file.unlink()
     shutil.rmtree(kafka.cache / "ivy", ignore_errors=True)
     raise WrongChecksum(
-        f"{jar.file_name} of {jar.group} has SHA-256 {found}, but {kafka.listed.name} says {jar.sha256}. "
+        f"{jar.file_name} of {jar.group} has SHA-256 {digest}, but {kafka.listed.name} says {jar.sha256}. "
         "It was removed; if a second download differs again, the repository does not serve the published file."
     )
 
@@ -246,15 +247,15 @@ def _ivy_jar() -> str:
     pyspark = importlib.util.find_spec("pyspark")
     if pyspark is None or pyspark.origin is None:
         raise JarsUnavailable("pyspark is not installed in this environment; `make setup` installs it.")
-    found = sorted((Path(pyspark.origin).parent / "jars").glob("ivy-*.jar"))
-    if not found:
+    jars = sorted((Path(pyspark.origin).parent / "jars").glob("ivy-*.jar"))
+    if not jars:
         raise JarsUnavailable("this pyspark carries no Ivy.")
-    return str(found[-1])
+    return str(jars[-1])
 
 
 def resolve(version: str) -> str:
-    """The list for one Kafka version, resolved through the POMs (slow: about a minute) and hashed. MirrorMaker is in
-    that of the present major version only."""
+    """Return the list for one Kafka version, resolved through the POMs (slow: about a minute) and hashed. MirrorMaker
+    is in that of the present major version only."""
     kafka = Kafka.older(version)
     wanted = [_dependency("org.apache.kafka", kafka.core, version)]
     if kafka.is_before_2_4:
@@ -263,10 +264,10 @@ def resolve(version: str) -> str:
         wanted.append(_dependency("org.apache.kafka", "connect-mirror", version))
     with tempfile.TemporaryDirectory(prefix="lockstep-jars-") as work:
         said = _ivy(wanted, Path(work, "jars"), use_poms=True, cache=Path(work, "ivy"))
-        found = sorted(Path(work, "ivy").glob("*/*/*/*.jar"))
-        if not found:
+        jars = sorted(Path(work, "ivy").glob("*/*/*/*.jar"))
+        if not jars:
             raise JarsUnavailable(f"Kafka {version} does not resolve: {said}")
-        log4j = [jar.stem.removeprefix("log4j-core-") for jar in found if jar.stem.startswith("log4j-core-")]
+        log4j = [jar.stem.removeprefix("log4j-core-") for jar in jars if jar.stem.startswith("log4j-core-")]
         # Kafka's POMs leave the logging backend to whoever packages them; these bind SLF4J 1.7 to their log4j.
         if log4j:
             backend = [_dependency("org.apache.logging.log4j", "log4j-slf4j-impl", log4j[-1], transitive=False)]

@@ -38,7 +38,7 @@ class Kfake:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients connect. The same after every restart."""
+        """Return where clients connect. The same after every restart."""
         return f"{LOCAL}:{self.port}"
 
     def start(self) -> Self:

@@ -8,14 +8,14 @@ from lockstep_kafka.messages.message_versions import NAMES, EncodedRequest, enco
 
 
 def read_back(request: EncodedRequest) -> Any:
-    """The request as kio reads it, which must be all of it."""
+    """Return the request as kio reads it, which must be all of it."""
     api = NAMES[request.api_key]
     data = b"".join(request.parts)
-    found, size = entity_reader(getattr(message(api, request.version, "request"), f"{api.title()}Request"))(data, 0)
+    entity, size = entity_reader(getattr(message(api, request.version, "request"), f"{api.title()}Request"))(data, 0)
     assert size == len(data)
-    return found
+    return entity
 
 
 def written(entity: Any) -> bytes:
-    """The bytes of a message."""
+    """Return the bytes of a message."""
     return b"".join(encoded(entity).parts)

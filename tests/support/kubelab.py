@@ -20,17 +20,18 @@ WHY_HELM = "helm is not here: `make helm` builds it from Go modules (Go 1.26)"
 
 @cache
 def tools() -> Path | None:
-    """Folder of the newest tools that the kit has built; None if it has built none, or is not here. Builds nothing."""
-    found = BUILT.expanduser().glob("*/bin/kubeconform") if is_here() else ()
-    return max((tool.parent for tool in found), key=lambda folder: folder.stat().st_mtime, default=None)
+    """Return the folder of the newest tools that the kit has built; None if it has built none, or is not here. Builds
+    nothing."""
+    programs = BUILT.expanduser().glob("*/bin/kubeconform") if is_here() else ()
+    return max((tool.parent for tool in programs), key=lambda folder: folder.stat().st_mtime, default=None)
 
 
 @cache
 def helm() -> Path | None:
-    """Folder of a helm of the version that the chart's tests were written for; None: there is none."""
+    """Return the folder of a helm of the version that the chart's tests were written for; None: there is none."""
     return tools() or (HELM if (HELM / "helm").exists() else None)
 
 
 def is_here() -> bool:
-    """Whether the kit is at `KIT`."""
+    """Return whether the kit is at `KIT`."""
     return shutil.which("bash") is not None and (KIT / "ensure").exists()

@@ -118,7 +118,7 @@ class MemoryLog:
         return self
 
     def end_transaction(self, producer: tuple[int, int], *, commit: bool) -> "MemoryLog":
-        """A marker."""
+        """Append a marker."""
         first = self._open.pop(producer[0], self.end)
         if not commit:
             self._aborted.append((producer[0], first, self.end))
@@ -146,34 +146,34 @@ class MemoryLog:
         return self
 
     def compact(self, *offsets: int) -> "MemoryLog":
-        """The cleaner removes these records; a batch of which none is left goes as a whole."""
+        """Remove these records as the cleaner does. A batch of which none is left goes as a whole."""
         kept = [replace(b, content=tuple(r for r in b.content if r.offset not in offsets)) for b in self._batches]
         self._batches = [b for b in kept if b.content]
         return self
 
     def forget(self) -> "MemoryLog":
-        """The leader forgets every producer."""
+        """Let the leader forget every producer."""
         self.remembered.clear()
         return self
 
     @property
     def high_watermark(self) -> int:
-        """Where what is replicated ends."""
+        """Return where what is replicated ends."""
         return self.end - self.unreplicated
 
     @property
     def last_stable(self) -> int:
-        """Where what is decided ends."""
+        """Return where what is decided ends."""
         return min([self.high_watermark, *self._open.values()])
 
     def at(self, timestamp: int) -> int:
-        """The answer of ListOffsets."""
+        """Return the answer of ListOffsets."""
         if timestamp in (LATEST, EARLIEST):
             return self.high_watermark if timestamp == LATEST else self.start
         return next((r.offset for b in self._batches for r in b.content if r.timestamp >= timestamp), -1)
 
     def fetched(self, offset: int, *, committed: bool) -> tuple[bytes, list[tuple[int, int]]]:
-        """The batches from the one that holds the offset on, and the aborted transactions among them."""
+        """Return the batches from the one that holds the offset on, and the aborted transactions among them."""
         until = self.last_stable if committed else self.high_watermark
         data = b"".join(b.encoded() for b in self._batches if b.last >= offset and b.last < until)
         return data, [(p, first) for p, first, marker in self._aborted if committed and marker >= offset]
@@ -204,7 +204,7 @@ class MemoryCluster(ClusterClient):
         """Connections are open, and nothing is answered."""
 
     async def answer(self) -> None:
-        """Return once it answers. Raises BrokerUnreachable."""
+        """Wait until it answers. Raises BrokerUnreachable."""
         if self.silent:
             await asyncio.Event().wait()
         if self.away:
@@ -219,7 +219,7 @@ class MemoryCluster(ClusterClient):
     async def refresh(self, topics: Iterable[str]) -> None:
         self.asked.append("Metadata")
         await self.answer()
-        found = [
+        described = [
             SimpleNamespace(
                 name=topic,
                 error_code=0 if topic in self.ids else 3,
@@ -234,7 +234,7 @@ class MemoryCluster(ClusterClient):
         ]
         broker = SimpleNamespace(node_id=1, host="broker", port=9092, rack=None)
         version = APIS["metadata"].newest
-        answer = SimpleNamespace(__version__=version, cluster_id=self.alias, brokers=[broker], topics=found)
+        answer = SimpleNamespace(__version__=version, cluster_id=self.alias, brokers=[broker], topics=described)
         self._learn(answer, sorted(set(topics)))
 
     async def connection(self, broker: int, produce_connection: str) -> Connection:
@@ -246,8 +246,8 @@ class _MemoryConnection(Connection):
 
     def __init__(self, cluster: MemoryCluster) -> None:
         super().__init__("broker", 9092, client_id="test")
-        known = {name: api for name, api in APIS.items() if name not in cluster.unknown_apis}
-        self._versions = {api.key: (0, api.newest) for api in known.values()}
+        known_apis = {name: api for name, api in APIS.items() if name not in cluster.unknown_apis}
+        self._versions = {api.key: (0, api.newest) for api in known_apis.values()}
         self._cluster = cluster
 
     async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
@@ -263,32 +263,34 @@ class _MemoryConnection(Connection):
     def _fetch(self, m: Any, request: Any) -> Any:
         names = {topic_id: topic for topic, topic_id in self._cluster.ids.items()}
         (topic,) = request.topics
-        (asked,) = topic.partitions
-        log = self._cluster.logs[names[topic.topic_id], asked.partition]
-        data, aborted = log.fetched(asked.fetch_offset, committed=request.isolation_level == 1)
+        (wanted,) = topic.partitions
+        log = self._cluster.logs[names[topic.topic_id], wanted.partition]
+        data, aborted = log.fetched(wanted.fetch_offset, committed=request.isolation_level == 1)
         part = m.PartitionData(
-            partition_index=asked.partition,
+            partition_index=wanted.partition,
             error_code=0,
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable,
             log_start_offset=log.start,
-            aborted_transactions=tuple(m.AbortedTransaction(producer_id=p, first_offset=at) for p, at in aborted),
+            aborted_transactions=tuple(
+                m.AbortedTransaction(producer_id=p, first_offset=first_offset) for p, first_offset in aborted
+            ),
             records=data,
         )
         answer = m.FetchableTopicResponse(topic_id=topic.topic_id, partitions=(part,))
         return m.FetchResponse(throttle_time=NOTHING, error_code=0, session_id=0, responses=(answer,))
 
     def _list_offsets(self, m: Any, request: Any) -> Any:
-        log, name, asked = self._one(request)
-        offset = log.end if request.replica_id == DEBUGGING else log.at(asked.timestamp)
+        log, name, wanted = self._one(request)
+        offset = log.end if request.replica_id == DEBUGGING else log.at(wanted.timestamp)
         part = m.ListOffsetsPartitionResponse(partition_index=0, error_code=0, timestamp=None, offset=offset)
         topic = m.ListOffsetsTopicResponse(name=name, partitions=(part,))
         return m.ListOffsetsResponse(throttle_time=NOTHING, topics=(topic,))
 
     def _offset_for_leader_epoch(self, m: Any, request: Any) -> Any:
-        log, name, asked = self._one(request)
-        end = log.epoch_ends.get(asked.leader_epoch, -1)
-        part = m.EpochEndOffset(error_code=0, partition=0, leader_epoch=asked.leader_epoch, end_offset=end)
+        log, name, wanted = self._one(request)
+        end = log.epoch_ends.get(wanted.leader_epoch, -1)
+        part = m.EpochEndOffset(error_code=0, partition=0, leader_epoch=wanted.leader_epoch, end_offset=end)
         topic = m.OffsetForLeaderTopicResult(topic=name, partitions=(part,))
         return m.OffsetForLeaderEpochResponse(throttle_time=NOTHING, topics=(topic,))
 
@@ -315,28 +317,28 @@ class _MemoryConnection(Connection):
 
     def _find_coordinator(self, m: Any, request: Any) -> Any:
         (key,) = request.coordinator_keys
-        found = m.Coordinator(key=key, node_id=1, host="broker", port=9092, error_code=0, error_message=None)
-        return m.FindCoordinatorResponse(throttle_time=NOTHING, coordinators=(found,))
+        coordinator = m.Coordinator(key=key, node_id=1, host="broker", port=9092, error_code=0, error_message=None)
+        return m.FindCoordinatorResponse(throttle_time=NOTHING, coordinators=(coordinator,))
 
     def _init_producer_id(self, m: Any, request: Any) -> Any:
         """Fences: what is open under the former epoch is aborted."""
-        known = self._cluster.producers
+        producers = self._cluster.producers
         if self._cluster.fencing_codes:
             code = ErrorCode(self._cluster.fencing_codes.pop(0))
             return m.InitProducerIdResponse(throttle_time=NOTHING, error_code=code, producer_id=-1, producer_epoch=-1)
-        producer_id, epoch = known.get(request.transactional_id, (FIRST_PRODUCER + len(known), -1))
+        producer_id, epoch = producers.get(request.transactional_id, (FIRST_PRODUCER + len(producers), -1))
         for log in self._cluster.logs.values():
             if producer_id in log.open_transactions:
                 log.end_transaction((producer_id, epoch), commit=False)
-        known[request.transactional_id] = producer_id, epoch + 1
+        producers[request.transactional_id] = producer_id, epoch + 1
         return m.InitProducerIdResponse(
             throttle_time=NOTHING, error_code=0, producer_id=producer_id, producer_epoch=epoch + 1
         )
 
     def _one(self, request: Any) -> tuple[MemoryLog, str, Any]:
-        """The log that a request of one partition is about, the topic's name, and what is asked of it."""
+        """Return the log that a request of one partition is about, the topic's name, and what is asked of it."""
         (topic,) = request.topics
-        (asked,) = topic.partitions
+        (wanted,) = topic.partitions
         name = str(getattr(topic, "name", None) or topic.topic)
-        number = asked.partition_index if hasattr(asked, "partition_index") else asked.partition
-        return self._cluster.logs[name, number], name, asked
+        number = wanted.partition_index if hasattr(wanted, "partition_index") else wanted.partition
+        return self._cluster.logs[name, number], name, wanted

@@ -25,7 +25,7 @@ def message(magic: int, m: Message, attributes: int = 0) -> bytes:
 
 
 def message_set(magic: int, content: Sequence[Message], codec: int = 0, *, append_time: int | None = None) -> bytes:
-    """A set as a broker's log holds it: uncompressed one message after the other, else a wrapper around them."""
+    """Return a set as a broker's log holds it: uncompressed one message after the other, else a wrapper around them."""
     attributes = 0 if append_time is None else 0x08
     if not codec:
         return b"".join(message(magic, m, attributes) for m in content)
@@ -39,7 +39,8 @@ def message_set(magic: int, content: Sequence[Message], codec: int = 0, *, appen
 
 
 def with_the_wrong_checksum(frame: bytes) -> bytes:
-    """An lz4 frame as clients before 0.10 wrote it: they took the checksum over four bytes too many (KAFKA-3160)."""
+    """Return an lz4 frame as clients before 0.10 wrote it: they took the checksum over four bytes too many
+    (KAFKA-3160)."""
     return frame[:6] + bytes([frame[6] ^ 0x5A]) + frame[7:]
 
 
@@ -48,7 +49,7 @@ def sets(data: bytes) -> list[Batch]:
 
 
 def stored_lz4(payload: bytes) -> bytes:
-    """A frame whose one block is not compressed: what a client writes when compression would not help."""
+    """Return a frame whose one block is not compressed: what a client writes when compression would not help."""
     return (
         struct.pack("<I", 0x184D2204) + b"\x60\x40\0" + struct.pack("<I", len(payload) | 1 << 31) + payload + bytes(4)
     )

@@ -10,8 +10,8 @@ WAIT_S = 0.2  # librdkafka waits so long for the rest of a chunk, also at the en
 
 
 def read_messages(consumer: Consumer, silent_s: float, missing: Callable[[], str]) -> Iterator[Message]:
-    """What the consumer gets, errors and ends of partitions too. The caller ends it. Raises TimeoutError if nothing
-    arrives for so many seconds; ``missing`` then says what has not been read."""
+    """Yield the messages of the consumer, errors and ends of partitions too. The caller ends it. Raises TimeoutError if
+    nothing arrives for so many seconds; ``missing`` then says what has not been read."""
     heard = time.monotonic()
     while True:
         messages = consumer.consume(CHUNK, WAIT_S)

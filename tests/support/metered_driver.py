@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from lockstep_config.keys.lockstep_settings import VerifySettings
 from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
@@ -28,6 +26,7 @@ from lockstep_state.rows.state_rows import (
     PartitionProgress,
     Row,
 )
+from tests.support.metrics import Page, read_page, values
 
 T = 1_700_000_000_000
 FLOW = Flow("A", "B")
@@ -111,16 +110,12 @@ class Driver:
         seen = {tp: ObservedPartition(rows[tp], None if end is None else LogRange(0, end)) for tp, end in ends.items()}
         self.collector.on_observed(stuck, seen, resting)
 
-    def page(self) -> dict[str, list[tuple[dict[str, str], float]]]:
-        found: dict[str, list[tuple[dict[str, str], float]]] = {}
-        for family in text_string_to_metric_families(self.metrics.exposition().decode()):
-            for sample in family.samples:
-                found.setdefault(sample.name, []).append((sample.labels, sample.value))
-        return found
+    def page(self) -> Page:
+        return read_page(self.metrics.exposition().decode())
 
     def value(self, name: str, **labels: str) -> float:
-        """The only sample with these labels."""
-        (value,) = [v for found, v in self.page().get(name, []) if labels.items() <= found.items()]
+        """Return the only sample with these labels."""
+        (value,) = values(self.page(), name, **labels)
         return value
 
 

@@ -12,26 +12,26 @@ Page = dict[str, list[tuple[dict[str, str], float]]]
 
 
 def read_page(text: str) -> Page:
-    """Raises ValueError for what is no page of metrics."""
-    found: Page = {}
+    """Return the samples of a page of metrics. Raises ValueError if it is none."""
+    page: Page = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            found.setdefault(sample.name, []).append((sample.labels, sample.value))
-    return found
+            page.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return page
 
 
 def values(page: Page, name: str, **labels: str) -> list[float]:
-    """Of every series with these labels, among others."""
-    return [value for found, value in page.get(name, []) if labels.items() <= found.items()]
+    """Return the value of every series that has these labels."""
+    return [value for own, value in page.get(name, []) if labels.items() <= own.items()]
 
 
 def wait_for_value(process: ServiceProcess, least: float, name: str, *, within: float = 60.0, **labels: str) -> float:
-    """The sum of the series with these labels, once it is at least so much."""
+    """Return the sum of the series with these labels, once it is at least so much."""
 
     def enough() -> float:
-        found = sum(values(read_page(process.page("/metrics")[1]), name, **labels))
-        assert found >= least, f"{name}{labels} is {found}"
-        return found
+        total = sum(values(read_page(process.page("/metrics")[1]), name, **labels))
+        assert total >= least, f"{name}{labels} is {total}"
+        return total
 
     return wait_until(enough, within=within, every=0.1, what=f"{name} reaches {least}")
 
@@ -39,16 +39,19 @@ def wait_for_value(process: ServiceProcess, least: float, name: str, *, within: 
 def wait_for_all_declared(
     process: ServiceProcess, service: str, *, elsewhere: frozenset[str] = frozenset(), within: float = 60.0
 ) -> Page:
-    """The page once it shows each metric that the service declares, and every series of it that an alert or a panel of
-    the dashboard selects. It never shows another metric. `elsewhere`: metrics for which another test
-    waits."""
+    """Return the page once it shows each metric that the service declares, and every series of it that an alert or a
+    panel of the dashboard selects. It never shows another metric. `elsewhere`: metrics for which another test waits."""
     declared = declared_by(service) - elsewhere
     selectors = [selector for selector in watched() if selector.metric in declared]
 
     def all_of_them() -> Page | None:
         page = read_page(process.page("/metrics")[1])
         assert page.keys() >= declared, declared - page.keys()
-        unseen = [one for one in selectors if not any(one.selects(labels) for labels, _ in page[one.metric])]
+        unseen = [
+            selector
+            for selector in selectors
+            if not any(selector.selects(labels) for labels, _ in page[selector.metric])
+        ]
         assert unseen == []
         return page
 

@@ -124,7 +124,7 @@ class Scene:
         return mark
 
     def change(self) -> int:
-        """What was mirrored last gets another config and a partition more; returns how many it has then."""
+        """Give what was mirrored last another config and one more partition. Return how many it has then."""
         bootstrap, topic = self.pair.a.bootstrap, self.topic(self.last)
         total = len(end_offsets(bootstrap, topic)) + 1
         set_configs(bootstrap, topic, {"retention.ms": f"{987654321 + total}"})
@@ -132,7 +132,7 @@ class Scene:
         return total
 
     def wait_done(self, mark: str) -> None:
-        """Until all that `poke` gave to do is done."""
+        """Wait until all that `poke` gave to do is done."""
         until(lambda: self._done(mark), what=f"all of {mark} is mirrored")
         self.last = mark
 
@@ -147,16 +147,16 @@ class Scene:
         return moved and ("ALLOW", "READ", f"User:{mark}") in acls_of(self.pair.b, remote)
 
     def troubles(self) -> list[Any]:
-        """What the services say is wrong now."""
-        found: list[Any] = []
+        """Return what the services say is wrong now."""
+        troubles: list[Any] = []
         for service in self.services.values():
             said = service.status(str(self.flow.flow))
-            found += [said["troubles"], said.get("failing"), said.get("left_alone")]
-            found += [said["phase"]] if said.get("phase") == "not-permitted" else []
-        return [one for one in found if one]
+            troubles += [said["troubles"], said.get("failing"), said.get("left_alone")]
+            troubles += [said["phase"]] if said.get("phase") == "not-permitted" else []
+        return [trouble for trouble in troubles if trouble]
 
     def lines_with(self, words: str, since: dict[str, int]) -> dict[str, list[dict[str, Any]]]:
-        """What each service has logged in which these words stand."""
+        """Return what each service has logged in which these words stand."""
         return {
             name: [line for line in service.lines()[since[name] :] if words in json.dumps(line)]
             for name, service in self.services.items()
@@ -166,7 +166,7 @@ class Scene:
         return {name: len(service.lines()) for name, service in self.services.items()}
 
     def ask(self, *words: str, more: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-        """What the command answers about our file; `more` goes behind that."""
+        """Return what the command answers about our file; `more` goes behind that."""
         command = [sys.executable, "-m", "lockstep_cli", *words, str(self.file), *more]
         return subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=False)
 
@@ -203,7 +203,8 @@ def declared() -> tuple[tuple[Grant, ...], tuple[Grant, ...]]:
 
 
 def narrowed(grant: Grant) -> Grant:
-    """Where the list says every topic or group, as many as this flow has: else one would stand in for another."""
+    """Return the grant for the topics or groups of this flow where the list says every one: else one would stand in for
+    another."""
     every = grant.name == "*" and grant.resource in ("topic", "group")
     return replace(grant, name=f"{FLOW.source}-", pattern=PREFIXED) if every else grant
 
@@ -212,7 +213,7 @@ SOURCE, TARGET = declared()
 
 
 def comes_with(grant: Grant, other: Grant) -> bool:
-    """Whether who has the other has this one too."""
+    """Return whether whoever has the other permission has this one too."""
     if other == grant or (grant.pattern == PREFIXED and other.pattern != PREFIXED and other.name != EVERY):
         return False
     return other.covers(grant.resource, grant.name, grant.operation)
@@ -223,7 +224,7 @@ def needed_by_itself(grant: Grant, among: Sequence[Grant]) -> bool:
 
 
 def at_the_start(grant: Grant) -> bool:
-    """Only who begins needs it."""
+    """Return whether it is needed only at the start."""
     return grant.operation == "Create" and grant.pattern != PREFIXED
 
 

@@ -1,16 +1,15 @@
 """MirrorMaker 1 itself, of the last Kafka that had it, and `lockstep legacy` in its place: both by the same files."""
 
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.support import kafka_jars
 from tests.support.java import find_java, jvm_performance
-from tests.support.processes import end, kill, show, spawn, tail
+from tests.support.processes import LoggedProcess
+from tests.support.properties_file import properties_text
 
 STOPPED_WITHIN = 60.0
 LOG4J = """\
@@ -39,9 +38,11 @@ class LegacyFolder:
         consumer: Mapping[str, str] | None = None,
         producer: Mapping[str, str] | None = None,
     ) -> Self:
-        once = {"bootstrap.servers": source, "group.id": group, "auto.offset.reset": "earliest"}
-        (folder / "consumer.properties").write_text(_lines(once | dict(consumer or {})))
-        (folder / "producer.properties").write_text(_lines({"bootstrap.servers": target} | dict(producer or {})))
+        reader = {"bootstrap.servers": source, "group.id": group, "auto.offset.reset": "earliest"}
+        (folder / "consumer.properties").write_text(properties_text(reader | dict(consumer or {})))
+        (folder / "producer.properties").write_text(
+            properties_text({"bootstrap.servers": target} | dict(producer or {}))
+        )
         return cls(folder, options)
 
     @property
@@ -50,42 +51,7 @@ class LegacyFolder:
         return [*files, *self.options]
 
 
-class _Process:
-    """One at a time; a context manager that leaves none behind. What it logs is kept over restarts."""
-
-    log: Path
-
-    def __init__(self, command: Sequence[str], log: Path) -> None:
-        self._command = command
-        self.log = log
-
-    def __enter__(self) -> Self:
-        self._process: subprocess.Popen[bytes] = spawn(self._command, output=self.log)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if error is not None:
-            show(self.log, lines=40)
-        kill(self._process)
-
-    def _stop(self, status: int) -> None:
-        found = end(self._process, within=STOPPED_WITHIN)
-        assert found == status, f"it ended with status {found}, not in order:\n{tail(self.log, 40)}"
-
-    @property
-    def pid(self) -> int:
-        """Of the process that runs now."""
-        return self._process.pid
-
-    def kill(self) -> None:
-        kill(self._process)
-
-    def wait(self, within: float) -> int:
-        """Its exit status once it has ended by itself."""
-        return self._process.wait(within)
-
-
-class MirrorMaker1(_Process):
+class MirrorMaker1(LoggedProcess):
     """`kafka-mirror-maker.sh` of Kafka 3.9."""
 
     def __init__(self, files: LegacyFolder) -> None:
@@ -97,10 +63,10 @@ class MirrorMaker1(_Process):
 
     def stop(self) -> None:
         """SIGTERM: it flushes, commits and leaves its group."""
-        self._stop(143)
+        self.end_with(143, within=STOPPED_WITHIN)
 
 
-class Legacy(_Process):
+class Legacy(LoggedProcess):
     """`lockstep legacy` with the same files and options."""
 
     def __init__(self, files: LegacyFolder) -> None:
@@ -109,8 +75,4 @@ class Legacy(_Process):
 
     def stop(self) -> None:
         """SIGTERM: it drains, commits and ends."""
-        self._stop(0)
-
-
-def _lines(values: Mapping[str, str]) -> str:
-    return "".join(f"{key} = {value}\n" for key, value in values.items())
+        self.end_with(0, within=STOPPED_WITHIN)

@@ -10,7 +10,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -18,7 +17,8 @@ from tests.support import kafka_jars
 from tests.support.eventually import wait_until
 from tests.support.java import find_java, jvm_performance
 from tests.support.ports import free_port
-from tests.support.processes import end, kill, show, spawn, starting, tail
+from tests.support.processes import LoggedProcess, starting, tail
+from tests.support.properties_file import properties_text
 
 STARTED_WITHIN = 120.0  # seconds; usual is 10, but several test runs may share the cores
 STOPPED_WITHIN = 60.0
@@ -50,13 +50,13 @@ CONNECTORS = "org.apache.kafka.connect.mirror"
 
 
 def command(file: Path) -> Sequence[str]:
-    """The command line of dedicated mode for this `mm2.properties` file."""
+    """Return the command line of dedicated mode for this `mm2.properties` file."""
     return _java(file, f"{CONNECTORS}.MirrorMaker")
 
 
 def properties(source: str, target: str, topic: str, settings: Mapping[str, str]) -> str:
-    """An ``mm2.properties`` file: the flow A->B of one topic, everything at its default save what single brokers ask
-    for.
+    """Return an ``mm2.properties`` file: the flow A->B of one topic, everything at its default save what single brokers
+    ask for.
 
     ``topic`` is a regular expression there, so a plain name without dots.
     """
@@ -75,46 +75,25 @@ def properties(source: str, target: str, topic: str, settings: Mapping[str, str]
         "status.storage.replication.factor": "1",
         "config.storage.replication.factor": "1",
     }
-    return _lines(once | dict(settings))
+    return properties_text(once | dict(settings))
 
 
-class _Process:
-    """A process of `command` that logs to `log`."""
-
-    def __init__(self, command: Sequence[str], log: Path) -> None:
-        self._command = command
-        self.log = log
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if error is not None:
-            show(self.log, lines=40)
-        kill(self._process)
-
-    def start(self) -> Self:
-        """Start it, or start it again after it ended."""
-        self._process = spawn(self._command, output=self.log)
-        return self
-
+class _Process(LoggedProcess):
     def stop(self) -> None:
         """SIGTERM: it ends in order and writes down how far it came. Raises AssertionError if it does not."""
-        status = end(self._process, within=STOPPED_WITHIN)
-        assert status == 143, f"it ended with status {status} instead of in order:\n{tail(self.log, 40)}"
+        self.end_with(143, within=STOPPED_WITHIN)
         assert NOT_WRITTEN_DOWN.search(self.log.read_text()) is None, "a task had not ended in time"
 
 
 class MirrorMaker(_Process):
-    """Dedicated mode. It is at work some ten seconds after its start: wait for what it writes."""
+    """Dedicated mode. It is at work some ten seconds after its start: wait for what it writes.
+
+    What it copied after it wrote its progress last is copied again by whoever goes on after `kill`.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file = file
         super().__init__(command(file), file.with_name(f"{file.stem}-mm2.log"))
-
-    def kill(self) -> None:
-        """SIGKILL: what it copied after it wrote its progress last is copied again by whoever goes on."""
-        kill(self._process)
 
 
 class ConnectWorker(_Process):
@@ -125,7 +104,7 @@ class ConnectWorker(_Process):
         self._port = free_port()
         file = folder / f"{name}-worker.properties"
         file.write_text(
-            _lines(
+            properties_text(
                 {
                     "bootstrap.servers": bootstrap,
                     "group.id": name,
@@ -160,17 +139,17 @@ class ConnectWorker(_Process):
         self._wait_runs(name)
 
     def stop_connector(self, name: str) -> None:
-        """Returns once Connect says that it is stopped, which may be a moment before its tasks have ended."""
+        """Wait until Connect says that it is stopped, which may be a moment before its tasks have ended."""
         self._change(name, "stop")
 
         def stopped() -> bool:
-            found = self._ask(f"{_path(name)}/status") or {}
-            return found.get("connector", {}).get("state") == "STOPPED" and not found["tasks"]
+            state = self._ask(f"{_path(name)}/status") or {}
+            return state.get("connector", {}).get("state") == "STOPPED" and not state["tasks"]
 
         wait_until(stopped, within=STARTED_WITHIN, every=0.05, what=f"{name} is stopped")
 
     def resume_connector(self, name: str) -> None:
-        """Returns once it and its tasks run."""
+        """Wait until it and its tasks run."""
         self._change(name, "resume")
         self._wait_runs(name)
 
@@ -182,8 +161,8 @@ class ConnectWorker(_Process):
 
     def _wait_runs(self, name: str) -> None:
         def runs() -> bool:
-            found = self._ask(f"{_path(name)}/status")
-            tasks = (found or {}).get("tasks", [])
+            state = self._ask(f"{_path(name)}/status")
+            tasks = (state or {}).get("tasks", [])
             failed = [task["trace"] for task in tasks if task["state"] == "FAILED"]
             if failed:
                 raise RuntimeError(f"{name}: {failed[0]}")
@@ -197,8 +176,8 @@ class ConnectWorker(_Process):
         return self._ask("/connectors") is not None
 
     def _ask(self, path: str, method: str = "GET", body: Mapping[str, str] | None = None) -> Any:
-        """What the worker answers, an empty object for nothing; None while it cannot (it starts, or shares its work out
-        anew)."""
+        """Return what the worker answers, an empty object for nothing; None while it cannot (it starts, or shares its
+        work out anew)."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self._port}{path}",
             method=method,
@@ -235,7 +214,3 @@ def _java(file: Path, main: str) -> Sequence[str]:
         main,
         str(file),
     ]
-
-
-def _lines(values: Mapping[str, str]) -> str:
-    return "".join(f"{key} = {value}\n" for key, value in values.items())

@@ -22,8 +22,8 @@ FIRST = PartitionProgress(
 
 @st.composite
 def logs(draw: st.DrawFn, begin: tuple[int, int] = (0, 0), most: int = 12) -> list[Stretch]:
-    """Stretches with gaps in either log, in both or in none."""
-    up, down = (at + draw(st.integers(0, 3)) for at in begin)
+    """Return stretches with gaps in either log, in both or in none."""
+    up, down = (offset + draw(st.integers(0, 3)) for offset in begin)
     stretches: list[Stretch] = []
     for _ in range(draw(st.integers(1, most))):
         count = draw(st.integers(1, 6))
@@ -34,8 +34,8 @@ def logs(draw: st.DrawFn, begin: tuple[int, int] = (0, 0), most: int = 12) -> li
 
 
 def exact_places(slot_spans: Iterable[Stretch]) -> dict[int, int]:
-    """Where a group at each upstream offset stands exactly, from the first record to two behind the last one: at the
-    record, or behind the last one before the offset."""
+    """Return where a group at each upstream offset stands exactly, from the first record to two behind the last one: at
+    the record, or behind the last one before the offset."""
     places: dict[int, int] = {}
     for up, down, count in slot_spans:
         if places:
@@ -47,24 +47,24 @@ def exact_places(slot_spans: Iterable[Stretch]) -> dict[int, int]:
 
 
 def read(rows: Iterable[StateRow]) -> RunMap:
-    """What a reader knows who has folded these rows one by one, with new maps for new topics."""
-    known = RunMap(FIRST.producer_id, FIRST.source_topic_id, FIRST.target_topic_id)
+    """Return what a reader knows who has folded these rows one by one, with new maps for new topics."""
+    runs = RunMap(FIRST.producer_id, FIRST.source_topic_id, FIRST.target_topic_id)
     for row in rows:
-        known = known.fold(row) if isinstance(row, OffsetRuns) else known.fold_progress(row)
-    return known
+        runs = runs.fold(row) if isinstance(row, OffsetRuns) else runs.fold_progress(row)
+    return runs
 
 
-def translated(known: RunMap, positions: Iterable[int]) -> Iterator[tuple[int, Translation | None]]:
+def translated(runs: RunMap, positions: Iterable[int]) -> Iterator[tuple[int, Translation | None]]:
     for position in positions:
-        yield position, known.translate(UpstreamOffset(position))
+        yield position, runs.translate(UpstreamOffset(position))
 
 
 def as_it_lies(row: StateRow) -> StateRow:
-    """Through the topic and back."""
-    found = decode_row(*row.encode())
-    assert isinstance(found, StateRow)
-    assert found == row
-    return found
+    """Return a row as it is after it was written to the topic and read."""
+    read_row = decode_row(*row.encode())
+    assert isinstance(read_row, StateRow)
+    assert read_row == row
+    return read_row
 
 
 @dataclass
@@ -102,21 +102,21 @@ class Copied:
             self.log.append(as_it_lies(replace(self.progress, open_run=self.runs.open_run)))
 
     def present(self) -> dict[str, StateRow]:
-        """The last row of each key."""
+        """Return the last row of each key."""
         return {row.key(): row for row in self.log}
 
     def dies_and_goes_on(self) -> None:
         """A new slot has what is written, and copies or counts again what lies behind the progress written."""
         row = next((row for row in reversed(self.log) if isinstance(row, PartitionProgress)), FIRST)
-        rows = [found for found in self.present().values() if isinstance(found, OffsetRuns)]
+        rows = [written for written in self.present().values() if isinstance(written, OffsetRuns)]
         again, self.stretches, self.progress = self.stretches, [], row
         self.runs = RunLog(self.lag_max).continued(row, rows)
         behind = [s for s in again if s[0] + s[2] - 1 > row.upstream]
         self.stretches = [s for s in again if s[0] + s[2] - 1 <= row.upstream]
         for up, down, count in behind:
-            known = max(0, row.upstream + 1 - up)
-            self.stretches += [(up, down, known)] if known else []
-            self.copies([(up + known, down + known, count - known)])
+            written_down = max(0, row.upstream + 1 - up)
+            self.stretches += [(up, down, written_down)] if written_down else []
+            self.copies([(up + written_down, down + written_down, count - written_down)])
 
     def begins_again(self, upstream: int, downstream: int, *, in_place: bool) -> None:
         """A decision: the next record is `upstream`, and the target's log ends at `downstream` now. `in_place`: by the
@@ -130,7 +130,7 @@ class Copied:
             open_run=self.runs.open_run if in_place else self._written_open_run(),
         )
         self.log.append(as_it_lies(row))
-        rows = [found for found in self.present().values() if isinstance(found, OffsetRuns)]
+        rows = [written for written in self.present().values() if isinstance(written, OffsetRuns)]
         self.runs = (self.runs if in_place else RunLog(self.lag_max)).continued(row, rows)
         kept = [(u, d, min(n, upstream - u, downstream - d)) for u, d, n in self.stretches]
         self.stretches = [*(stretch for stretch in kept if stretch[2] > 0), (upstream, downstream, 0)]

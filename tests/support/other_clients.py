@@ -64,13 +64,13 @@ def read_with_kafka_python(bootstrap: str, topic: str) -> list[Record]:
         partitions = [KafkaPartition(topic, number) for number in ends]
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)
-        found: list[Record] = []
+        records: list[Record] = []
         while any(consumer.position(partition) < ends[partition.partition] for partition in partitions):
             for messages in consumer.poll(timeout_ms=1000).values():
-                found += [
+                records += [
                     Record(m.key, m.value, tuple(m.headers), m.timestamp, m.partition, m.offset) for m in messages
                 ]
-        return _ordered(found)
+        return _ordered(records)
     finally:
         consumer.close()
 

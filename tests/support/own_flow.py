@@ -24,17 +24,17 @@ class OwnFlow:
 
     @classmethod
     def between(cls, source: Broker, target: Broker, folder: Path, mark: str, *lines: str) -> Self:
-        """With a file in the folder that also has these lines."""
+        """Return a flow whose file is in the folder and also has these lines."""
         flow, a, b = Flow(f"s{mark}", f"t{mark}"), source.bootstrap, target.bootstrap
         return cls(flow, one_flow_file(folder, flow, mark, a, b, *lines), mark, a, b)
 
     def names(self) -> list[set[str]]:
-        """All topics of both clusters, but for the one that Kafka makes when it is asked about a group."""
-        clusters = (admin(one).list_topics(timeout=10) for one in (self.source, self.target))
+        """Return all topics of both clusters, but for the one that Kafka makes when it is asked about a group."""
+        clusters = (admin(bootstrap).list_topics(timeout=10) for bootstrap in (self.source, self.target))
         return [set(cluster.topics) - {"__consumer_offsets"} for cluster in clusters]
 
     def write(self, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Keys and values, on the target."""
+        """Write keys and values to a topic of the target."""
         produce(self.target, topic, [Record(key=key, value=value) for key, value in records])
 
     def write_rows(self, *rows: Row) -> None:

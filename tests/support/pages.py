@@ -1,18 +1,15 @@
 """The pages over real sockets: a server, requests as bytes, certificates, and crowds of clients."""
 
 import asyncio
-import shutil
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.http.server import PageServer
 from lockstep_runtime.telemetry.metrics import Metrics
+from tests.support.certificates import Authority
 
 WITHIN = 20.0
 
@@ -21,7 +18,7 @@ WITHIN = 20.0
 async def served(
     access: AccessPolicy, warn: Callable[[str], None] = lambda _: None, why_not: str | None = "not read yet: A->B"
 ) -> AsyncIterator[str]:
-    """Its address while the pages are open; the process is live, and not ready for a reason."""
+    """Yield the address of pages while they are open. The process is live, and not ready for a reason."""
     pages = PageServer(Metrics(), live=lambda: None, ready=lambda: why_not, status=lambda: {"service": "x"}, warn=warn)
     address = await pages.open(access)
     try:
@@ -31,7 +28,7 @@ async def served(
 
 
 async def sent(address: str, request: bytes, tls: ssl.SSLContext | None = None) -> bytes:
-    """All that comes back."""
+    """Send a request. Return all that comes back."""
     host, _, port = address.partition("://")[2].rpartition(":")
     async with asyncio.timeout(WITHIN):
         reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=tls, limit=1 << 20)
@@ -45,7 +42,7 @@ async def sent(address: str, request: bytes, tls: ssl.SSLContext | None = None) 
 async def got(
     address: str, path: str, token: str = "", method: str = "GET", tls: ssl.SSLContext | None = None
 ) -> tuple[int, str]:
-    """Status and body."""
+    """Ask for a page. Return status and body."""
     authorization = f"Authorization: Bearer {token}\r\n" if token else ""
     request = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{authorization}\r\n".encode()
     head, _, body = (await sent(address, request, tls)).decode().partition("\r\n\r\n")
@@ -61,19 +58,11 @@ def pages_access(folder: Path, *, tls: bool) -> tuple[AccessPolicy, ssl.SSLConte
 
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A new certificate for `localhost` and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificate")
+    """Return the files of a new certificate for `localhost`, with the one that signed it, and of its key."""
+    certified = Authority(name).server("localhost", "127.0.0.1")
     made, key = folder / f"{name}.crt", folder / f"{name}.key"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
-            *("-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-            *("-keyout", str(key), "-out", str(made)),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    made.write_text(certified.chain_pem)
+    key.write_text(certified.key_pem())
     return made, key
 
 
@@ -82,7 +71,7 @@ Opened = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @asynccontextmanager
 async def crowd(address: str, number: int, says: bytes) -> AsyncIterator[list[Opened]]:
-    """So many connections that have sent this and wait."""
+    """Yield so many connections that have sent this and wait."""
     host, _, port = address.partition("://")[2].rpartition(":")
     opened: list[Opened] = []
     try:

@@ -12,6 +12,7 @@ from lockstep_ops.plan.rules.copy_forecast import CopyRate, copy_forecast
 from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts, LogFacts, TopicFacts
 from lockstep_ops.plan.rules.flow_plan import CopyForecast, PartitionForecast, TopicForecast
 from lockstep_rules.topic_plan import Create, Selection, TopicSyncPlan
+from tests.support.flow_context import FILE
 
 NOW_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000
@@ -20,17 +21,9 @@ DAY_MS = 24 * HOUR_MS
 DELETED = {"cleanup.policy": "delete", "retention.ms": str(7 * DAY_MS)}
 
 
-FILE = """
-clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
-A->B.enabled = true
-"""
-
-
 @cache
 def settings_for(*lines: str) -> FlowSettings:
-    """The flow A->B of a file with these lines."""
+    """Return the flow A->B of a file with these lines."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "mm2.properties"
         path.write_text(FILE + "\n".join(lines) + "\n", encoding="utf-8")
@@ -38,14 +31,14 @@ def settings_for(*lines: str) -> FlowSettings:
 
 
 def cluster(alias: str, topics: Mapping[str, TopicFacts] | None = None, **fields: Any) -> ClusterState:
-    known = topics or {}
+    facts_by_topic = topics or {}
     facts = ClusterState(
         alias=alias,
         bootstrap=f"{alias.lower()}:9092",
         cluster_id=f"id-of-{alias}",
         brokers=3,
-        names={name: one.partitions for name, one in known.items()},
-        topics=known,
+        names={name: fact.partitions for name, fact in facts_by_topic.items()},
+        topics=facts_by_topic,
         message_max=1_048_588,
     )
     return replace(facts, **fields)
@@ -57,13 +50,13 @@ def topic(partitions: int = 1, own: Mapping[str, str] | None = None, **configs: 
 
 
 def log(records: int = 100, size: int | None = 1000, age_ms: int | None = DAY_MS, begin: int = 0) -> LogFacts:
-    """`records` from `begin` on, the first of which is `age_ms` old."""
+    """Return `records` from `begin` on, the first of which is `age_ms` old."""
     return LogFacts(begin, begin + records, None if age_ms is None else NOW_MS - age_ms, size)
 
 
 def facts(settings: FlowSettings, **fields: Any) -> FlowFacts:
-    """Nothing is on B yet. `fields` replace what is found."""
-    found = FlowFacts(
+    """Return the facts of a flow that has nothing on B yet, with `fields` in place of its own."""
+    usual = FlowFacts(
         settings=settings,
         at_ms=NOW_MS,
         source=cluster("A", {"orders": topic()}),
@@ -73,18 +66,18 @@ def facts(settings: FlowSettings, **fields: Any) -> FlowFacts:
         logs={("orders", 0): log()},
         bytes_basis="log-directories",
     )
-    return replace(found, **fields)
+    return replace(usual, **fields)
 
 
-def forecast(found: FlowFacts, per_second: int = 1_000_000) -> CopyForecast:
-    return copy_forecast(found, CopyRate(per_second, "stated"))
+def forecast(flow_facts: FlowFacts, per_second: int = 1_000_000) -> CopyForecast:
+    return copy_forecast(flow_facts, CopyRate(per_second, "stated"))
 
 
 def only_partition(copy: CopyForecast) -> PartitionForecast:
-    (one,) = only_topic(copy).partitions
-    return one
+    (partition,) = only_topic(copy).partitions
+    return partition
 
 
 def only_topic(copy: CopyForecast) -> TopicForecast:
-    (one,) = copy.topics
-    return one
+    (planned,) = copy.topics
+    return planned

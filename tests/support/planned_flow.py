@@ -27,9 +27,9 @@ class PlannedFlow(OwnFlow):
         return lockstep("plan", self.file, *arguments, code=code)
 
     def body(self, *arguments: str, code: int = 0) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.plan("--output", "json", *arguments, code=code))
-        assert list(faults(found, schema("plan"), "plan")) == []
-        return found
+        plan: dict[str, Any] = json.loads(self.plan("--output", "json", *arguments, code=code))
+        assert list(faults(plan, schema("plan"), "plan")) == []
+        return plan
 
     def only(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         (flow,) = self.body(*arguments, code=code)["flows"]
@@ -50,7 +50,7 @@ def numbered(count: int, age_s: float = 0.0) -> list[Record]:
 
 
 def hazards(flow: dict[str, Any]) -> dict[str, list[str]]:
-    return {one["code"]: one["details"] for one in flow["hazards"]}
+    return {hazard["code"]: hazard["details"] for hazard in flow["hazards"]}
 
 
 def only_partition(flow: dict[str, Any]) -> dict[str, Any]:

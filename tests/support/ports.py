@@ -8,8 +8,8 @@ _GIVEN: set[int] = set()
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on, below the range from which outgoing connections take theirs, and a
-    different one at each call.
+    """Return a port of 127.0.0.1 that nobody listens on, below the range from which outgoing connections take theirs,
+    and a different one at each call.
 
     So a broker finds its port still free when it is started again later.
     """

@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from tests.support.eventually import PATIENCE_S
 
@@ -37,7 +38,7 @@ def spawn(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts `command` tied to our life; what it prints is appended to `output`, its standard input is empty."""
+    """Start `command` tied to our life; what it prints is appended to `output`, its standard input is empty."""
     tied = [sys.executable, "-S", "-E", "-c", _TIED, str(os.getpid()), *(os.fspath(part) for part in command)]
 
     def start() -> subprocess.Popen[bytes]:
@@ -56,7 +57,7 @@ def spawn(
 
 
 def end(process: subprocess.Popen[bytes], *, within: float = PATIENCE_S) -> int:
-    """SIGTERM, then SIGKILL if it has not ended `within` seconds. Returns the exit status. Idempotent."""
+    """Send SIGTERM, then SIGKILL if it has not ended `within` seconds. Return the exit status. Idempotent."""
     if process.poll() is None:
         process.send_signal(signal.SIGCONT)  # a suspended process would not see the SIGTERM
         process.terminate()
@@ -68,14 +69,14 @@ def end(process: subprocess.Popen[bytes], *, within: float = PATIENCE_S) -> int:
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """SIGKILL and wait until it is gone; an ended process is left alone."""
+    """Send SIGKILL and wait until it is gone. An ended process is left alone."""
     if process.poll() is None:
         process.kill()
     process.wait()
 
 
 def tail(output: Path, lines: int = 25) -> str:
-    """The end of a process's output, for a message about what went wrong with it."""
+    """Return the end of a process's output, for a message about what went wrong with it."""
     return "\n".join(output.read_text(errors="replace").splitlines()[-lines:]) if output.exists() else "(no output)"
 
 
@@ -90,9 +91,49 @@ def starting(running: AbstractContextManager[Any]) -> Iterator[None]:
 
 
 def show(*logs: Path, lines: int = 15) -> None:
-    """Prints the ends of these logs: pytest shows them with the failure."""
+    """Print the ends of these logs: pytest shows them with the failure."""
     for log in logs:
         print(f"--- {log}\n{tail(log, lines)}")  # noqa: T201 - it is for whoever reads the failure
+
+
+class LoggedProcess:
+    """A command as a process, one at a time. What it prints is kept in `log` over restarts. A context manager that
+    leaves no process behind."""
+
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+        self._command = command
+        self._environment = environment
+        self.log = log
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None:
+            show(self.log, lines=40)
+        self.kill()
+
+    def start(self) -> Self:
+        """Start it, or start it again after it ended."""
+        self._process = spawn(self._command, output=self.log, environment=self._environment)
+        return self
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Send SIGKILL, and wait until it is gone."""
+        kill(self._process)
+
+    def wait(self, within: float) -> int:
+        """Return its exit status once it has ended by itself."""
+        return self._process.wait(within)
+
+    def end_with(self, wanted: int, *, within: float) -> None:
+        """Send SIGTERM. Raises AssertionError if it does not end with this status."""
+        status = end(self._process, within=within)
+        assert status == wanted, f"it ended with status {status}, not in order:\n{tail(self.log, 40)}"
 
 
 class _Spawner:
@@ -105,7 +146,7 @@ class _Spawner:
 
     def start(self, run: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
         process = self._thread.submit(run).result()
-        self._started = [one for one in self._started if one.poll() is None] + [process]
+        self._started = [started for started in self._started if started.poll() is None] + [process]
         return process
 
     def _kill_all(self) -> None:

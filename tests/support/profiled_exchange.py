@@ -98,24 +98,24 @@ class ProfiledExchange:
         return rewrite
 
     def _take_answer(self, head: bytes) -> Rewrite | None:
-        asked = self._asked.pop(head[4:8], None)
-        if asked is None:
+        request = self._asked.pop(head[4:8], None)
+        if request is None:
             return None
 
         def rewrite(frame: bytes) -> bytes:
-            schema = load_response_schema(asked.key, asked.version)
-            if asked.change is None:
+            schema = load_response_schema(request.key, request.version)
+            if request.change is None:
                 header = filled(schema.__header_schema__, correlation_id=int.from_bytes(head[4:8], signed=True))
                 return written_frame(Frame(header, filled(schema, error_code=ErrorCode.unsupported_version)))
             header, body = read_frame(frame, schema)
-            return written_frame(Frame(header, asked.change(body)))
+            return written_frame(Frame(header, request.change(body)))
 
         return rewrite
 
-    def _ask_instead(self, frame: bytes, asked: _Asked) -> bytes:
+    def _ask_instead(self, frame: bytes, request: _Asked) -> bytes:
         """Return a request for versions with the number of the one in the frame, and remember what was asked."""
         number = frame[8:12]
-        self._asked[number] = asked
+        self._asked[number] = request
         schema = load_request_schema(API_KEYS["api_versions"], 0)
         header = filled(
             schema.__header_schema__,

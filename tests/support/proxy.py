@@ -77,29 +77,30 @@ class Proxy:
 
     @property
     def connections(self) -> int:
-        """How many are open now."""
+        """Return how many are open now."""
         return len(self._connections)
 
     @property
     def answered(self) -> int:
-        """Bytes handed to clients so far."""
+        """Return bytes handed to clients so far."""
         return self._answers.passed
 
     def carried(self) -> dict[int, int]:
-        """Bytes forwarded in both directions so far, by the client's own port; ended connections are remembered."""
+        """Return bytes forwarded in both directions so far, by the client's own port; ended connections are
+        remembered."""
         return dict(self._carried)
 
     @property
     def requested(self) -> int:
-        """Bytes handed to the broker so far."""
+        """Return bytes handed to the broker so far."""
         return self._requests.passed
 
     def forward_to(self, host: str, port: int) -> None:
-        """Where new connections lead."""
+        """Lead new connections to this address."""
         self._to = (host, port)
 
     def cut(self) -> int:
-        """Resets every open connection; what is in transit is lost. New ones are served. Returns how many it cut."""
+        """Reset every open connection; what is in transit is lost. New ones are served. Returns how many it cut."""
         return self._do(self._cut())
 
     def forget(self, *, silent_s: float = 0.0) -> int:
@@ -130,7 +131,7 @@ class Proxy:
         self.answer_as(ClusterProfile(versions={api_key_map[key]: (0, version) for key, version in newest.items()}))
 
     def refuse(self) -> None:
-        """Cuts every connection, and each new one at once, until heal()."""
+        """Cut every connection, and each new one at once, until heal()."""
         self._refusing = True
         self.cut()
 
@@ -165,7 +166,7 @@ class Proxy:
         self.let_pass()
 
     def close(self) -> None:
-        """Cuts everything and ends the thread. Idempotent."""
+        """Cut everything and end the thread. Idempotent."""
         if self._loop.is_closed():
             return
 
@@ -274,7 +275,7 @@ async def _forward(
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Closes with RST, as a failed network does, so that neither side takes it for an orderly end."""
+    """Close with RST, as a failed network does, so that neither side takes it for an orderly end."""
     raw = writer.get_extra_info("socket")
     if raw is not None:
         with contextlib.suppress(OSError):

@@ -36,13 +36,13 @@ def reported(
     groups_read: Sequence[Row] = GROUPS_READ,
     **logs: Any,
 ) -> Report:
-    """`ends`: of the source; of the target everything is there that rows speak of."""
+    """Return the report of these rows. `ends` are of the source. The target has all that the rows speak of."""
     by_key = {row.key(): row for row in (*groups_read, *rows)}
-    there = {
+    target_ends = {
         (f"A.{row.topic}", row.partition): row.downstream + 1 for row in rows if isinstance(row, PartitionProgress)
     }
     source = {tp: LogRange(0, end) for tp, end in (ends or {}).items()}
-    log_offsets = LogOffsets(**{"source": source, "target": there, **logs})
+    log_offsets = LogOffsets(**{"source": source, "target": target_ends, **logs})
     return build_report(
         FLOW,
         by_key,
@@ -58,7 +58,7 @@ def reported(
 
 
 def at_work(*partitions: tuple[str, int], slot: int = 0, heard_ms: int = NOW) -> tuple[Row, ...]:
-    """A slot that has the partitions and has said so."""
+    """Return the rows of a slot that has the partitions and has said so."""
     status = SlotStatus(slot=slot, phase="started", partitions=len(partitions), at_ms=heard_ms)
     return Assignment(slot=slot, partitions=partitions), status
 

@@ -7,44 +7,37 @@ proxy: TLS with client certificates, and SCRAM inside it.
 
 import os
 import shutil
-import subprocess
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from confluent_kafka.admin import ScramMechanism
 
+from tests.support import certificates
 from tests.support.broker import Broker
-from tests.support.clusters import admin
+from tests.support.clusters import set_scram_password
 from tests.support.proxy import Proxy
 
 USER, WRITER = "mirror", "writer"
 """Users that may do everything; the second for producers that log in as somebody else."""
 
 
-class Authority:
+class Authority(certificates.Authority):
     """A certificate authority of a test's own. `certificate` is its file."""
 
     def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(name)
         self._folder = folder / name
         self._folder.mkdir(parents=True)
-        self._key, self.certificate = self._folder / "ca.key", self._folder / "ca.crt"
-        _openssl(f"req -x509 {_NEW_KEY} -days 2 -subj /CN={name} -keyout {self._key} -out {self.certificate}")
+        self.certificate = self._folder / "ca.crt"
+        self.certificate.write_text(self.pem)
 
     def issue(self, subject: str) -> Path:
-        """A new key and a certificate for it, in one PEM file as Java's clients and brokers want it. It serves for
-        127.0.0.1."""
-        mark = uuid.uuid4().hex[:8]
-        key, request, certificate = (self._folder / f"{subject}-{mark}.{kind}" for kind in ("key", "csr", "crt"))
-        names = self._folder / "names"
-        names.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-        _openssl(f"req -new {_NEW_KEY} -subj /CN={subject} -keyout {key} -out {request}")
-        _openssl(
-            f"x509 -req -days 2 -in {request} -CA {self.certificate} -CAkey {self._key} -CAcreateserial "
-            f"-extfile {names} -out {certificate}"
-        )
-        both = certificate.with_suffix(".pem")
-        both.write_text(key.read_text() + certificate.read_text())
+        """Return a new key and a certificate for it, in one PEM file as Java's clients and brokers want it. It serves
+        for 127.0.0.1."""
+        certified = self.certify(subject, ("127.0.0.1", "localhost"))
+        both = self._folder / f"{subject}-{uuid.uuid4().hex[:8]}.pem"
+        both.write_text(certified.key_pem() + certified.certificate_pem)
         return both
 
 
@@ -60,7 +53,7 @@ class Mount:
         self.replace(files)
 
     def replace(self, files: Mapping[str, str]) -> None:
-        """From now on with these contents; files that are not named stay as they are."""
+        """Give files these contents from now on. Files that are not named stay as they are."""
         self._present |= files
         self._version += 1
         version = self.folder / f"..version-{self._version}"
@@ -77,13 +70,13 @@ class Mount:
             shutil.rmtree(before)
 
     def file(self, name: str) -> Path:
-        """Where a client finds it."""
+        """Return where a client finds it."""
         return self.folder / name
 
 
 def guarded(alias: str, proxy: Proxy, identity: Path, trusted: Path) -> Broker:
-    """A cluster whose proxied listener wants SCRAM within TLS with client certificates. `identity` is the broker's
-    own, `trusted` whom it believes: both are read when it starts."""
+    """Return a cluster whose proxied listener wants SCRAM within TLS with client certificates. `identity` is the
+    broker's own, `trusted` whom it believes: both are read when it starts."""
     listener = "listener.name.proxied"
     return Broker(
         alias,
@@ -106,16 +99,5 @@ def guarded(alias: str, proxy: Proxy, identity: Path, trusted: Path) -> Broker:
 
 
 def set_password(broker: Broker, password: str, user: str = USER) -> None:
-    """The only one that counts from now on, for connections that are made from now on."""
-    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    upsertion = UserScramCredentialUpsertion(user, info, password.encode())
-    client = admin(broker.bootstrap)  # its requests end with it
-    for done in client.alter_user_scram_credentials([upsertion]).values():
-        done.result(20)
-
-
-_NEW_KEY = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
-
-
-def _openssl(arguments: str) -> None:
-    subprocess.run(["openssl", *arguments.split()], check=True, capture_output=True)
+    """Set the only password that counts, for connections that are made from now on."""
+    set_scram_password(broker.bootstrap, user, ScramMechanism.SCRAM_SHA_512, password)

@@ -86,13 +86,13 @@ class Scene:
         return {line["service"]: line["address"] for line in self.said("started") if "address" in line}
 
     def configurations(self) -> dict[str, dict[str, Any]]:
-        return {name: page(at)["configuration"] for name, at in self.addresses().items()}
+        return {name: page(address)["configuration"] for name, address in self.addresses().items()}
 
     def renewals(self) -> dict[str, int]:
-        return {name: one["credentials_renewed_ms"] for name, one in self.configurations().items()}
+        return {name: configuration["credentials_renewed_ms"] for name, configuration in self.configurations().items()}
 
     def until_taken_up(self, before: Mapping[str, int]) -> None:
-        """By every service, since `before`."""
+        """Wait until every service has read its configuration again since `before`."""
 
         def all_did() -> bool:
             now = self.renewals()
@@ -101,13 +101,13 @@ class Scene:
         wait_until(all_did, within=TAKEN_UP_WITHIN, every=0.5, what="all services took it up")
 
     def cut(self) -> None:
-        """Ends every connection that was made before."""
+        """End every connection that was made before."""
         for broker in self.brokers:
             assert broker.proxy is not None
             broker.proxy.cut()
 
     def until_it_goes_on(self) -> None:
-        """Each topic so far is copied on, from now on."""
+        """Wait until each topic so far is copied on, from now on."""
         for topic in self.topics:
             before = end_offsets(self.b.bootstrap, f"A.{topic}")
 
@@ -118,7 +118,7 @@ class Scene:
             wait_until(grown, within=TAKEN_UP_WITHIN, every=0.5, what=f"the copy of {topic} goes on")
 
     def until_all_work(self, mark: str) -> None:
-        """Every service does what it is for: a command is answered, a new topic is mirrored, the flow beats, a group is
+        """Wait until every service works: a command is answered, a new topic is mirrored, the flow beats, a group is
         checkpointed."""
         topic = create_topic(self.a.bootstrap, f"rotate-{mark}")
         produce(self.a.bootstrap, topic, [Record(b"k", b"%d" % number) for number in range(10)])
@@ -136,19 +136,21 @@ class Scene:
         wait_until(lambda: self.leading() == set(SERVICES), within=TAKEN_UP_WITHIN, every=0.5, what="all lead")
 
     def leading(self) -> set[str]:
-        """The services that act in the flow now."""
-        return {name for name, at in self.addresses().items() if page(at)["flows"][str(FLOW)]["acting"]}
+        """Return the services that act in the flow now."""
+        return {name for name, address in self.addresses().items() if page(address)["flows"][str(FLOW)]["acting"]}
 
     def beats(self) -> int:
         return sum(end_offsets(self.b.bootstrap, "heartbeats").values())
 
     def until_pages_tell_end_of(self, certificate: Path) -> None:
-        """Each service's page says when the certificate ends that it shows to both clusters."""
-        (ends,) = {one.not_valid_after_utc.timestamp() for one in load_pem_x509_certificates(certificate.read_bytes())}
+        """Wait until each service's page says when the certificate ends that it shows to both clusters."""
+        (ends,) = {
+            loaded.not_valid_after_utc.timestamp() for loaded in load_pem_x509_certificates(certificate.read_bytes())
+        }
         name = "lockstep_certificate_expires_timestamp_seconds"
 
         def all_pages_have_it() -> bool:
-            pages = [read_page(text(f"{at}/metrics")) for at in self.addresses().values()]
+            pages = [read_page(text(f"{address}/metrics")) for address in self.addresses().values()]
             return all(values(page, name, use="keystore") == [ends, ends] for page in pages)
 
         wait_until(
@@ -156,7 +158,7 @@ class Scene:
         )
 
     def check_copies(self) -> None:
-        """Nothing is lost, nothing is doubled, the order is kept."""
+        """Check that nothing is lost, nothing is doubled, and the order is kept."""
         for topic in self.topics:
             self.flow.wait_written_down(topic, within=TAKEN_UP_WITHIN)
             comparison = compare(read_topic(self.a.bootstrap, topic), read_topic(self.b.bootstrap, f"A.{topic}"))
@@ -177,9 +179,9 @@ def text(address: str) -> str:
 
 
 def page(address: str) -> dict[str, Any]:
-    """A service's /status."""
-    found: dict[str, Any] = json.loads(text(f"{address}/status"))
-    return found
+    """Return a service's /status."""
+    status: dict[str, Any] = json.loads(text(f"{address}/status"))
+    return status
 
 
 def secrets(a: str, b: str) -> str:
@@ -198,7 +200,7 @@ class Clusters:
 
 @contextmanager
 def started_clusters(folder: Path, authority: Authority) -> Iterator[Clusters]:
-    """Two clusters behind proxies, whose certificates and clients' credentials are of this authority."""
+    """Yield two clusters behind proxies, whose certificates and clients' credentials are of this authority."""
     trusted = folder / "trusted.pem"
     trusted.write_text(authority.certificate.read_text())
     mount = Mount(
@@ -225,16 +227,21 @@ def started_clusters(folder: Path, authority: Authority) -> Iterator[Clusters]:
 
 @contextmanager
 def running(clusters: Clusters, log: Path) -> Iterator[Scene]:
-    """`lockstep run` between them, once every service leads."""
+    """Yield `lockstep run` between them, once every service leads."""
     command = [sys.executable, "-m", "lockstep_cli", "run", str(clusters.file), "--log-format", "json"]
     process = spawn(command, output=log)
     try:
-        found = Scene(clusters.a, clusters.b, clusters.mount, log, psutil.Process(process.pid))
-        wait_until(lambda: found.alive() and found.said("ready: "), within=240.0, every=0.5, what="the run is ready")
-        wait_until(lambda: found.leading() == set(SERVICES), within=120.0, every=0.5, what="all lead")
-        found.pids = found.service_pids()
-        assert set(found.pids) == set(SERVICES)
-        yield found
+        running_scene = Scene(clusters.a, clusters.b, clusters.mount, log, psutil.Process(process.pid))
+        wait_until(
+            lambda: running_scene.alive() and running_scene.said("ready: "),
+            within=240.0,
+            every=0.5,
+            what="the run is ready",
+        )
+        wait_until(lambda: running_scene.leading() == set(SERVICES), within=120.0, every=0.5, what="all lead")
+        running_scene.pids = running_scene.service_pids()
+        assert set(running_scene.pids) == set(SERVICES)
+        yield running_scene
     finally:
         end(process)
 

@@ -16,7 +16,8 @@ from tests.support.eventually import PATIENCE_S, NeverHappened, wait_until
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it runs: one that has ended and was not waited for does not, and it may end while it is looked at."""
+    """Return whether it runs: one that has ended and was not waited for does not, and it may end while it is looked
+    at."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -36,16 +37,16 @@ class Run:
         return self.output.read_text()
 
     def family(self) -> set[psutil.Process]:
-        """All processes that it has started, as far as they were seen: each look adds to them. It must run."""
+        """Return all processes that it has started, as far as they were seen: each look adds to them. It must run."""
         self._seen |= set(psutil.Process(self.process.pid).children(recursive=True))
         return self._seen
 
     def left(self) -> list[psutil.Process]:
-        """Those of the family that run."""
-        return [one for one in self._seen if is_alive(one)]
+        """Return those of the family that run."""
+        return [process for process in self._seen if is_alive(process)]
 
     def until(self, condition: Callable[[], bool], *, within: float = PATIENCE_S, what: str = "") -> None:
-        """Raises NeverHappened with all that was printed."""
+        """Wait for a condition. Raises NeverHappened with all that was printed."""
         try:
             wait_until(condition, within=within, every=0.02, what=what)
         except NeverHappened as late:
@@ -60,9 +61,9 @@ class Run:
             self.family()
             self.process.kill()
         self.process.wait()
-        for one in self.left():
+        for process in self.left():
             with suppress(psutil.NoSuchProcess):  # it ended since it was looked at
-                one.kill()
+                process.kill()
 
 
 class LockstepRun(Run):
@@ -76,7 +77,7 @@ class LockstepRun(Run):
         return [json.loads(line) for line in self.text().splitlines()]
 
     def until_said_by(self, service: str, words: str, *, within: float = 60.0) -> None:
-        """Each look adds to the family. Raises RuntimeError once the run has ended."""
+        """Wait for a line of the service. Each look adds to the family. Raises RuntimeError once the run has ended."""
 
         def said() -> bool:
             if self.process.poll() is not None:
@@ -87,14 +88,14 @@ class LockstepRun(Run):
         wait_until(said, within=within, every=0.1, what=f"{service}: {words}")
 
     def service_pid(self, service: str) -> int:
-        """Of the process that the service runs in, maybe together with others."""
+        """Return the id of the process that the service runs in, maybe together with others."""
         return service_pids(psutil.Process(self.process.pid))[service]
 
 
 def service_pids(run: psutil.Process) -> dict[str, int]:
-    """The process of each service of a `lockstep run`."""
-    found: dict[str, int] = {}
+    """Return the process of each service of a `lockstep run`."""
+    pids: dict[str, int] = {}
     for child in run.children():
         command = " ".join(child.cmdline())
-        found |= {name: child.pid for name in SERVICES if re.search(rf"\b{module_name(name)} ", command)}
-    return found
+        pids |= {name: child.pid for name in SERVICES if re.search(rf"\b{module_name(name)} ", command)}
+    return pids

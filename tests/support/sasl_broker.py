@@ -61,7 +61,7 @@ class SaslBroker:
             writer.close()
 
     def _answer(self, frame: bytes, exchange: Generator[bytes, bytes, bool] | None) -> bytes:
-        key, version = (int.from_bytes(frame[at : at + 2]) for at in (LENGTH_BYTES, LENGTH_BYTES + 2))
+        key, version = (int.from_bytes(frame[position : position + 2]) for position in (LENGTH_BYTES, LENGTH_BYTES + 2))
         api, name, _ = (APIS | AUTHENTICATE)[key]
         request = read_frame(frame, getattr(message(api, version, "request"), f"{name}Request"))
         m = message(api, version, "response")
@@ -76,8 +76,8 @@ class SaslBroker:
         return m.ApiVersionsResponse(error_code=ErrorCode.none, api_keys=keys)
 
     def _sasl_handshake(self, m: Any, request: Any, _exchange: Any) -> Any:
-        known = request.mechanism == self._mechanism
-        code = ErrorCode.none if known else ErrorCode.unsupported_sasl_mechanism
+        is_offered = request.mechanism == self._mechanism
+        code = ErrorCode.none if is_offered else ErrorCode.unsupported_sasl_mechanism
         return m.SaslHandshakeResponse(error_code=code, mechanisms=(self._mechanism,))
 
     def _sasl_authenticate(self, m: Any, request: Any, exchange: Generator[bytes, bytes, bool]) -> Any:
@@ -131,7 +131,9 @@ def scram(hash_name: str, username: str, password: str, signed_with: str | None 
         signed = b",".join((client_first, server_first, without_proof))
         client_key = keys(password, b"Client Key")
         signature = hmac.digest(hashlib.new(hash_name, client_key).digest(), signed, hash_name)
-        expected = bytes(ours ^ theirs for ours, theirs in zip(client_key, signature, strict=True))
+        expected = bytes(
+            key_byte ^ signature_byte for key_byte, signature_byte in zip(client_key, signature, strict=True)
+        )
         is_let_in = (
             head == b"n"
             and name.replace("=2C", ",").replace("=3D", "=") == username

@@ -9,17 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import (
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialAlteration,
-    UserScramCredentialDeletion,
-    UserScramCredentialUpsertion,
-)
+from confluent_kafka.admin import ScramMechanism
 
 from tests.support.broker import Broker
 from tests.support.certificates import Authority, Certified
-from tests.support.clusters import admin
+from tests.support.clusters import set_scram_password
 from tests.support.ports import free_port
 from tests.support.token_server import AUDIENCE, TokenServer
 
@@ -64,7 +58,7 @@ class Secured:
 
     @property
     def client(self) -> Path:
-        """Our own key and certificate, CN=mirror."""
+        """Return our own key and certificate, CN=mirror."""
         file = self.folder / "client.pem"
         return file if file.exists() else self.authority.certify(USER).pem(file)
 
@@ -96,32 +90,32 @@ class SecuredBroker(Broker):
         )
 
     def address(self, listener: str) -> str:
-        """Where clients bootstrap for one of our listeners."""
+        """Return where clients bootstrap for one of our listeners."""
         return f"localhost:{self._ports[listener]}"
 
     def properties(self, how: str, **changed: str) -> dict[str, str]:
-        """Java's client properties to log in by one of MECHANISMS, over TLS but for SCRAM-SHA-256; `changed` may name
-        `password`, `listener`."""
+        """Return Java's client properties to log in by one of MECHANISMS, over TLS but for SCRAM-SHA-256; `changed` may
+        name `password`, `listener`."""
         password = changed.get("password", PASSWORD)
         listener = changed.get("listener") or (how if how in PROTOCOLS else "SASL" if "256" in how else "SASLTLS")
-        found = {"bootstrap.servers": self.address(listener), "security.protocol": PROTOCOLS[listener]}
+        settings = {"bootstrap.servers": self.address(listener), "security.protocol": PROTOCOLS[listener]}
         if PROTOCOLS[listener].endswith("SSL"):
-            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.secured.folder / "ca.pem")}
+            settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.secured.folder / "ca.pem")}
         if how == "MTLS":
-            found |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self.secured.client)}
+            settings |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self.secured.client)}
         if how in _MODULES:
-            found |= {"sasl.mechanism": how, "sasl.jaas.config": self._jaas(how, password)}
+            settings |= {"sasl.mechanism": how, "sasl.jaas.config": self._jaas(how, password)}
         if how == "OAUTHBEARER":
-            found["sasl.oauthbearer.token.endpoint.url"] = self.secured.tokens.url
-        return found
+            settings["sasl.oauthbearer.token.endpoint.url"] = self.secured.tokens.url
+        return settings
 
     def lines(self, how: str, alias: str = "", **changed: str) -> list[str]:
-        """The same as lines of mm2.properties, for the cluster with this alias, or with ours."""
+        """Return the same as lines of mm2.properties, for the cluster with this alias, or with ours."""
         given = self.properties(how, **changed)
         return [f"{alias or self.alias}.{key} = {_escaped(value)}" for key, value in given.items()]
 
     def expired(self) -> list[str]:
-        """What the broker said of connections that it closed because their session was over."""
+        """Return what the broker said of connections that it closed because their session was over."""
         return [line for line in self.log.read_text(errors="replace").splitlines() if "expired channel" in line]
 
     def add_users(self) -> None:
@@ -129,16 +123,9 @@ class SecuredBroker(Broker):
         self.set_password(PASSWORD)
 
     def set_password(self, password: str | None) -> None:
-        """USER's in both SCRAM mechanisms; None takes the credentials away."""
-        client = admin(self.bootstrap)
-        # Kafka takes one change of a user in a request.
+        """Set USER's password in both SCRAM mechanisms. None takes the credentials away."""
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-            change: UserScramCredentialAlteration = UserScramCredentialDeletion(USER, mechanism)
-            if password is not None:
-                info = ScramCredentialInfo(mechanism, 4096)
-                change = UserScramCredentialUpsertion(USER, info, password.encode())
-            for future in client.alter_user_scram_credentials([change]).values():
-                future.result(60)
+            set_scram_password(self.bootstrap, USER, mechanism, password)
 
     def _certified(self) -> Mapping[str, Certified]:
         authority = self.secured.authority
@@ -167,11 +154,11 @@ class SecuredBroker(Broker):
             logging.write("logger.network.name = kafka.network.Processor\nlogger.network.level = debug\n")
 
     def _listeners(self) -> dict[str, str]:
-        found = super()._listeners()
-        found["listeners"] += "".join(f",{name}://127.0.0.1:{port}" for name, port in self._ports.items())
-        found["advertised.listeners"] += "".join(f",{name}://localhost:{port}" for name, port in self._ports.items())
-        found["listener.security.protocol.map"] += "".join(f",{name}:{how}" for name, how in PROTOCOLS.items())
-        return found
+        settings = super()._listeners()
+        settings["listeners"] += "".join(f",{name}://127.0.0.1:{port}" for name, port in self._ports.items())
+        settings["advertised.listeners"] += "".join(f",{name}://localhost:{port}" for name, port in self._ports.items())
+        settings["listener.security.protocol.map"] += "".join(f",{name}:{how}" for name, how in PROTOCOLS.items())
+        return settings
 
 
 def _tls_properties(listener: str, certified: Path, trusted: Path) -> dict[str, str]:
@@ -189,12 +176,12 @@ def _sasl_properties(listener: str, jwks: str) -> dict[str, str]:
     prefix = f"listener.name.{listener.lower()}"
     user = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
     jaas = {"PLAIN": f' user_{USER}="{user}"'}
-    found = {f"{prefix}.sasl.enabled.mechanisms": ",".join(_MODULES)}
+    properties = {f"{prefix}.sasl.enabled.mechanisms": ",".join(_MODULES)}
     for mechanism, module in _MODULES.items():
         line = f"{module} required{jaas.get(mechanism, '')};"
-        found[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = _escaped(line)
+        properties[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = _escaped(line)
     oauth = f"{prefix}.oauthbearer.sasl"
-    return found | {
+    return properties | {
         f"{oauth}.server.callback.handler.class": f"{_PACKAGE}.oauthbearer.OAuthBearerValidatorCallbackHandler",
         f"{oauth}.oauthbearer.jwks.endpoint.url": jwks,
         f"{oauth}.oauthbearer.expected.audience": AUDIENCE,
@@ -204,5 +191,5 @@ def _sasl_properties(listener: str, jwks: str) -> dict[str, str]:
 
 
 def _escaped(value: str) -> str:
-    """As a properties file wants it."""
+    """Return a value as a properties file wants it."""
     return value.replace("\\", "\\\\")

@@ -15,12 +15,12 @@ from typing import Any, Self
 
 from lockstep_state.names import Flow
 from tests.support.eventually import PATIENCE_S, NeverHappened, wait_until
-from tests.support.processes import end, kill, spawn
+from tests.support.processes import LoggedProcess, end
 
 STARTED_WITHIN = 60.0  # seconds; usual is 3, but several test runs may share the cores
 
 
-class ServiceProcess:
+class ServiceProcess(LoggedProcess):
     """One service for `flows` of a file; a context manager. What it logs is kept over restarts, one JSON object a
     line."""
 
@@ -35,15 +35,12 @@ class ServiceProcess:
     ) -> None:
         self.module = module
         chosen = [part for flow in flows for part in ("--flow", flow)]
-        self._command = [sys.executable, "-m", module, "--config", str(config), *chosen]
-        self._command += ["--instance", instance, "--log-format", "json", *arguments]
+        command = [sys.executable, "-m", module, "--config", str(config), *chosen]
+        command += ["--instance", instance, "--log-format", "json", *arguments]
+        log = config.parent / f"{module}-{instance}-{time.monotonic_ns()}.log"
         # What it and its JVM leave when they are killed goes with the test's own folder.
-        self._environment = {**os.environ, "TMPDIR": str(config.parent), **(environment or {})}
-        self.log = config.parent / f"{module}-{instance}-{time.monotonic_ns()}.log"
+        super().__init__(command, log, {**os.environ, "TMPDIR": str(config.parent), **(environment or {})})
         self._heard_before = 0
-
-    def __enter__(self) -> Self:
-        return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.kill()
@@ -51,19 +48,11 @@ class ServiceProcess:
     def start(self) -> Self:
         """Start the process, or start it again after it ended."""
         self._heard_before = len(self.lines())
-        self._process = spawn(self._command, output=self.log, environment=self._environment)
-        return self
+        return super().start()
 
     def stop(self, within: float = PATIENCE_S) -> int:
-        """SIGTERM; the exit status. Killed (-9) when it takes longer than `within`."""
+        """Send SIGTERM. Return the exit status, which is -9 if it took longer than `within`."""
         return end(self._process, within=within)
-
-    def kill(self) -> None:
-        kill(self._process)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def running(self) -> bool:
@@ -71,25 +60,25 @@ class ServiceProcess:
 
     @property
     def ended(self) -> int | None:
-        """Its exit status; None while it runs."""
+        """Return its exit status; None while it runs."""
         return self._process.poll()
 
     def wait(self, within: float = STARTED_WITHIN) -> int:
-        """Its exit status once it has ended by itself."""
+        """Return its exit status once it has ended by itself."""
         return self._process.wait(within)
 
     # -- its log -------------------------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """All it has written."""
+        """Return all it has written."""
         return self.log.read_text() if self.log.exists() else ""
 
     def lines(self) -> list[dict[str, Any]]:
-        """All it has logged, oldest first; what is no JSON object has only the key `raw`."""
+        """Return all it has logged, oldest first; what is no JSON object has only the key `raw`."""
         return [_line(text) for text in self.text().splitlines()]
 
     def said(self, message: str, **keys: Any) -> list[dict[str, Any]]:
-        """Lines with this message and these keys since the last start."""
+        """Return lines with this message and these keys since the last start."""
         wanted = {"message": message, **keys}
         return [line for line in self.lines()[self._heard_before :] if wanted.items() <= line.items()]
 
@@ -99,19 +88,19 @@ class ServiceProcess:
         return 0 < len(causes) == len(set(causes))
 
     def hear(self, message: str, *, within: float = STARTED_WITHIN, **keys: Any) -> dict[str, Any]:
-        """The first line with this message since the last start, as soon as there is one."""
+        """Return the first line with this message since the last start, as soon as there is one."""
 
         def heard() -> list[dict[str, Any]]:
-            found = self.said(message, **keys)
-            if not found and not self.running:
+            lines = self.said(message, **keys)
+            if not lines and not self.running:
                 raise RuntimeError(f"ended before it said {message!r}:\n{self.text()}")
-            return found
+            return lines
 
         return wait_until(heard, within=within, what=f"{message!r} {keys or ''}")[0]
 
     def said_last(self, lines: int) -> str:
-        """How its flows stand and the end of its log, as a person would read it; of one whose pages do not answer,
-        where its threads stand."""
+        """Return how its flows stand and the end of its log, as a person would read it; of one whose pages do not
+        answer, where its threads stand."""
         state = self._standing() if self.running else f"ended with {self.ended}"
         shown = [" ".join(str(value) for value in list(line.values())[:6])[:250] for line in self.lines()[-lines:]]
         return "\n".join([f"{self.module} (pid {self.pid}) {state}:", *shown])
@@ -133,7 +122,7 @@ class ServiceProcess:
         return str(self.hear("started")["address"])
 
     def page(self, path: str) -> tuple[int, str]:
-        """Status and text of a page."""
+        """Return status and text of a page."""
         try:
             with urllib.request.urlopen(self.address + path, timeout=5.0) as answer:  # noqa: S310 - our own address
                 return answer.status, answer.read().decode()
@@ -149,13 +138,14 @@ class ServiceProcess:
         return self
 
     def status(self, flow: str) -> dict[str, Any]:
-        """What /status says about a flow."""
-        found: dict[str, Any] = json.loads(self.page("/status")[1])["flows"][flow]
-        return found
+        """Return what /status says about a flow."""
+        flow_status: dict[str, Any] = json.loads(self.page("/status")[1])["flows"][flow]
+        return flow_status
 
 
 def two_cluster_file(folder: Path, a: tuple[str, str], b: tuple[str, str], *lines: str) -> Path:
-    """An mm2.properties file for two clusters given as (alias, bootstrap). Factors are 1; nothing is enabled yet."""
+    """Return an mm2.properties file for two clusters given as (alias, bootstrap). Factors are 1; nothing is enabled
+    yet."""
     path = folder / "mm2.properties"
     factors = ("replication.factor", "offset.storage.replication.factor", "heartbeats.topic.replication.factor")
     text = [
@@ -170,7 +160,8 @@ def two_cluster_file(folder: Path, a: tuple[str, str], b: tuple[str, str], *line
 
 
 def one_flow_file(folder: Path, flow: Flow, mark: str, source: str, target: str, *lines: str) -> Path:
-    """`two_cluster_file` of one flow, which copies the topics that begin with `mark`. `source`, `target`: addresses."""
+    """Return `two_cluster_file` of one flow, which copies the topics that begin with `mark`. `source`, `target`:
+    addresses."""
     enabled = (f"{flow}.enabled = true", f"{flow}.topics = {mark}-.*", "offset-syncs.topic.replication.factor = 1")
     return two_cluster_file(folder, (flow.source, source), (flow.target, target), *enabled, *lines)
 

@@ -23,17 +23,17 @@ class SharedTopic:
         self.records: list[Record] = []
 
     def log(self, *, compacted: bool = False) -> SwitchLog:
-        """Of one more command. `compacted`: it finds the last record of each key only."""
+        """Return the log of one more command. `compacted`: it reads the last record of each key only."""
         log = SwitchLog(self._settings)
         self._patch.setattr(log, "_topic", _Appending(self), raising=False)
         self._patch.setattr(log, "_follower", _Following(), raising=False)
         self._patch.setattr(log, "catch_up_now", _at_once)
-        log._rows._apply(list({one.key: one for one in self.records}.values()) if compacted else self.records)
+        log._rows._apply(list({record.key: record for record in self.records}.values()) if compacted else self.records)
         self._logs.append(log)
         return log
 
     def around_append(self, log: SwitchLog, before: Happens | None = None, after: Happens | None = None) -> None:
-        """What happens before the next append of this log, and after it, before it returns."""
+        """Call `before` before the next append of this log, and `after` after it, before it returns."""
         self._patch.setattr(log, "_topic", _Appending(self, before, after))
 
     def write(self, row: Row) -> int:

@@ -16,7 +16,7 @@ SOURCE = Path(__file__).with_name("shifted_clock.c")
 
 
 def can_shift() -> bool:
-    """Whether there is what it takes."""
+    """Return whether this machine can shift a clock."""
     return sys.platform == "linux" and shutil.which("cc") is not None
 
 
@@ -33,11 +33,11 @@ class ShiftedClock:
         )
 
     def environment(self) -> Mapping[str, str]:
-        """What a process is started with to have this clock; this process's environment is not in it."""
+        """Return what a process is started with to have this clock; this process's environment is not in it."""
         before = os.environ.get("LD_PRELOAD", "")
         return {"LD_PRELOAD": f"{self._library} {before}".strip(), "SHIFTED_CLOCK": str(self._shift)}
 
     def set(self, seconds: int) -> None:
-        """From now on the time of day is so far ahead of the machine's; negative: behind."""
+        """Put the time of day so far ahead of the machine's; negative: behind."""
         with self._shift.open("r+b") as file:
             file.write(struct.pack("q", seconds))

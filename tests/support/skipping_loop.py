@@ -24,6 +24,6 @@ class _SkippingLoop(asyncio.SelectorEventLoop):
 
 
 def run_skipping_waits(main: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run`, for code without sockets: each wait ends at once, in the order of their ends."""
+    """Run as `asyncio.run` does, for code without sockets: each wait ends at once, in the order of their ends."""
     with asyncio.Runner(loop_factory=_SkippingLoop) as runner:
         return runner.run(main)

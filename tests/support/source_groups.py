@@ -5,7 +5,7 @@ from lockstep_state.rows.state_rows import SourceGroupsStatus
 
 
 def groups_read_at(read_ms: int) -> tuple[SourceGroupsStatus, ...]:
-    """Each share of them was read at that time."""
+    """Return rows that say that each share of the groups was read at that time."""
     return tuple(
         SourceGroupsStatus(share=share, phase="read", read_ms=read_ms, at_ms=read_ms)
         for share in range(COMMANDS_PARTITIONS)

@@ -10,7 +10,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 @cache
 def source_modules() -> tuple[tuple[str, ast.Module], ...]:
-    """Import name and syntax tree, in order. Each file is parsed once for all tests."""
+    """Return import name and syntax tree, in order. Each file is parsed once for all tests."""
     return tuple(_parsed())
 
 

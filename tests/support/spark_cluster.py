@@ -50,7 +50,7 @@ class SparkWorker:
         return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
-        """SIGKILL for the worker; its executors see it and end."""
+        """Send SIGKILL to the worker. Its executors see it and end."""
         if self._process is not None:
             kill(self._process)
 
@@ -59,21 +59,21 @@ class SparkWorker:
             end(self._process)
 
     def executors(self) -> list[psutil.Process]:
-        """The JVMs in which its part of the tasks run."""
+        """Return the JVMs in which its part of the tasks run."""
         if self._process is None or not self.running:
             return []
         return [child for child in psutil.Process(self._process.pid).children() if child.name() == "java"]
 
     def slots(self, *ports: int) -> list[psutil.Process]:
-        """Python workers on it that are connected to a broker at one of the ports: those in which slots run."""
-        found: list[psutil.Process] = []
+        """Return Python workers on it that are connected to a broker at one of the ports: those in which slots run."""
+        workers: list[psutil.Process] = []
         for executor in self.executors():
             try:
                 below = executor.children(recursive=True)
             except psutil.NoSuchProcess:
                 continue
-            found += [process for process in below if set(ports) & set(ports_of(process).values())]
-        return found
+            workers += [process for process in below if set(ports) & set(ports_of(process).values())]
+        return workers
 
 
 class SparkCluster:
@@ -90,8 +90,8 @@ class SparkCluster:
         given |= {"TMPDIR": str(self.folder), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={self.folder}"}
         self._environment = given
         self._command = _command("master.Master", "--host", HOST, "--port", str(port), "--webui-port", str(free_port()))
-        theirs = {**given, **(environment or {})}
-        self.workers = [SparkWorker(n, self.master, cores, self.folder, theirs) for n in range(workers)]
+        of_workers = {**given, **(environment or {})}
+        self.workers = [SparkWorker(n, self.master, cores, self.folder, of_workers) for n in range(workers)]
 
     def __enter__(self) -> Self:
         self._process = spawn(self._command, output=self.log, environment=self._environment)
@@ -110,14 +110,14 @@ class SparkCluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill_master(self) -> None:
-        """SIGKILL for the master; workers and executors go on without."""
+        """Send SIGKILL to the master. Workers and executors go on without it."""
         kill(self._process)
 
     def _all_registered(self) -> bool:
         return all("Successfully registered with master" in _text(worker.log) for worker in self.workers)
 
     def slots(self, *ports: int) -> list[psutil.Process]:
-        """As `SparkWorker.slots`, of all workers."""
+        """Return what `SparkWorker.slots` says of all workers."""
         return [slot for worker in self.workers for slot in worker.slots(*ports)]
 
 

@@ -53,12 +53,12 @@ class NotBuilt(Exception):
 
 
 def built() -> bool:
-    """Whether it is there."""
+    """Return whether the operator is built."""
     return STAMP.is_file() and STAMP.read_text() == COMMIT
 
 
 def build(source: str) -> None:
-    """Has it built. Idempotent. Raises NotBuilt, JarsUnavailable, WrongChecksum, NoJava."""
+    """Build the operator. Idempotent. Raises NotBuilt, JarsUnavailable, WrongChecksum, NoJava."""
     if built():
         return
     fetch(say, JARS)
@@ -74,9 +74,9 @@ def _take_source(source: str) -> None:
     SOURCE.mkdir(parents=True)
     _run("git", "init", "--quiet", "--bare", str(CACHE / "git"))
     _run("git", "-C", str(CACHE / "git"), "fetch", "--quiet", "--depth=1", source, f"refs/tags/{VERSION}")
-    found = _run("git", "-C", str(CACHE / "git"), "rev-parse", "FETCH_HEAD^{commit}").strip()
-    if found != COMMIT:
-        raise NotBuilt(f"{source} has {found} as {VERSION}, not {COMMIT}")
+    commit = _run("git", "-C", str(CACHE / "git"), "rev-parse", "FETCH_HEAD^{commit}").strip()
+    if commit != COMMIT:
+        raise NotBuilt(f"{source} has {commit} as {VERSION}, not {COMMIT}")
     _run("git", "-C", str(CACHE / "git"), "archive", "--output", str(CACHE / "source.tar"), COMMIT)
     _run("tar", "-xf", str(CACHE / "source.tar"), "-C", str(SOURCE))
     shutil.rmtree(CACHE / "git")
@@ -84,7 +84,7 @@ def _take_source(source: str) -> None:
 
 
 def _compile() -> None:
-    """With Eclipse's compiler, which a Java without one runs, and Lombok inside it."""
+    """Compile with Eclipse's compiler, which a Java without one runs, and Lombok inside it."""
     shutil.rmtree(CLASSES, ignore_errors=True)
     CLASSES.mkdir()
     files = [str(file) for module in MODULES for file in sorted((SOURCE / module / "src/main/java").rglob("*.java"))]
@@ -110,7 +110,7 @@ def _run(*command: str) -> str:
 
 @contextmanager
 def running(namespace: str, folder: Path) -> Iterator[Path]:
-    """The operator as a process beside the cluster of kubectl's current context, for one namespace; yields its log."""
+    """Yield the operator as a process beside the cluster of kubectl's current context, for one namespace: its log."""
     properties, logging, log = folder / "operator.properties", folder / "log4j2.properties", folder / "operator.log"
     key = "spark.kubernetes.operator"
     properties.write_text(f"{key}.watchedNamespaces={namespace}\n{key}.namespace={namespace}\n")

@@ -1,6 +1,5 @@
 """Resources for tests: texts loaded with secrets that the test makes."""
 
-import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -10,17 +9,14 @@ import pytest
 from lockstep_config import Configuration, ConfigurationError, load
 from lockstep_config.strimzi.resource import read_resource
 from lockstep_config.text.config_providers import SECRETS_VARIABLE
+from tests.support.certificates import Authority
 
 
 @cache
 def certificate_and_key() -> tuple[str, str]:
-    """PEM of a certificate that signs itself, and of its key."""
-    command = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=test -keyout - -out -"
-    )
-    both = subprocess.run(command.split(), capture_output=True, text=True, check=True).stdout
-    at = both.index("-----BEGIN CERTIFICATE-----")
-    return both[at:], both[:at]
+    """Return PEM of a certificate that signs itself, and of its key."""
+    own = Authority("test").own
+    return own.certificate_pem, own.key_pem()
 
 
 class Resources:
@@ -32,7 +28,7 @@ class Resources:
         self.secrets.mkdir()
 
     def secret(self, name: str, **values: str) -> None:
-        """`__` in a key is a dot."""
+        """Write a secret. `__` in a key is a dot."""
         folder = self.secrets / name
         folder.mkdir(exist_ok=True, parents=True)
         for key, value in values.items():
@@ -47,13 +43,13 @@ class Resources:
         return load(self.file, self.environment)
 
     def entries(self, text: str) -> dict[str, str]:
-        """The lines that a text becomes, references as they stand; it must have no mistake of its own."""
+        """Return the lines that a text becomes, references as they stand; it must have no mistake of its own."""
         read = read_resource(text.encode(), self.file)
         assert read.problems == ()
         return {entry.key: entry.value for entry in read.entries}
 
     def remarks(self, text: str) -> list[str]:
-        """What is noted or without effect, each as `LINE PATH: MESSAGE`."""
+        """Return what is noted or without effect, each as `LINE PATH: MESSAGE`."""
         loaded = self.load(text)
         return [f"{remark.line} {remark.key}: {remark.message}" for remark in (*loaded.notes, *loaded.unused)]
 
@@ -62,7 +58,7 @@ class Resources:
         return "\n".join(self.remarks(text))
 
     def mistakes(self, text: str | bytes) -> list[str]:
-        """The problems of a text that must not load, each as `LINE PATH: MESSAGE`."""
+        """Return the problems of a text that must not load, each as `LINE PATH: MESSAGE`."""
         self.file.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
         with pytest.raises(ConfigurationError) as raised:
             load(self.file, self.environment)

@@ -3,11 +3,9 @@
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from tests.support.application import Application
 from tests.support.broker import Broker
 from tests.support.clusters import committed_offset, create_topic, unique_name
 from tests.support.eventually import wait_until
+from tests.support.http_server import Answer, HttpServer
 from tests.support.mirror import MirroredFlow
 from tests.support.runs import LockstepRun
 from tests.support.services import two_cluster_file
@@ -53,8 +52,8 @@ class SwitchScene:
         self.app = made(self.topics)
         self.calls: list[dict[str, Any]] = []
         self.refused_hooks: set[str] = set()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        address = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._server = HttpServer(lambda request: Answer(self._called(json.loads(request.body))))
+        address = f"http://127.0.0.1:{self._server.port}"
         hook_lines = [f"lockstep.switch.hook.{name} = {address}" for name in ("before", "fence", "redirect", "after")]
         self.file = two_cluster_file(
             folder,
@@ -80,19 +79,16 @@ class SwitchScene:
 
     @contextmanager
     def hooks_served(self, partitions: int = PARTITIONS) -> Iterator[None]:
-        """The topics are there, and hooks are answered."""
+        """Create the topics, and answer hooks until the end."""
         for topic in self.topics:
             for broker in (self.a, self.b):
                 create_topic(broker.bootstrap, topic, partitions=partitions)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        with ExitStack() as stack:
-            stack.callback(self._server.server_close)
-            stack.callback(self._server.shutdown)
+        with self._server:
             yield
 
     @contextmanager
     def running(self) -> Iterator["SwitchScene"]:
-        """Lockstep for both flows, and the application on A, until the target follows it."""
+        """Run Lockstep for both flows and the application on A. Yield once the target follows it."""
         with ExitStack() as stack:
             stack.enter_context(self.hooks_served())
             self.run = LockstepRun(self.file)
@@ -108,18 +104,18 @@ class SwitchScene:
 
     def start_on(self, alias: str) -> None:
         """Start the application on the cluster with this alias."""
-        there = alias == self.there.source
-        other = self.there.target if there else self.there.source
+        is_source = alias == self.there.source
+        other = self.there.target if is_source else self.there.source
         self._at = alias
         copies = [] if self.identity else [f"{other}.{topic}" for topic in self.topics]
-        self.app.start((self.a if there else self.b).bootstrap, [*self.topics, *copies])
+        self.app.start((self.a if is_source else self.b).bootstrap, [*self.topics, *copies])
 
     def is_on(self, alias: str) -> bool:
-        """Whether the application was started last on the cluster with this alias."""
+        """Return whether the application was started last on the cluster with this alias."""
         return self._at == alias
 
     def wait_followed(self, flow: MirroredFlow) -> None:
-        """Until the group is translated and moved, and every topic is copied."""
+        """Wait until the group is translated and moved, and every topic is copied."""
 
         def is_followed() -> bool:
             groups = [row for row in flow.rows(GroupStatus) if row.group == self.app.group]
@@ -129,7 +125,8 @@ class SwitchScene:
         wait_until(is_followed, within=WITHIN, every=0.5, what=f"{flow} follows the application")
 
     def wait_translated(self) -> None:
-        """Until the group's checkpoints are those of what it has committed on A. The application has to be stopped."""
+        """Wait until the group's checkpoints are those of what it has committed on A. The application has to be
+        stopped."""
         wanted = {
             (f"{'' if self.identity else self.there.source + '.'}{topic}", number): committed_offset(
                 self.a.bootstrap, self.app.group, topic, number
@@ -145,12 +142,12 @@ class SwitchScene:
         wait_until(is_translated, within=WITHIN, every=0.5, what="the group is translated")
 
     def wait_written_down(self) -> None:
-        """Until the rows say that everything is copied that the application has written. It has to be stopped."""
+        """Wait until the rows say that everything is copied that the application has written. It has to be stopped."""
         for topic in self.topics:
             self.flow_there.wait_written_down(topic)
 
     def switch(self, verb: str, *arguments: str, code: int = 0) -> dict[str, Any]:
-        """What `lockstep switchover|failover|failback` of the flow there prints as JSON."""
+        """Return what `lockstep switchover|failover|failback` of the flow there prints as JSON."""
         ran = subprocess.run(self.command(verb, *arguments), capture_output=True, text=True, timeout=300, check=False)
         assert "Traceback" not in ran.stderr, ran.stderr
         assert ran.returncode == code, ran.stdout + ran.stderr
@@ -172,7 +169,7 @@ class SwitchScene:
         return self.switch(verb, "--continue", "--id", last.id, *arguments)
 
     def command(self, verb: str, *arguments: str) -> list[str]:
-        """The command line."""
+        """Return the command line of a switch."""
         given = () if {"--continue", "--abort", "--status", "--dry-run", "--drill"} & set(arguments) else ("--yes",)
         evidence = ("--evidence", str(self.file.parent / f"evidence-{time.monotonic_ns()}"))
         return [
@@ -181,15 +178,15 @@ class SwitchScene:
         ]
 
     def last(self, flow: MirroredFlow | None = None) -> Switch | None:
-        """The row of the last switch by a flow."""
+        """Return the row of the last switch by a flow."""
         return next(iter((flow or self.flow_there).rows(Switch)), None)
 
     def copy_of(self, topic: str) -> str:
-        """What the copy of a topic of A is called on B."""
+        """Return what the copy of a topic of A is called on B."""
         return topic if self.identity else f"{self.there.source}.{topic}"
 
     def everybody_released(self) -> bool:
-        """Whether every slot of the flow there says that it has let go of what it had."""
+        """Return whether every slot of the flow there says that it has let go of what it had."""
         rows = self.flow_there.rows(SlotStatus)
         return bool(rows) and all(row.phase == "released" for row in rows)
 
@@ -199,26 +196,11 @@ class SwitchScene:
         self.run = LockstepRun(self.file)
 
     def hooks(self) -> Sequence[str]:
-        """The hooks that were called, in order."""
+        """Return the hooks that were called, in order."""
         return [call["hook"] for call in self.calls]
 
     def _end_run(self) -> None:
         self.run.kill()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        scene = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                call = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                status = scene._called(call)
-                self.send_response(status)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        return Handler
 
     def _called(self, call: dict[str, Any]) -> int:
         self.calls.append(call)

@@ -3,18 +3,14 @@
 import uuid
 from functools import cache, partial
 
-from confluent_kafka.admin import (
-    ConfigResource,
-)
+from confluent_kafka.admin import ConfigResource
 
-from lockstep_state.names import Flow, state_topic
-from lockstep_state.rows.state_rows import MirroredTopic, decode_row
+from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import MirroredTopic
 from tests.support import eventually
 from tests.support.broker import Broker
-from tests.support.clusters import (
-    admin,
-    read_topic,
-)
+from tests.support.clusters import admin
+from tests.support.control import last_row
 
 MARK = uuid.uuid4().hex[:6]
 SOURCE, TARGET = f"s{MARK}", f"t{MARK}"
@@ -27,21 +23,17 @@ wait_until = partial(eventually.wait_until, every=0.25)  # each look opens a con
 
 
 def partitions(broker: Broker, topic: str) -> int:
-    found = client(broker.bootstrap).list_topics(timeout=10).topics.get(topic)
-    return 0 if found is None or found.error is not None else len(found.partitions)
+    metadata = client(broker.bootstrap).list_topics(timeout=10).topics.get(topic)
+    return 0 if metadata is None or metadata.error is not None else len(metadata.partitions)
 
 
 def configs(broker: Broker, topic: str) -> dict[str, str]:
-    """What is set on the topic itself."""
+    """Return what is set on the topic itself."""
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     (future,) = client(broker.bootstrap).describe_configs([resource]).values()
     return {e.name: e.value for e in future.result(10).values() if e.source == 1}
 
 
 def row(broker: Broker, topic: str, flow: Flow = FLOW) -> MirroredTopic | None:
-    found = None
-    for record in read_topic(broker.bootstrap, state_topic(flow)):
-        decoded = decode_row(record.key or b"", record.value)
-        if isinstance(decoded, MirroredTopic) and decoded.source_topic == topic:
-            found = decoded
-    return found
+    last = last_row(broker.bootstrap, flow, MirroredTopic(source_topic=topic, target_topic="").key())
+    return last if isinstance(last, MirroredTopic) else None

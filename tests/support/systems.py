@@ -74,7 +74,7 @@ RELAY = System("relay", _relay, lambda codec: {})
 
 
 def with_processes(system: System) -> System:
-    """Lockstep with each service in a process of its own."""
+    """Return Lockstep with each service in a process of its own."""
     return replace(system, command=lambda file: [*system.command(file), "--processes"])
 
 
@@ -99,7 +99,7 @@ class SystemRun:
         _kill(tree)
 
     def kill_and_start(self) -> None:
-        """SIGKILL for all of its processes, and the same command once more; its log goes on.
+        """Send SIGKILL to all of its processes, and start the same command once more. Its log goes on.
 
         What was used before is not in `use` any more.
         """
@@ -119,15 +119,15 @@ class SystemRun:
         return self._process.pid
 
     def elapsed(self) -> float:
-        """Seconds since the process was started."""
+        """Return seconds since the process was started."""
         return time.perf_counter() - self.began
 
     def use(self) -> Cpu:
-        """CPU seconds used so far by all processes, ended ones included."""
+        """Return CPU seconds used so far by all processes, ended ones included."""
         return self.account.add(sample(self._root))
 
     def resident(self) -> Sequence[tuple[str, int]]:
-        """What each living process holds in memory, by what it is."""
+        """Return what each living process holds in memory, by what it is."""
         held = []
         for process in [self._root, *self._children()]:
             with suppress(psutil.NoSuchProcess):
@@ -135,7 +135,7 @@ class SystemRun:
         return held
 
     def seconds(self) -> Mapping[int, tuple[str, float]]:
-        """CPU seconds that each living process has used so far, by its id, with what it is."""
+        """Return CPU seconds that each living process has used so far, by its id, with what it is."""
         used = {}
         for process in [self._root, *self._children()]:
             with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
@@ -144,7 +144,8 @@ class SystemRun:
         return used
 
     def slots(self) -> Sequence[int]:
-        """Resident bytes of each of Spark's Python workers, which the slots run in: what its Python daemon forked."""
+        """Return resident bytes of each of Spark's Python workers, which the slots run in: what its Python daemon
+        forked."""
         held = []
         for process in self._children():
             with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
@@ -173,12 +174,12 @@ class SystemRun:
     def sleep(self, seconds: float) -> None:
         """Sleep while it runs. Raises SystemEnded."""
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
+        while (remaining := until - time.monotonic()) > 0:
             self.check()
-            time.sleep(min(1.0, left))
+            time.sleep(min(1.0, remaining))
 
     def check(self) -> None:
-        """Raises SystemEnded when the process is gone."""
+        """Raise SystemEnded if the process is gone."""
         status = self._process.poll()
         if status is not None:
             raise SystemEnded(f"ended by itself with status {status} after {self.elapsed():.0f} s")
@@ -191,19 +192,19 @@ class SystemRun:
 
 
 def _kill(tree: Sequence[psutil.Process]) -> None:
-    """Whichever of these still run."""
-    left = [process for process in tree if process.is_running()]
-    for process in left:
+    """Kill whichever of these still run."""
+    running = [process for process in tree if process.is_running()]
+    for process in running:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(left, timeout=LEAVE_WITHIN_S)
+    psutil.wait_procs(running, timeout=LEAVE_WITHIN_S)
 
 
 def called(command: Sequence[str]) -> str:
-    """The module or class a command line runs, which says more than ``python`` or ``java``."""
-    for at, word in enumerate(command[:-1]):
+    """Return the module or class a command line runs, which says more than ``python`` or ``java``."""
+    for index, word in enumerate(command[:-1]):
         if word == "-m":
-            return command[at + 1]
+            return command[index + 1]
     of_java = [word for word in command if re.fullmatch(r"(\w+\.){2,}[A-Z]\w+", word)]
     if of_java:
         return of_java[0].rpartition(".")[2]

@@ -5,14 +5,11 @@ from typing import Any
 
 from lockstep_ops.takeover.offset_location import offset_location
 from lockstep_state.names import Flow
-from lockstep_state.rows.state_rows import (
-    DesiredState,
-    MirroredTopic,
-    PartitionProgress,
-    Row,
-)
+from lockstep_state.rows.state_rows import DesiredState, MirroredTopic, PartitionProgress, Row
+from tests.support.printed import printed
 
 FLOW = Flow("A", "B")
+shown = printed
 OFFSETS = "mm2-offsets.A.internal"
 DEDICATED = offset_location("dedicated", FLOW, None, OFFSETS)
 STOPPED = DesiredState(scope="connector:MirrorSourceConnector", phase="stopped")

@@ -13,7 +13,7 @@ WAITS = frozenset({"ep_poll", "do_epoll_wait"})
 
 
 def polling(pid: int) -> list[int]:
-    """The threads of a process, other than its first, that wait for events as an asyncio loop does."""
+    """Return the threads of a process, other than its first, that wait for events as an asyncio loop does."""
     others = (task for task in sorted(Path(f"/proc/{pid}/task").iterdir()) if int(task.name) != pid)
     return [int(task.name) for task in others if _polls(task)]
 
@@ -27,7 +27,7 @@ def _polls(task: Path) -> bool:
 
 @contextmanager
 def held(thread: int) -> Iterator[None]:
-    """The thread does nothing meanwhile. Raises OSError where it cannot be traced."""
+    """Hold a thread meanwhile. Raises OSError where it cannot be traced."""
     trace = ctypes.CDLL(None, use_errno=True).ptrace
 
     def ask(request: int) -> None:

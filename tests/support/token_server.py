@@ -5,12 +5,9 @@ import base64
 import json
 import ssl
 import tempfile
-import threading
 import time
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl
 
@@ -18,6 +15,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from tests.support.certificates import Certified
+from tests.support.http_server import Answer, HttpServer, Request
 
 AUDIENCE = "kafka"
 KEY_ID = "of-the-tests"
@@ -39,13 +37,13 @@ class TokenServer:
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self._port = 0
         self._certified = certified
-        self._server: ThreadingHTTPServer | None = None
+        self._server: HttpServer | None = None
         self.open()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -54,35 +52,22 @@ class TokenServer:
 
     def open(self) -> None:
         """Serve, again at the same port."""
-        served = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                size = int(self.headers.get("Content-Length", "0"))
-                form = dict(parse_qsl(self.rfile.read(size).decode()))
-                served._answer(self, form | {"authorization": self.headers.get("Authorization", "")})
-
-            def log_message(self, *_: Any) -> None:
-                """pytest's output is not ours."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
-        self._port = self._server.server_address[1]
+        context = None
         if self._certified is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             with tempfile.NamedTemporaryFile() as file:
                 context.load_cert_chain(self._certified.pem(Path(file.name)))
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        self._server = HttpServer(self._answer, self._port, tls=context).start()
+        self._port = self._server.port
 
     def close(self) -> None:
-        """Nobody answers any more, until `open`. Idempotent."""
+        """Answer nobody any more, until `open`. Idempotent."""
         if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.close()
             self._server = None
 
     def token(self, subject: str, lifetime_s: float | None = None, **claims: Any) -> str:
-        """Signed by the key of `jwks`."""
+        """Return a token that the key of `jwks` has signed."""
         now = time.time()
         until = now + (self.lifetime_s if lifetime_s is None else lifetime_s)
         body = {"sub": subject, "iat": int(now), "exp": int(until), "aud": AUDIENCE, "scope": "mirror", **claims}
@@ -91,7 +76,7 @@ class TokenServer:
         return f"{signed}.{_base64(signature)}"
 
     def jwks(self, file: Path) -> Path:
-        """The public key as brokers want it: `sasl.oauthbearer.jwks.endpoint.url=file://...`."""
+        """Return the public key as brokers want it: `sasl.oauthbearer.jwks.endpoint.url=file://...`."""
         numbers = self._key.public_key().public_numbers()
         key = {
             **{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": KEY_ID},
@@ -100,23 +85,17 @@ class TokenServer:
         file.write_text(json.dumps({"keys": [key]}))
         return file
 
-    def _answer(self, handler: BaseHTTPRequestHandler, form: dict[str, str]) -> None:
+    def _answer(self, request: Request) -> Answer:
+        form = dict(parse_qsl(request.body.decode())) | {"authorization": request.headers.get("Authorization", "")}
         self.asked.append(form)
-        status = 200
-        answer: dict[str, Any]
         client = self._client(form)
         if self.failing is not None:
-            status, answer = self.failing, {"error": "temporarily_unavailable"}
-        elif client is None:
-            status, answer = 401, {"error": "invalid_client", "error_description": "unknown id or secret"}
-        else:
-            answer = {"access_token": self.token(client), "expires_in": self.lifetime_s, "token_type": "Bearer"}
-        body = json.dumps(answer).encode()
-        handler.send_response(status)
-        handler.send_header("Content-Type", "application/json")
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
+            return Answer(self.failing, json.dumps({"error": "temporarily_unavailable"}))
+        if client is None:
+            refusal = {"error": "invalid_client", "error_description": "unknown id or secret"}
+            return Answer(401, json.dumps(refusal))
+        token = {"access_token": self.token(client), "expires_in": self.lifetime_s, "token_type": "Bearer"}
+        return Answer(200, json.dumps(token))
 
     def _client(self, form: Mapping[str, str]) -> str | None:
         if form.get("grant_type") == "refresh_token":

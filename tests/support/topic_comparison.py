@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from tests.support.clusters import Record
 
+Content = tuple[object, ...]
+"""What a faithful copy has in common with its record."""
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -23,25 +26,24 @@ class Comparison:
 
 
 def compare(source: Iterable[Record], target: Iterable[Record]) -> Comparison:
-    """Compares two topics record by record, partition by partition: key, value, headers, timestamp and order.
+    """Compare two topics record by record, partition by partition: key, value, headers, timestamp and order.
 
     *Missing* and *doubled* count records of the source that are too few or too many on the target (a record the source
     never had counts as doubled); *reordered* counts the places at which what both have stands in another order.
     """
-    ours, theirs = _by_partition(source), _by_partition(target)
+    originals, copies = _by_partition(source), _by_partition(target)
     missing = doubled = reordered = compared = 0
     first: str | None = None
-    for partition in sorted(ours.keys() | theirs.keys()):
-        wanted, found = ours[partition], theirs[partition]
+    for partition in sorted(originals.keys() | copies.keys()):
+        wanted, copied = originals[partition], copies[partition]
         compared += len(wanted)
-        if [one.same_as() for one in wanted] == [one.same_as() for one in found]:
+        wanted_contents, copied_contents = ([record.same_as() for record in log] for log in (wanted, copied))
+        if wanted_contents == copied_contents:
             continue
-        too_few = Counter(one.same_as() for one in wanted)
-        too_few.subtract(one.same_as() for one in found)
-        missing += sum(count for count in too_few.values() if count > 0)
-        doubled -= sum(count for count in too_few.values() if count < 0)
-        reordered += _out_of_place(wanted, found)
-        first = first or _first_difference(partition, wanted, found)
+        missing += (Counter(wanted_contents) - Counter(copied_contents)).total()
+        doubled += (Counter(copied_contents) - Counter(wanted_contents)).total()
+        reordered += _out_of_place(wanted_contents, copied_contents)
+        first = first or _first_difference(partition, wanted, copied)
     return Comparison(compared, missing, doubled, reordered, first)
 
 
@@ -52,27 +54,27 @@ def _by_partition(records: Iterable[Record]) -> defaultdict[int, list[Record]]:
     return split
 
 
-def _out_of_place(wanted: Sequence[Record], found: Sequence[Record]) -> int:
-    common = Counter(one.same_as() for one in wanted) & Counter(one.same_as() for one in found)
+def _out_of_place(wanted: Sequence[Content], copied: Sequence[Content]) -> int:
+    common = Counter(wanted) & Counter(copied)
 
-    def first_occurrences(records: Sequence[Record]) -> list[object]:
-        left = common.copy()
-        kept: list[object] = []
-        for record in records:
-            if left[record.same_as()] > 0:
-                left[record.same_as()] -= 1
-                kept.append(record.same_as())
+    def first_occurrences(contents: Sequence[Content]) -> list[Content]:
+        remaining = common.copy()
+        kept: list[Content] = []
+        for content in contents:
+            if remaining[content] > 0:
+                remaining[content] -= 1
+                kept.append(content)
         return kept
 
-    return sum(a != b for a, b in zip(first_occurrences(wanted), first_occurrences(found), strict=True))
+    return sum(a != b for a, b in zip(first_occurrences(wanted), first_occurrences(copied), strict=True))
 
 
-def _first_difference(partition: int, wanted: Sequence[Record], found: Sequence[Record]) -> str:
-    for position, (a, b) in enumerate(zip(wanted, found, strict=False)):
-        if a.same_as() != b.same_as():
-            return f"partition {partition}, record {position}: {a} became {b}"
-    longer, name = (wanted, "missing") if len(wanted) > len(found) else (found, "extra")
-    position = min(len(wanted), len(found))
+def _first_difference(partition: int, wanted: Sequence[Record], copied: Sequence[Record]) -> str:
+    for position, (original, copy) in enumerate(zip(wanted, copied, strict=False)):
+        if original.same_as() != copy.same_as():
+            return f"partition {partition}, record {position}: {original} became {copy}"
+    longer, name = (wanted, "missing") if len(wanted) > len(copied) else (copied, "extra")
+    position = min(len(wanted), len(copied))
     return (
-        f"partition {partition}: {abs(len(wanted) - len(found))} {name} from record {position} on: {longer[position]}"
+        f"partition {partition}: {abs(len(wanted) - len(copied))} {name} from record {position} on: {longer[position]}"
     )

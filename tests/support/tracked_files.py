@@ -9,7 +9,7 @@ from tests.support.source_modules import REPOSITORY
 
 @cache
 def tracked_texts() -> Mapping[str, str]:
-    """Content by path. Each file is read once for all tests."""
+    """Return content by path. Each file is read once for all tests."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         capture_output=True,

@@ -62,13 +62,13 @@ class Traffic:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stopping.set()
         self._thread.join(90)
-        left = self._producer.flush(60)
+        unacknowledged = self._producer.flush(60)
         if error is None:
             self._must_go_on()
-            assert left == 0, f"{left} records were not acknowledged by the source"
+            assert unacknowledged == 0, f"{unacknowledged} records were not acknowledged by the source"
 
     def wait_for_more(self, records: int, *, within: float = 60.0) -> None:
-        """Returns once so many more were written."""
+        """Wait until so many more were written."""
         wanted = self.written + records
 
         def came() -> bool:
@@ -124,7 +124,7 @@ class Traffic:
             self._answered_at = time.monotonic()
 
     def _connect_anew(self) -> None:
-        """librdkafka may have lost its broker for good (docs/decisions/0040)."""
+        """Connect anew: librdkafka may have lost its broker for good (docs/decisions/0040)."""
         self._producer.purge()
         self._producer.flush(1)
         self._producer = Producer(self._conf)

@@ -32,7 +32,7 @@ class Process:
     reaped_system: float = 0.0
 
     def in_kernel(self) -> "Process":
-        """The same process with its system seconds only."""
+        """Return the same process with its system seconds only."""
         return replace(self, own=self.own_system, reaped=self.reaped_system)
 
 
@@ -60,7 +60,7 @@ class TreeAccount:
 
     @property
     def peak_rss(self) -> int:
-        """The largest sum of resident bytes that a sample had."""
+        """Return the largest sum of resident bytes that a sample had."""
         return self._all.peak_rss
 
 
@@ -100,9 +100,8 @@ class Ledger:
         return self.total
 
     def _living_ancestor(self, gone: Process, now: Mapping[ProcessKey, Process]) -> int:
-        """The nearest ancestor that still lives: a whole branch may end between two samples, each waited for by the one
-        above.
-        """
+        """Return the nearest ancestor that still lives: a whole branch may end between two samples, each waited for by
+        the one above."""
         ended = {key[0]: process for key, process in self.last.items() if key not in now}
         heir = gone.parent
         while heir in ended:
@@ -118,7 +117,7 @@ class Ledger:
 
 
 def sample(root: psutil.Process) -> dict[ProcessKey, Process]:
-    """Every living process of the tree under ``root``; one that ends while it is being read is left out."""
+    """Return every living process of the tree under ``root``; one that ends while it is being read is left out."""
     try:
         tree = [root, *root.children(recursive=True)]
     except psutil.NoSuchProcess:
@@ -142,9 +141,10 @@ def sample(root: psutil.Process) -> dict[ProcessKey, Process]:
 
 
 def used_by(pids: Iterable[int]) -> float:
-    """CPU seconds that these living processes have used so far, without what they started. Raises NoSuchProcess."""
+    """Return CPU seconds that these living processes have used so far, without what they started. Raises
+    NoSuchProcess."""
     times = [psutil.Process(pid).cpu_times() for pid in pids]
-    return sum(each.user + each.system for each in times)
+    return sum(time.user + time.system for time in times)
 
 
 class CompilerAccount:
@@ -156,7 +156,7 @@ class CompilerAccount:
         self._seen: dict[str, float] = {}
 
     def read(self) -> float:
-        """What they have used so far, in seconds. 0 where there is no /proc."""
+        """Return what they have used so far, in seconds. 0 where there is no /proc."""
         for pid in self._pids:
             for thread in self._proc.glob(f"{pid}/task/*"):
                 try:

@@ -46,8 +46,8 @@ class Selector:
     conditions: tuple[tuple[str, str, str], ...] = ()
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether a series of the metric with these labels is one of them. As for Prometheus, a label that is not there
-        is empty, and an expression is for the whole text."""
+        """Return whether a series of the metric with these labels is one of them. As for Prometheus, a label that is
+        not there is empty, and an expression is for the whole text."""
         for label, operator, text in self.conditions:
             value = labels.get(label, "")
             same = re.fullmatch(text, value) is not None if "~" in operator else value == text
@@ -66,28 +66,28 @@ class Named:
 
 def named_in(expression: str) -> Named:
     """Return what an expression names. Variables of a dashboard may stand in texts and ranges."""
-    found = Named()
+    names = Named()
     for part in PART.finditer(expression):
-        found.grouped.update(re.findall(r"\w+", part["labels"] or ""))
+        names.grouped.update(re.findall(r"\w+", part["labels"] or ""))
         if part["metric"] and part["metric"] not in WORDS:
             conditions = CONDITION.findall(part["conditions"] or "")
             plain = tuple((label, operator, re.sub(r"\\(.)", r"\1", text)) for label, operator, text in conditions)
-            found.selectors.append(Selector(part["metric"], plain))
-    return found
+            names.selectors.append(Selector(part["metric"], plain))
+    return names
 
 
 def undeclared(expression: str, declared: Mapping[str, frozenset[str]]) -> list[str]:
     """Return in words what it names that no page shows. `declared`: the labels of each metric."""
-    known = {**declared, **OF_PROMETHEUS}
+    labels_by_metric = {**declared, **OF_PROMETHEUS}
     named = named_in(expression)
-    wrong = [f"no metric {one.metric}" for one in named.selectors if one.metric not in known]
-    theirs = set(OF_TARGETS)
-    for one in named.selectors:
-        labels = known.get(one.metric, frozenset())
-        theirs |= labels
-        asked = {label for label, _, _ in one.conditions}
-        wrong += [f"{one.metric} has no label {label}" for label in sorted(asked - labels - OF_TARGETS)]
-    return wrong + [f"nothing there has a label {one}" for one in sorted(named.grouped - theirs)]
+    wrong = [f"no metric {selected.metric}" for selected in named.selectors if selected.metric not in labels_by_metric]
+    labels_of_pages = set(OF_TARGETS)
+    for selector in named.selectors:
+        labels = labels_by_metric.get(selector.metric, frozenset())
+        labels_of_pages |= labels
+        labels_asked = {label for label, _, _ in selector.conditions}
+        wrong += [f"{selector.metric} has no label {label}" for label in sorted(labels_asked - labels - OF_TARGETS)]
+    return wrong + [f"nothing there has a label {selected}" for selected in sorted(named.grouped - labels_of_pages)]
 
 
 STRIMZIS = (
@@ -116,7 +116,7 @@ class Alert:
 
 
 def alerts() -> list[Alert]:
-    """In their order."""
+    """Return the alerts in their order."""
     groups = yaml.safe_load(RULES.read_text())["groups"]
     return [
         Alert(rule["alert"], rule["expr"], rule["labels"]["severity"], rule["annotations"])
@@ -126,29 +126,32 @@ def alerts() -> list[Alert]:
 
 
 def dashboard() -> dict[str, Any]:
-    """Our own, as Grafana reads it."""
-    found: dict[str, Any] = json.loads(DASHBOARD.read_text())
-    return found
+    """Return our own dashboard, as Grafana reads it."""
+    content: dict[str, Any] = json.loads(DASHBOARD.read_text())
+    return content
 
 
 def expressions(board: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Title of the panel and expression of each query, variables and all."""
+    """Yield title of the panel and expression of each query, variables and all."""
     for panel in board["panels"]:
         for target in panel.get("targets", ()):
             yield panel["title"], target["expr"]
 
 
 def watched() -> Iterator[Selector]:
-    """What alerts and panels select of the pages, where everything is chosen, and Strimzi's panels."""
+    """Yield what alerts and panels select of the pages, where everything is chosen, and Strimzi's panels."""
     yield from STRIMZIS
-    for expression in (*(alert.expression for alert in alerts()), *(one for _, one in expressions(dashboard()))):
+    for expression in (
+        *(alert.expression for alert in alerts()),
+        *(panel_expression for _, panel_expression in expressions(dashboard())),
+    ):
         for selector in named_in(filled_in(expression)).selectors:
             if selector.metric in LABELS:
                 yield selector
 
 
 def filled_in(expression: str) -> str:
-    """As Prometheus is asked it where everything is chosen."""
+    """Return an expression as Grafana asks Prometheus if everything is chosen."""
     for interval in INTERVALS:
         expression = expression.replace(interval, "5m")
     return re.sub(r"\$\w+", ".*", expression)

@@ -44,14 +44,16 @@ OPTIONS: Mapping[str, tuple[float, str]] = {
 
 
 def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
-    """Read the command line; what is not given there is taken from the environment, as make hands it on."""
+    """Read the command line. An option that is not given there comes from the environment, as make hands it on."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", default=environ.get("ONLY") or "all", help=f"with commas: {', '.join(PARTS)}")
     parser.add_argument("--systems", default=environ.get("SYSTEMS") or ",".join(SYSTEMS), help="with commas")
-    for name, (default, what) in OPTIONS.items():
+    for name, (default, meaning) in OPTIONS.items():
         kind = type(default)
         option = "--" + name.lower().replace("_", "-")
-        parser.add_argument(option, type=kind, default=kind(environ.get(name) or default), help=f"{what} (%(default)s)")
+        parser.add_argument(
+            option, type=kind, default=kind(environ.get(name) or default), help=f"{meaning} (%(default)s)"
+        )
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     parser.add_argument(
         "--record",
@@ -63,7 +65,7 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     chosen.parts = BY_DEFAULT if chosen.only == "all" else tuple(chosen.only.split(","))
     chosen.systems = tuple(chosen.systems.split(","))
     for given, choices in ((chosen.parts, PARTS), (chosen.systems, SYSTEMS)):
-        if unknown := [each for each in given if each not in choices]:
+        if unknown := [name for name in given if name not in choices]:
             parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(choices)}")
     if not 0 <= chosen.slow_cores < 1:
         parser.error("--slow-cores is a share of a core: 0.33 takes a third")
@@ -98,18 +100,18 @@ def environment() -> Mapping[str, Scalar]:
 
 
 def _additions_s() -> float:
-    """How fast a core is now: CPU seconds of five million additions, the median of three."""
-    took = []
+    """Return the CPU seconds of five million additions, the median of three: how fast a core is now."""
+    durations = []
     for _ in range(3):
         began, total = time.process_time(), 0
         for number in range(5_000_000):
             total += number
-        took.append(time.process_time() - began)
-    return sorted(took)[1]
+        durations.append(time.process_time() - began)
+    return sorted(durations)[1]
 
 
 def main() -> int:
-    """Exit code 0 when every system did what was asked, 1 when one failed or the bench could not go on."""
+    """Run the bench. Return 0 if every system did what was asked, 1 if one failed or the bench could not go on."""
     chosen = arguments(os.environ)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds, so that brokers and systems are ended
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
@@ -117,7 +119,7 @@ def main() -> int:
     def say(line: str) -> None:
         console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
 
-    around, results = {**environment(), "slow_cores": chosen.slow_cores}, list[Result]()
+    machine, results = {**environment(), "slow_cores": chosen.slow_cores}, list[Result]()
     commit = recorded.commit_of_checkout() if chosen.record else ""
     source_afar, target_afar = Distance(), Distance()
     try:
@@ -143,7 +145,7 @@ def main() -> int:
             )
             for name in chosen.parts:
                 results.append(PARTS[name].run(stage))
-                write(chosen.output, results, around)
+                write(chosen.output, results, machine)
     except (BrokerDied, KafkaException, NotTaken, NeverHappened, TimeoutError) as broken:
         console.print(f"The bench itself could not go on: {broken}", style="red", markup=False)
         return 1
@@ -151,7 +153,7 @@ def main() -> int:
     say(f"Written: {chosen.output}/latest.md, {chosen.output}/latest.json; logs in {chosen.output}/logs")
     if chosen.record:
         runs = recorded.runs_of(
-            flat(results, around),
+            flat(results, machine),
             chosen.parts,
             date=datetime.now(UTC).date().isoformat(),
             commit=commit,
@@ -162,11 +164,11 @@ def main() -> int:
     return 1 if any(result.failures() for result in results) else 0
 
 
-def write(output: Path, results: Sequence[Result], around: Mapping[str, Scalar]) -> None:
-    """Write what there is after each part, so that a bench that is cut short leaves it."""
+def write(output: Path, results: Sequence[Result], machine: Mapping[str, Scalar]) -> None:
+    """Write the results so far, so that a bench that is cut short leaves them."""
     output.mkdir(parents=True, exist_ok=True)
-    (output / "latest.md").write_text(markdown(results, around))
-    (output / "latest.json").write_text(json.dumps(flat(results, around), indent=2) + "\n")
+    (output / "latest.md").write_text(markdown(results, machine))
+    (output / "latest.json").write_text(json.dumps(flat(results, machine), indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from tests.support.clusters import Record, produce
 from tests.support.eventually import NeverHappened, wait_until
 from tests.support.systems import SystemEnded
 from tools.bench.latency import Course, course_of, read_until, reading, warm, writing
-from tools.bench.results import Readings, Row, Scalar, Systems, percentile
-from tools.bench.stage import PARTITIONS, Part, Stage, Trial
+from tools.bench.results import Readings, percentile
+from tools.bench.stage import PARTITIONS, Measured, Stage, Trial
 from tools.bench.wire import end_offsets
 
 NEW_TOPIC, TEN_TOPICS = "new_topic", "ten_topics"
@@ -27,14 +27,14 @@ def longest_gap(arrived: Sequence[float], began: float, ended: float) -> float:
 
     ``arrived`` is in ascending order; arrivals outside are passed over.
     """
-    within = [each for each in arrived if began <= each <= ended]
+    within = [moment for moment in arrived if began <= moment <= ended]
     return max(after - before for before, after in pairwise([began, *within, ended]))
 
 
 def gaps(arrived: Sequence[Sequence[float]], began: float, added: float, ended: float) -> Mapping[str, float]:
     """Return the longest gap of any partition before and from the moment when topics were added."""
-    before = max(longest_gap(each, began, added) for each in arrived)
-    after = max(longest_gap(each, added, ended) for each in arrived)
+    before = max(longest_gap(moments, began, added) for moments in arrived)
+    after = max(longest_gap(moments, added, ended) for moments in arrived)
     return {
         "longest_gap_before_ms": before * 1e3,
         "longest_gap_ms": after * 1e3,
@@ -69,30 +69,26 @@ def new_topics(stage: Stage, first: str, trial: Trial) -> Readings:
     ordered = sorted(seconds)
     return Readings(
         values={"median_s": percentile(ordered, 0.5), "longest_s": ordered[-1], "shortest_s": ordered[0]},
-        notes=["each, s: " + ", ".join(f"{each:.2f}" for each in seconds)],
+        notes=["each, s: " + ", ".join(f"{duration:.2f}" for duration in seconds)],
     )
 
 
 def ten_topics(stage: Stage, course: Course, trial: Trial) -> Readings:
-    """Ten topics at once while the course is under way; its partitions' arrivals before and from then on.
+    """Create ten topics at once under the course. Read its partitions' arrivals before and from then on.
 
     Raises SystemEnded and Lost.
     """
     remote = f"A.{course.topic}"
 
-    def add() -> float:
-        names = [f"added-{number}" for number in range(TOGETHER)]
-        for name in names:
-            _create_with_record(stage, name)
+    def wait_mirrored(names: Sequence[str]) -> None:
         try:
             wait_until(lambda: all(_has_record(stage, name) for name in names), within=MIRRORED_WITHIN_S)
         except NeverHappened as never:
             raise SystemEnded(f"the topics were not all copied within {MIRRORED_WITHIN_S:.0f} s") from never
-        return time.monotonic()
 
     with writing(course) as writer, trial.copying(course.clusters.target, remote) as (run, *_):
         writer.per_s = course.per_s
-        return Readings(values=_two_minutes(course.clusters.target, remote, add, run.check))
+        return _two_minutes(stage, course.clusters.target, remote, wait_mirrored, run.check)
 
 
 def ten_topics_unmirrored(stage: Stage, course: Course) -> Readings:
@@ -101,29 +97,35 @@ def ten_topics_unmirrored(stage: Stage, course: Course) -> Readings:
     Raises Lost.
     """
 
-    def add() -> float:
-        for number in range(TOGETHER):
-            _create_with_record(stage, f"added-{number}")
-            stage.clusters.create(stage.clusters.target, f"A.added-{number}", PARTITIONS)
-        return time.monotonic()
+    def create_on_target(names: Sequence[str]) -> None:
+        for name in names:
+            stage.clusters.create(stage.clusters.target, f"A.{name}", PARTITIONS)
 
     with writing(course) as writer:
         writer.per_s = course.per_s
-        return Readings(values=_two_minutes(course.clusters.source, course.topic, add, lambda: None))
+        return _two_minutes(stage, course.clusters.source, course.topic, create_on_target, lambda: None)
 
 
 def _two_minutes(
-    bootstrap: str, topic: str, add: Callable[[], float], check: Callable[[], None]
-) -> Mapping[str, float]:
-    """Return the longest gaps of a reader in the minute before `add` is called, and from then on.
+    stage: Stage, bootstrap: str, topic: str, mirror: Callable[[Sequence[str]], None], check: Callable[[], None]
+) -> Readings:
+    """Return the longest gaps of a reader in the minute before topics are created, and from then on.
 
-    `add` returns when all topics had their first record.
+    `mirror` returns when each new topic is on the target.
     """
+
+    def add() -> float:
+        names = [f"added-{number}" for number in range(TOGETHER)]
+        for name in names:
+            _create_with_record(stage, name)
+        mirror(names)
+        return time.monotonic()
+
     with reading(bootstrap, topic, PARTITIONS) as consumer, ThreadPoolExecutor(1) as beside:
         arrived: list[list[float]] = [[] for _ in range(PARTITIONS)]
 
         def read(until: float) -> None:
-            read_until(consumer, until, check, lambda each, ns: arrived[each.partition() or 0].append(ns / 1e9))
+            read_until(consumer, until, check, lambda message, ns: arrived[message.partition() or 0].append(ns / 1e9))
 
         read(time.monotonic() + WARM_UP_S)
         began = time.monotonic()
@@ -133,17 +135,17 @@ def _two_minutes(
         read(added + MINUTE_S)
         ended = time.monotonic()
         duration_s = adding.result() - added
-    return {**gaps(arrived, began, added, ended), "all_mirrored_s": duration_s}
+    return Readings(values={**gaps(arrived, began, added, ended), "all_mirrored_s": duration_s})
 
 
-def _new_topic(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+def _new_topic(stage: Stage) -> Measured:
     first = "new-before"
     before = partial(stage.fresh, first, records=PARTITIONS)
     measure = partial(new_topics, stage, first)
     return {"partitions": PARTITIONS}, stage.each(NEW_TOPIC, "new-.*", measure, before=before, systems=stage.ours)
 
 
-def _ten_topics(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+def _ten_topics(stage: Stage) -> Measured:
     course = course_of(stage, "busy", BUSY_PER_S)
     warm(stage, course)
     before = partial(stage.fresh, course.topic)
@@ -154,27 +156,4 @@ def _ten_topics(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
     return {"per_s": BUSY_PER_S, "partitions": PARTITIONS}, {**systems, "floor": unmirrored}
 
 
-PARTS = (
-    Part(
-        name=NEW_TOPIC,
-        title="New topic to its first mirrored record",
-        measure=_new_topic,
-        rows=(
-            Row("median, s", "median_s", 2, "at most 3"),
-            Row("longest, s", "longest_s", 2, "at most 5"),
-            Row("shortest, s", "shortest_s", 2),
-        ),
-    ),
-    Part(
-        name=TEN_TOPICS,
-        title="Ten topics added under load",
-        measure=_ten_topics,
-        rows=(
-            Row("longest gap between arrivals, ms: the minute before", "longest_gap_before_ms"),
-            Row("  the minute from when they were added", "longest_gap_ms"),
-            Row("  how much longer", "longest_gap_over_before_ms", 0, "at most 50"),
-            Row("  to the minute before", "gap_ratio", 2),
-            Row("until each had its first mirrored record, s", "all_mirrored_s", 1),
-        ),
-    ),
-)
+MEASURES = {NEW_TOPIC: _new_topic, TEN_TOPICS: _ten_topics}

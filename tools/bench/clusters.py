@@ -15,8 +15,9 @@ from tests.support.broker import Broker, Quorum, started
 from tests.support.clusters import create_topic, wait_for_brokers
 from tests.support.eventually import wait_until
 from tests.support.secured import Secured, SecuredBroker
+from tests.support.wire import Connection
 from tools.bench.distance import Distance
-from tools.bench.wire import Connection, ends_if_led
+from tools.bench.wire import ends_if_led
 
 BROKER_SETTINGS = {
     "background.threads": "10",
@@ -25,14 +26,10 @@ BROKER_SETTINGS = {
     "num.io.threads": "8",
     "num.network.threads": "3",
 }
-BROKER_JVM: tuple[str, ...] = (
-    "-server",
-    "-XX:TieredStopAtLevel=4",
-    "-XX:-UseSerialGC",
-    "-XX:+UseG1GC",
-    "-XX:MaxGCPauseMillis=20",
+BROKER_JVM = (
+    *("-server", "-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
 )
-BROKER_JVM += ("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent")
 BROKER_HEAP = "1g"
 """All of it from the beginning, as the start script has it."""
 SMALL_HEAP = "512m"  # three of them share the machine with everybody
@@ -157,6 +154,6 @@ def tls_clusters() -> Iterator[tuple[Clusters, Mapping[str, str]]]:
     with tempfile.TemporaryDirectory(prefix="lockstep-tls-") as folder:
         secured = Secured.made(Path(folder))
         pair = [SecuredBroker(alias, secured, **_options()) for alias in ("A", "B")]
-        lines = {f"{each.alias}.{key}": value for each in pair for key, value in each.properties("TLS").items()}
+        lines = {f"{broker.alias}.{key}": value for broker in pair for key, value in broker.properties("TLS").items()}
         with secured.tokens, started(*pair):
             yield _clusters_of(*pair), lines

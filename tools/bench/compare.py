@@ -19,12 +19,12 @@ READ_S = 30.0
 FETCH_BYTES = 64 * 1024  # of a partition at a time: little is read beyond a stretch
 
 
-def places(end: int, samples: int = SAMPLES, stretch: int = STRETCH) -> list[tuple[int, int]]:
-    """``(from, to)`` of evenly spread stretches of a log from 0 to ``end``, in order and apart from each other."""
+def sampled(end: int, samples: int = SAMPLES, stretch: int = STRETCH) -> list[tuple[int, int]]:
+    """Return ``(from, to)`` of stretches of a log from 0 to ``end``, evenly spread and apart from each other."""
     if end <= samples * stretch:
         return [(0, end)] if end else []
     step = (end - stretch) / (samples - 1)
-    return [(round(each * step), round(each * step) + stretch) for each in range(samples)]
+    return [(round(number * step), round(number * step) + stretch) for number in range(samples)]
 
 
 def compare(source: str, target: str, topic: str, remote: str) -> int:
@@ -36,9 +36,9 @@ def compare(source: str, target: str, topic: str, remote: str) -> int:
     if upstream != downstream:
         raise Lost(f"end offsets {downstream} on the target, {upstream} on the source")
     compared = 0
-    wanted = [places(end) for end in upstream]
+    wanted = [sampled(end) for end in upstream]
     for number in range(max(map(len, wanted), default=0)):
-        stretches = {partition: each[number] for partition, each in enumerate(wanted) if number < len(each)}
+        stretches = {partition: samples[number] for partition, samples in enumerate(wanted) if number < len(samples)}
         originals, copies = _read(source, topic, stretches), _read(target, remote, stretches)
         for (partition, offset), original in sorted(originals.items()):
             if original != copies.get((partition, offset)):
@@ -48,7 +48,7 @@ def compare(source: str, target: str, topic: str, remote: str) -> int:
 
 
 def compare_in_order(source: str, target: str, topic: str, remote: str) -> int:
-    """As `compare`, for a source whose offsets have gaps: every record, by its place, whatever its offset.
+    """Compare every record by its place, for a source whose offsets have gaps.
 
     Raises Lost at the first difference. Returns how many records were compared.
     """
@@ -62,10 +62,8 @@ def compare_in_order(source: str, target: str, topic: str, remote: str) -> int:
     return compared
 
 
-def _messages(
-    bootstrap: str, topic: str, starts: Mapping[int, int], **settings: object
-) -> Iterator[tuple[Consumer, Message]]:
-    """Yield what is read from these offsets on, with the consumer. Raises Lost if nothing arrives for long."""
+def _messages(bootstrap: str, topic: str, starts: Mapping[int, int], **settings: object) -> Iterator[Message]:
+    """Yield what is read from these offsets on. Raises Lost if nothing arrives for long."""
     own = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     with closing(Consumer({**own, "auto.offset.reset": "error", **settings})) as consumer:
         consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
@@ -73,7 +71,7 @@ def _messages(
             for message in read_messages(consumer, READ_S, lambda: f"{topic} was not read to the end"):
                 if (error := message.error()) is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise Lost(f"{topic}-{message.partition()}: {error}")
-                yield consumer, message
+                yield message
         except TimeoutError as late:
             raise Lost(str(late)) from late
 
@@ -81,7 +79,7 @@ def _messages(
 def _read_all(bootstrap: str, topic: str, partition: int) -> Iterator[bytes]:
     # A copy may be made in transactions.
     settings = {"enable.partition.eof": True, "isolation.level": "read_committed"}
-    for _, message in _messages(bootstrap, topic, {partition: 0}, **settings):
+    for message in _messages(bootstrap, topic, {partition: 0}, **settings):
         if message.error() is not None:
             return
         yield _digest(message)
@@ -93,18 +91,13 @@ def _read(bootstrap: str, topic: str, wanted: Mapping[int, tuple[int, int]]) -> 
     All partitions are read together, for each change of an assignment costs a tenth of a second.
     """
     digests: dict[tuple[int, int], bytes] = {}
-    left = {partition: end - start for partition, (start, end) in wanted.items()}
     starts = {partition: start for partition, (start, _) in wanted.items()}
-    for consumer, message in _messages(bootstrap, topic, starts, **{"max.partition.fetch.bytes": FETCH_BYTES}):
+    missing = sum(end - start for start, end in wanted.values())
+    for message in _messages(bootstrap, topic, starts, **{"max.partition.fetch.bytes": FETCH_BYTES}):
         partition, offset = message.partition() or 0, message.offset() or 0
-        if partition not in left or offset >= wanted[partition][1]:
-            continue
-        digests[partition, offset] = _digest(message)
-        left[partition] -= 1
-        if not left[partition]:
-            del left[partition]
-            consumer.pause([TopicPartition(topic, partition)])
-        if not left:
+        if offset < wanted[partition][1]:
+            digests[partition, offset] = _digest(message)
+        if len(digests) == missing:
             break
     return digests
 

@@ -20,8 +20,8 @@ from tests.support.eventually import wait_until
 from tests.support.jvm import call, jvm
 from tests.support.services import ServiceProcess
 from tools.bench.clusters import Clusters
-from tools.bench.results import MEBIBYTE, Readings, Row, Scalar, Systems
-from tools.bench.stage import Part, Stage, Trial
+from tools.bench.results import MEBIBYTE, Readings
+from tools.bench.stage import Measured, Stage, Trial
 
 CONTROL_PLANE = "control_plane"
 TOPICS, GROUPS, OFFSET_SYNCS = 10_000, 1_000, 1_000_000
@@ -118,9 +118,9 @@ def _java_replay(clusters: Clusters) -> float:
         store = made.newInstance(values)
         began = time.perf_counter()
         call(java, store, "start", ["boolean"], [True])
-        took = time.perf_counter() - began
+        duration_s = time.perf_counter() - began
         call(java, store, "close")
-    return took
+    return duration_s
 
 
 @contextmanager
@@ -148,12 +148,12 @@ def _write_syncs(bootstrap: str, topic: str, partitions: int, offsets: Sequence[
 
 def _commit(bootstrap: str, groups: Sequence[str], offset: int) -> None:
     client = admin(bootstrap)
-    places = [TopicPartition(GROUPED, number, offset) for number in range(GROUP_PARTITIONS)]
+    offsets = [TopicPartition(GROUPED, number, offset) for number in range(GROUP_PARTITIONS)]
 
     def committed(piece: Sequence[str]) -> bool:
-        """Also once the coordinators of a new cluster have settled."""
-        asked = [client.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(g, places)])[g] for g in piece]
-        return all(place.error is None for future in asked for place in future.result(ADMIN_S).topic_partitions)
+        """Return whether the coordinators, which settle on a new cluster first, took the offsets of these groups."""
+        futures = [client.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(g, offsets)])[g] for g in piece]
+        return all(tp.error is None for future in futures for tp in future.result(ADMIN_S).topic_partitions)
 
     for piece in _pieces(groups, 50):
         until(partial(committed, piece), what=f"groups from {piece[0]} on have moved")
@@ -164,7 +164,7 @@ def _pieces(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 
 
 def _status(service: ServiceProcess) -> Mapping[str, Any]:
-    """Return what its status page says of the flow; nothing while it is too busy to answer."""
+    """Return what its status page says of the flow, or nothing while it is too busy to answer."""
     try:
         return service.status(FLOW)
     except TimeoutError:
@@ -172,7 +172,7 @@ def _status(service: ServiceProcess) -> Mapping[str, Any]:
 
 
 def _at_rest(service: ServiceProcess, work: str) -> tuple[float, float]:
-    """CPU seconds, and how many rounds of this work there were, in `PERIOD_S` with nothing to do."""
+    """Return the CPU seconds, and the rounds of this work, in `PERIOD_S` with nothing to do."""
 
     def cpu() -> float:
         times = psutil.Process(service.pid).cpu_times()
@@ -199,7 +199,7 @@ def _held(service: ServiceProcess) -> float:
 
 
 def _measured(stage: Stage, trial: Trial) -> Readings:
-    """Each of the three on clean clusters. Topics last: so many take minutes to delete."""
+    """Measure each of the three on clean clusters. Topics come last: so many take minutes to delete."""
     values: dict[str, float] = {}
     for what, measure in (("groups", many_groups), ("syncs", many_syncs), ("topics", many_topics)):
         stage.say(f"{CONTROL_PLANE}: {what}")
@@ -208,30 +208,9 @@ def _measured(stage: Stage, trial: Trial) -> Readings:
     return Readings(values=values)
 
 
-def _control_plane(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+def _control_plane(stage: Stage) -> Measured:
     systems = stage.each(CONTROL_PLANE, "none", partial(_measured, stage), systems=stage.ours)
     return {"topics": TOPICS, "groups": GROUPS, "syncs": OFFSET_SYNCS}, systems
 
 
-PARTS = (
-    Part(
-        name=CONTROL_PLANE,
-        title="Control services: 10,000 topics; 1,000 groups in ten partitions; 1,000,000 offset syncs",
-        measure=_control_plane,
-        by_default=False,
-        rows=(
-            Row("topics: until all are on the target for the first time, s", "topics_mirrored_s", 1),
-            Row("  from a restart until all were checked, s", "topics_planned_s", 1, "below 10"),
-            Row("  a steady round, CPU s", "topics_round_cpu_s", 2, "below 1"),
-            Row("  at rest, % of a core", "topics_cpu_share", 1, times=100),
-            Row("  RSS of topic-sync, MiB", "topics_rss_mib", 0, "below 150"),
-            Row("groups: from leading until every checkpoint is there, s", "groups_first_s", 1, "below 10"),
-            Row("  a steady round, once a second asked for, s", "groups_round_s", 1, "below 10"),
-            Row("    CPU s", "groups_round_cpu_s", 2),
-            Row("  RSS of checkpoint with these groups, MiB", "groups_rss_mib", 0, "below 150"),
-            Row("syncs: replayed, s", "syncs_replayed_s", 1),
-            Row("  by MM2's store, s", "syncs_java_s", 1),
-            Row("  RSS of checkpoint with these syncs, MiB", "syncs_rss_mib", 0, "below 150"),
-        ),
-    ),
-)
+MEASURES = {CONTROL_PLANE: _control_plane}

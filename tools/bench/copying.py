@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TextIO
 
@@ -24,48 +24,45 @@ WARM_UP_S = 15.0  # of copying: the compilers of two brokers that serve it take 
 LIMIT_TOPIC = "limit"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
-    """One system copied one pre-loaded topic. Times are in seconds.
+def copy_readings(
+    *,
+    records: int,
+    window_records: int,
+    window_s: float,
+    start_s: float,
+    total_s: float,
+    cpu_window: Cpu,
+    cpu_total: Cpu,
+    peak_rss_bytes: int,
+    record_bytes: float,
+    compared: int,
+    brokers_cpu_s: float | None = None,
+) -> Readings:
+    """Return the figures of one copy of a pre-loaded topic.
 
     The *window* runs from the poll that first saw a record on the target to the poll that saw the last one. What
-    already lay there at the first poll does not count as copied within it.
+    already lay there at the first poll does not count as copied within it. `brokers_cpu_s` is what both brokers used in
+    the window, or None where it was not measured.
     """
-
-    records: int
-    window_records: int
-    window_s: float
-    start_s: float
-    total_s: float
-    cpu_window: Cpu
-    cpu_total: Cpu
-    peak_rss_bytes: int
-    record_bytes: float
-    compared: int
-    brokers_cpu_s: float | None = None
-    """CPU seconds of both brokers in the window; None where it was not measured."""
-
-    def readings(self) -> Readings:
-        """Return the figures by their keys."""
-        rate = self.window_records / self.window_s if self.window_s else 0.0
-        million = self.window_records / 1e6 or float("inf")
-        brokers = {} if self.brokers_cpu_s is None else {"brokers_cpu_s_per_million": self.brokers_cpu_s / million}
-        return Readings(
-            values={
-                "records_per_s": rate,
-                "mb_per_s": rate * self.record_bytes / 1e6,
-                "records_per_s_from_start": self.records / self.total_s,
-                "cpu_s_per_million": self.cpu_window.total / million,
-                "cpu_user_s_per_million": (self.cpu_window.total - self.cpu_window.system) / million,
-                "cpu_system_s_per_million": self.cpu_window.system / million,
-                "cpu_s_per_million_from_start": self.cpu_total.total * 1e6 / self.records,
-                "startup_s": self.start_s,
-                "total_s": self.total_s,
-                "peak_rss_mib": self.peak_rss_bytes / MEBIBYTE,
-                "records_compared": self.compared,
-                **brokers,
-            }
-        )
+    rate = window_records / window_s if window_s else 0.0
+    million = window_records / 1e6 or float("inf")
+    brokers = {} if brokers_cpu_s is None else {"brokers_cpu_s_per_million": brokers_cpu_s / million}
+    return Readings(
+        values={
+            "records_per_s": rate,
+            "mb_per_s": rate * record_bytes / 1e6,
+            "records_per_s_from_start": records / total_s,
+            "cpu_s_per_million": cpu_window.total / million,
+            "cpu_user_s_per_million": (cpu_window.total - cpu_window.system) / million,
+            "cpu_system_s_per_million": cpu_window.system / million,
+            "cpu_s_per_million_from_start": cpu_total.total * 1e6 / records,
+            "startup_s": start_s,
+            "total_s": total_s,
+            "peak_rss_mib": peak_rss_bytes / MEBIBYTE,
+            "records_compared": compared,
+            **brokers,
+        }
+    )
 
 
 def copy(work: Workload, trial: Trial) -> Readings:
@@ -84,7 +81,7 @@ def copy(work: Workload, trial: Trial) -> Readings:
         peak = run.account.peak_rss
     compare_all = compare_in_order if work.gaps else compare
     compared = compare_all(work.clusters.source, work.clusters.target, work.topic, work.remote)
-    return Copy(
+    return copy_readings(
         records=work.loaded.records,
         window_records=work.loaded.records - at_first,
         window_s=last_at - first_at,
@@ -96,7 +93,7 @@ def copy(work: Workload, trial: Trial) -> Readings:
         record_bytes=work.loaded.record_bytes,
         compared=compared,
         brokers_cpu_s=brokers if work.clusters.brokers and not work.markers else None,
-    ).readings()
+    )
 
 
 def _warm(work: Workload, trial: Trial) -> None:
@@ -117,7 +114,7 @@ def _warm(work: Workload, trial: Trial) -> None:
 def _follow(
     run: SystemRun, copied: Callable[[], int], seen: int, wanted: int, course: TextIO, *, settled_s: float = 0.0
 ) -> tuple[float, Cpu]:
-    """When the copy grew for the last time, and what it had cost by then. With `settled_s` its offsets say only that
+    """Return when the copy grew last, and what it had cost by then. With `settled_s` its offsets say only that
     there are at least so many records, and it is complete once it has not grown for so long."""
     moved = sampled = run.elapsed()
     used = run.use()
@@ -145,7 +142,7 @@ def _follow(
 
 
 def limit(work: Workload, say: Callable[[str], None]) -> Systems:
-    """Three runs in each direction and three of both at once, after as many of these as warm both brokers. Raises
+    """Measure three runs in each direction and three of both at once, once both brokers are warm. Raises
     BrokerRefused."""
     source, target = work.clusters.source, work.clusters.target
     ends = end_offsets(source, work.topic, PARTITIONS)

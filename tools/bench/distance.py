@@ -29,7 +29,7 @@ class Distance:
         self._to: tuple[str, int] | None = None
 
     def forward_to(self, host: str, port: int) -> None:
-        """Where the broker listens for those who come this way."""
+        """Lead those who come this way to where the broker listens."""
         self._to = host, port
 
     @contextmanager

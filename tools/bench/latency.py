@@ -20,8 +20,8 @@ from tests.support.systems import RELAY, System, SystemRun
 from tests.support.tree_usage import CompilerAccount, used_by
 from tools.bench.clusters import Clusters
 from tools.bench.orders import Orders
-from tools.bench.results import OURS, SHIPPED, TUNED, TWO_SLOTS, Readings, Row, Scalar, Systems, percentile
-from tools.bench.stage import PARTITIONS, Lost, Part, Stage, Trial
+from tools.bench.results import OURS, TWO_SLOTS, Readings, percentile
+from tools.bench.stage import PARTITIONS, Lost, Measured, Stage, Trial
 from tools.bench.wire import end_offsets
 
 ARRIVE_WITHIN_S = 60.0
@@ -38,30 +38,6 @@ STAMP_AT = slice(12, 31)  # {"sent_ns":"0000000000000000000",...
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
 WRITTEN = ("p50", "p99")
 """Those of what the writer alone takes."""
-
-NOTE = (
-    "{measured_s:g} s after {warm_up_s:g} s of warm-up, {partitions} partitions, no linger in the writer; from just "
-    "before produce on A to the arrival at a consumer of B. Lockstep with one slot, as MM2 as shipped has one task. "
-    "Relay: the least of a mirror, which sends on what it fetches and does nothing else. No mirror: the same writer "
-    "and reader, both on A. Until A has it: until A acknowledged the record to the writer, whatever mirrors it."
-)
-
-
-def _rows() -> Iterator[Row]:
-    for name in QUANTILES:
-        words = f"{name.replace('_', '.')} ms"
-        yield Row(words, f"{name}_ms", 2 if name == "p50" else 1)
-        yield Row(f"  {words} to shipped MM2", f"{name}_ms", to=SHIPPED, ratio=f"{name}_ratio")
-        yield Row("", f"{name}_ms", to=TUNED, ratio=f"{name}_ratio")
-    yield Row("longest, ms", "max_ms", 1)
-    for name in WRITTEN:
-        yield Row(f"{name} ms until A has it", f"{name}_acknowledged_ms", 2)
-    yield Row("CPU, % of a core", "cpu_share", times=100)
-    yield Row("  both brokers", "brokers_cpu_share", times=100)
-    yield Row("  their JIT compilers", "compilers_cpu_share", 1, times=100)
-    yield Row("  writer and reader", "bench_cpu_share", times=100)
-    yield Row("records/s offered", "offered_per_s")
-    yield Row("records measured", "samples")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +67,13 @@ def warm(stage: Stage, course: Course) -> None:
 
 
 def floor(course: Course) -> Readings:
-    """Writer and reader on the source topic, without a mirror. Raises Lost."""
+    """Measure writer and reader on the source topic, without a mirror. Raises Lost."""
     with writing(course) as writer:
         return _measure(course, writer, course.clusters.source, course.topic)
 
 
 def latency(course: Course, trial: Trial) -> Readings:
-    """One system between writer and reader. Raises SystemEnded and Lost."""
+    """Measure one system between writer and reader. Raises SystemEnded and Lost."""
     remote = f"A.{course.topic}"
     with writing(course) as writer, trial.copying(course.clusters.target, remote) as (run, copied, _):
         _warm(course, run, writer, copied)
@@ -241,17 +217,17 @@ def _measure(course: Course, writer: Writer, bootstrap: str, topic: str, run: Sy
         read(ASIDE_S)
         until, after = used()
         writer.end()
-        counted = [each for each in writer.sent if first <= each < last]
+        counted = [sent for sent in writer.sent if first <= sent < last]
         deadline = time.monotonic() + ARRIVE_WITHIN_S
-        while len(taken := [pair for pair in pairs if first <= pair[0] < last]) < len(counted):
+        while len(arrivals := [pair for pair in pairs if first <= pair[0] < last]) < len(counted):
             if time.monotonic() > deadline:
-                missing = len(counted) - len(taken)
+                missing = len(counted) - len(arrivals)
                 raise Lost(f"{missing} of {len(counted)} records did not arrive; {writer.refused[:1]}")
             read(0.5)
-    if len(taken) != len(counted):
-        raise Lost(f"{len(taken)} records arrived of {len(counted)}")
-    arrived = [(arrived_ns - sent) / 1e6 for sent, arrived_ns in taken]
-    acknowledged = [took * 1e3 for sent, took in writer.acknowledged if first <= sent < last]
+    if len(arrivals) != len(counted):
+        raise Lost(f"{len(arrivals)} records arrived of {len(counted)}")
+    arrived = [(arrived_ns - sent) / 1e6 for sent, arrived_ns in arrivals]
+    acknowledged = [seconds * 1e3 for sent, seconds in writer.acknowledged if first <= sent < last]
     shares = {name: (after[name] - before[name]) / (until - since) for name in after}
     return Readings(
         values=latency_values(arrived, acknowledged) | shares | {"offered_per_s": len(counted) / course.measured_s}
@@ -267,7 +243,7 @@ def latency_values(arrived_ms: Sequence[float], acknowledged_ms: Sequence[float]
 
 
 def by_slots(systems: Sequence[System]) -> Sequence[System]:
-    """Ours with one slot, for MM2 as shipped has one task and ours is compared with that; then as it is elsewhere."""
+    """Return the systems with Lockstep twice: with one slot, as MM2 as shipped has one task, and with two slots."""
     split: list[System] = []
     for system in systems:
         if system.name == OURS:
@@ -277,24 +253,19 @@ def by_slots(systems: Sequence[System]) -> Sequence[System]:
     return split
 
 
-def _part(name: str, per_s: int) -> Part:
-    def measure(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
-        course = course_of(stage, f"orders-{per_s}", per_s)
-        warm(stage, course)
-        again = partial(stage.fresh, course.topic)
-        again()
-        lowest = stage.attempt(name, "floor", partial(floor, course))
-        beside = [*by_slots(stage.systems), *([RELAY] if stage.ours else [])]
-        systems = stage.each(name, course.topic, partial(latency, course), before=again, systems=beside)
-        facts: dict[str, Scalar] = {
-            "per_s": per_s,
-            "partitions": PARTITIONS,
-            "warm_up_s": stage.warm_up_s,
-            "measured_s": stage.measured_s,
-        }
-        return facts, {**systems, "floor": lowest}
-
-    return Part(name=name, title=f"Latency, {per_s} records/s", rows=tuple(_rows()), measure=measure, notes=(NOTE,))
+def _latency(name: str, per_s: int, stage: Stage) -> Measured:
+    course = course_of(stage, f"orders-{per_s}", per_s)
+    warm(stage, course)
+    again = partial(stage.fresh, course.topic)
+    again()
+    lowest = stage.attempt(name, "floor", partial(floor, course))
+    beside = [*by_slots(stage.systems), *([RELAY] if stage.ours else [])]
+    systems = stage.each(name, course.topic, partial(latency, course), before=again, systems=beside)
+    facts = {"per_s": per_s, "partitions": PARTITIONS, "warm_up_s": stage.warm_up_s, "measured_s": stage.measured_s}
+    return facts, {**systems, "floor": lowest}
 
 
-PARTS = (_part("latency_500", 500), _part("latency_5000", 5_000))
+MEASURES = {
+    "latency_500": partial(_latency, "latency_500", 500),
+    "latency_5000": partial(_latency, "latency_5000", 5_000),
+}

@@ -14,7 +14,8 @@ from functools import partial
 from typing import TypeVar
 
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from tools.bench.wire import Connection, fetch_frame, fetched, produce_frame, produced
+from tests.support.wire import Connection
+from tools.bench.wire import fetch_frame, fetched, produce_frame, produced
 
 CONNECTIONS = 4  # on two cores more gain nothing; each serves its share of the partitions
 PARTITION_MAX_BYTES = 4 << 20
@@ -48,13 +49,13 @@ def log_shape(bootstrap: str, topic: str, ends: Sequence[int]) -> LogShape:
 
 
 def fetch_only(bootstrap: str, topic: str, ends: Sequence[int]) -> float:
-    """Seconds that reading every partition from 0 to its end takes. Raises BrokerRefused."""
+    """Return the seconds that reading every partition from 0 to its end takes. Raises BrokerRefused."""
     read = partial(_batches, bootstrap, topic)
     return _timed(lambda share: deque(read(share), maxlen=0), _shares(dict(enumerate(ends))))
 
 
 def read_batches(bootstrap: str, topic: str, ends: Sequence[int]) -> Batches:
-    """Every batch of the topic, made ready to be appended elsewhere. Raises BrokerRefused."""
+    """Return every batch of the topic, made ready to be appended elsewhere. Raises BrokerRefused."""
     batches: dict[int, deque[bytes]] = defaultdict(deque)
     for partition, batch in _batches(bootstrap, topic, dict(enumerate(ends))):
         batches[partition].append(NO_OFFSET + batch.data[8:])
@@ -70,7 +71,7 @@ def requests(topic: str, batches: Batches) -> Requests:
 
 
 def produce_only(bootstrap: str, requests: Requests) -> float:
-    """Seconds until the last of the requests was acknowledged by all replicas. Raises BrokerRefused."""
+    """Return the seconds until the last of the requests was acknowledged by all replicas. Raises BrokerRefused."""
 
     def write(share: Sequence[bytes]) -> None:
         with Connection(bootstrap) as connection:
@@ -85,14 +86,14 @@ def produce_only(bootstrap: str, requests: Requests) -> float:
 
 
 def both_at_once(source: str, topic: str, ends: Sequence[int], target: str, requests: Requests) -> float:
-    """Seconds until every partition was read and every request was acknowledged, done side by side: what a copy that
-    costs nothing would take on these cores. Raises BrokerRefused."""
+    """Return the seconds until every partition was read and every request was acknowledged, side by side: what a copy
+    that costs nothing would take on these cores. Raises BrokerRefused."""
     both = (partial(fetch_only, source, topic, ends), partial(produce_only, target, requests))
     return _timed(lambda act: act(), both)
 
 
 def _timed(act: Callable[[Share], object], shares: Sequence[Share]) -> float:
-    """Seconds until all shares are done, each on a thread of its own."""
+    """Return the seconds until all shares are done, each on a thread of its own."""
     began = time.perf_counter()
     with ThreadPoolExecutor(len(shares)) as pool:
         for done in [pool.submit(act, share) for share in shares]:
@@ -108,7 +109,7 @@ def _shares(by_partition: Mapping[int, Content]) -> list[dict[int, Content]]:
 
 
 def _batches(bootstrap: str, topic: str, ends: Mapping[int, int]) -> Iterator[tuple[int, Batch]]:
-    """Each batch up to these ends, with its partition."""
+    """Yield each batch up to these ends, with its partition."""
     positions = dict.fromkeys(ends, 0)
     sizes = {"partition_max_bytes": PARTITION_MAX_BYTES, "max_bytes": FETCH_MAX_BYTES}
     with Connection(bootstrap) as connection:

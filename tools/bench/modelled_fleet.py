@@ -40,8 +40,8 @@ class ModelledFleet:
         """Return so many partitions, which move so much together."""
         random = Random(seed)
         sizes: list[int] = []
-        while (left := partitions - sum(sizes)) > 0:
-            sizes.append(min(random.choice(SIZES), left))
+        while (remaining := partitions - sum(sizes)) > 0:
+            sizes.append(min(random.choice(SIZES), remaining))
         ranks = random.sample(range(1, len(sizes) + 1), len(sizes))
         total = sum(1 / rank for rank in ranks)
         topics = [

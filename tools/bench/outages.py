@@ -18,8 +18,8 @@ from tests.support.clusters import Record, commit_offset, create_topic, end_offs
 from tests.support.systems import System, SystemEnded, SystemRun, called, with_processes
 from tests.support.tree_usage import TreeAccount, sample
 from tools.bench.clusters import two_brokers
-from tools.bench.results import OURS, TUNED, Readings, Row, Scalar, Systems
-from tools.bench.stage import Part, Stage, Trial
+from tools.bench.results import OURS, TUNED, Readings, Scalar
+from tools.bench.stage import Measured, Stage, Trial
 
 KILLS, AWAY = "kills", "away"
 SEES_TOPICS = {"refresh.topics.interval.seconds": "5"}
@@ -47,8 +47,8 @@ def killed(systems: Sequence[System]) -> Sequence[System]:
     return [system for system in systems if system.name in (OURS, TUNED)]
 
 
-def _kills(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
-    """Each on clusters of its own, killed at the same moments."""
+def _kills(stage: Stage) -> Measured:
+    """Kill each system at the same moments, on clusters of its own."""
     facts: dict[str, Scalar] = {"per_s": PACED.rate, "seed": stage.seed}
     systems = {}
     for system in killed(stage.systems):
@@ -59,13 +59,13 @@ def _kills(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
 
 def _struck(stage: Stage, system: System, log: Path) -> Readings:
     """Strike a running system, and count its records. Raises SystemEnded if it did not come back."""
-    ours = system.name == OURS
-    fault = PACED if ours else replace(PACED, strike=killed_and_started_while_paced)
+    is_lockstep = system.name == OURS
+    fault = PACED if is_lockstep else replace(PACED, strike=killed_and_started_while_paced)
     with (
         TemporaryDirectory(prefix=f"lockstep-{KILLS}-", dir=stage.work) as folder,
-        one_broker_each(Path(folder), log, system, **({} if ours else SEES_TOPICS)) as deployment,
+        one_broker_each(Path(folder), log, system, **({} if is_lockstep else SEES_TOPICS)) as deployment,
     ):
-        if not ours:
+        if not is_lockstep:
             deployment.settled_s = SETTLED_S
         outcome = strike(deployment, fault, stage.seed, stage.say)
     count = outcome.count
@@ -75,8 +75,8 @@ def _struck(stage: Stage, system: System, log: Path) -> Readings:
     return Readings(values={**values, "kills": outcome.times})
 
 
-def _away(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
-    """Brokers of its own, for they are killed and frozen. Each service has a process of its own."""
+def _away(stage: Stage) -> Measured:
+    """Kill and freeze brokers of its own. Each service has a process of its own."""
     systems = {}
     for system in stage.ours:
         with two_brokers() as (a, b):
@@ -125,7 +125,7 @@ def _shares(run: SystemRun) -> Sequence[tuple[str, float]]:
     if ended := [names[child] for child in services if not child.is_running()]:
         raise SystemEnded(f"{', '.join(ended)} ended while a cluster was away")
     seconds = time.monotonic() - began
-    return sorted(((name, each / seconds) for name, each in used.items()), key=lambda each: -each[1])
+    return sorted(((name, cpu_s / seconds) for name, cpu_s in used.items()), key=lambda share: -share[1])
 
 
 def _wait_copied(run: SystemRun, source: Broker, target: Broker, topics: Sequence[str]) -> None:
@@ -141,35 +141,4 @@ def _wait_copied(run: SystemRun, source: Broker, target: Broker, topics: Sequenc
     )
 
 
-def _away_rows(name: str, words: str, returns: str) -> tuple[Row, Row]:
-    return (
-        Row(f"{words}: CPU of the greediest service, % of a core", f"{name}_cpu_share", 1, "below 3", 100),
-        Row(f"{words}: from {returns} return to copied, s", f"{name}_copies_after_s", 1),
-    )
-
-
-PARTS = (
-    Part(
-        name=KILLS,
-        title="100,000 records/s for a minute, three kill -9",
-        measure=_kills,
-        rows=(
-            Row("records lost", "lost", 0, "0"),
-            Row("  doubled", "doubled", 0, "0"),
-            Row("  out of order", "displaced", 0, "0"),
-            Row("records on the source", "records"),
-            Row("kills", "kills"),
-        ),
-    ),
-    Part(
-        name=AWAY,
-        title="Clusters that do not answer",
-        measure=_away,
-        rows=(
-            *_away_rows("source", "source killed", "its"),
-            *_away_rows("target", "target killed", "its"),
-            *_away_rows("both", "both killed", "their"),
-            *_away_rows("source_silent", "source frozen", "its"),
-        ),
-    ),
-)
+MEASURES = {KILLS: _kills, AWAY: _away}

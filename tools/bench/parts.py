@@ -1,13 +1,39 @@
-"""All parts of the bench, by name, in the order in which they run."""
+"""All parts of the bench in the order in which they run: the declarations of `parts.toml`, and what measures each."""
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from tools.bench import arriving, control, latency, outages, resting, scale, switching, throughput, verifying
-from tools.bench.stage import Part
+from tools.bench.results import Row
+from tools.bench.stage import Measured, Part, Stage
 
-ALL = (
-    *(*throughput.PARTS, *latency.PARTS, resting.STARTUP, *verifying.PARTS, *outages.PARTS, *switching.PARTS),
-    *(*scale.PARTS, *resting.PARTS, *arriving.PARTS, *control.PARTS),
-)
-PARTS: Mapping[str, Part] = {part.name: part for part in ALL}
+MEASURES: Mapping[str, Callable[[Stage], Measured]] = {
+    **throughput.MEASURES,
+    **latency.MEASURES,
+    **verifying.MEASURES,
+    **outages.MEASURES,
+    **switching.MEASURES,
+    **scale.MEASURES,
+    **resting.MEASURES,
+    **arriving.MEASURES,
+    **control.MEASURES,
+}
+
+
+def _declared() -> Iterator[Part]:
+    file = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+    for name, part in file["parts"].items():
+        rows = part["rows"] if isinstance(part["rows"], list) else file["rows"][part["rows"]]
+        yield Part(
+            name=name,
+            title=part["title"],
+            rows=[Row(**row) for row in rows],
+            notes=[file["notes"][note] for note in part.get("notes", ())],
+            by_default=part.get("by_default", True),
+            measure=MEASURES[name],
+        )
+
+
+PARTS: Mapping[str, Part] = {part.name: part for part in _declared()}
 BY_DEFAULT = tuple(name for name, part in PARTS.items() if part.by_default)

@@ -46,7 +46,7 @@ class Relay:
 
     async def run(self, wanted: list[FetchPosition]) -> None:
         """Relay for ever. Raises BrokerRefused, BrokerUnreachable, KafkaConnectionError."""
-        self._next = {each[0]: each for each in wanted}
+        self._next = {partition[0]: partition for partition in wanted}
         self._names = topic_names(wanted)
         self._fetch(wanted)
         await self._ended
@@ -83,8 +83,8 @@ class Relay:
                 if appended.error_code is not NO_ERROR:
                     raise BrokerRefused(f"produce to {self._remote}-{appended.index}: {appended.error_code}")
 
-    def _end_if_failed(self, asked: asyncio.Future[Any]) -> None:
-        if not asked.cancelled() and (trouble := asked.exception()) is not None and not self._ended.done():
+    def _end_if_failed(self, answer: asyncio.Future[Any]) -> None:
+        if not answer.cancelled() and (trouble := answer.exception()) is not None and not self._ended.done():
             self._ended.set_exception(trouble)
 
 

@@ -4,7 +4,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from confluent_kafka import Producer
@@ -12,11 +12,9 @@ from confluent_kafka import Producer
 from tests.support.systems import SystemEnded, SystemRun
 from tools.bench.latency import reading
 from tools.bench.orders import Loaded, Orders, load
-from tools.bench.results import MEBIBYTE, SHIPPED, TUNED, Failed, Readings, Row, Scalar, Systems, percentile
-from tools.bench.stage import FIRST_RECORD_WITHIN_S, PARTITIONS, STANDSTILL_S, Lost, Part, Stage, Trial
+from tools.bench.results import MEBIBYTE, Failed, Readings, Scalar, percentile
+from tools.bench.stage import FIRST_RECORD_WITHIN_S, PARTITIONS, STANDSTILL_S, Lost, Measured, Stage, Trial
 from tools.bench.wire import ends_of
-
-Found = tuple[Mapping[str, Scalar], Systems]
 
 START, START_RECORDS, STARTS = "startup", 10_000, 3
 IDLE_S = 10.0
@@ -32,14 +30,16 @@ SPARE = 2 << 30  # what must be left on the disk beside both copies
 
 
 def _used_share(run: SystemRun, seconds: float) -> float:
-    """Cores that all processes of a system use while it has nothing to do."""
+    """Return the cores that all processes of a system use while it has nothing to do."""
     before, began = run.use(), time.perf_counter()
     time.sleep(seconds)
     return run.use().since(before).total / (time.perf_counter() - began)
 
 
 def _by_process(held: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(f"{name} {size / MEBIBYTE:.0f} MiB" for name, size in sorted(held, key=lambda each: -each[1]))
+    return ", ".join(
+        f"{name} {size / MEBIBYTE:.0f} MiB" for name, size in sorted(held, key=lambda process: -process[1])
+    )
 
 
 # -- startup -----------------------------------------------------------------------------------------------------------
@@ -67,11 +67,11 @@ def start_readings(seconds: Sequence[float], held: Sequence[tuple[str, int]], sh
             "idle_rss_mib": sum(size for _, size in held) / MEBIBYTE,
             "idle_cpu_share": share,
         },
-        notes=[f"each, s: {', '.join(f'{each:.1f}' for each in seconds)}; idle: {_by_process(held)}."],
+        notes=[f"each, s: {', '.join(f'{duration:.1f}' for duration in seconds)}; idle: {_by_process(held)}."],
     )
 
 
-def _start(stage: Stage) -> Found:
+def _start(stage: Stage) -> Measured:
     topic = "orders-startup"
     stage.fresh(topic, records=START_RECORDS)
     systems = stage.each(START, topic, partial(start, stage, topic), keep=[topic], codec="lz4")
@@ -90,7 +90,7 @@ def idle(stage: Stage, topics: Sequence[str], trial: Trial) -> Readings:
     with trial.running() as run:
 
         def copied() -> bool:
-            return sum(_copied(stage.clusters.target, each) for each in topics) >= wanted
+            return sum(_copied(stage.clusters.target, topic) for topic in topics) >= wanted
 
         run.wait(copied, within=ALL_COPIED_WITHIN_S, every=0.5, otherwise="not every partition was copied")
         copied_s = run.elapsed()
@@ -105,7 +105,7 @@ def idle(stage: Stage, topics: Sequence[str], trial: Trial) -> Readings:
         for pid, (name, seconds) in each_after.items()
         if pid in each_before
     ]
-    greediest = sorted(used, key=lambda each: -each[1])
+    greediest = sorted(used, key=lambda process: -process[1])
     return Readings(
         values={
             "idle_cpu_share": share,
@@ -124,7 +124,7 @@ def _copied(target: str, topic: str) -> int:
 
 
 def _firsts(stage: Stage, topics: Sequence[str], run: SystemRun) -> list[float]:
-    """Seconds from production to arrival of one record in each of some partitions, one after the other."""
+    """Return the seconds from production to arrival of a record in each of some partitions, one after the other."""
     draw, seconds = random.Random(1), []
     producer = Producer({"bootstrap.servers": stage.clusters.source, "linger.ms": 0, "acks": "all"})
     for topic in draw.sample(topics, min(FIRSTS, len(topics))):
@@ -145,7 +145,7 @@ def _firsts(stage: Stage, topics: Sequence[str], run: SystemRun) -> list[float]:
     return seconds
 
 
-def _idle(stage: Stage) -> Found:
+def _idle(stage: Stage) -> Measured:
     names = [f"idle-{number:02d}" for number in range(IDLE_TOPICS)]
     stage.say(f"{IDLE}: {IDLE_TOPICS} topics of {IDLE_PARTITIONS} partitions, a record in each")
     stage.clusters.begin_anew()
@@ -187,7 +187,7 @@ def catch_up(stage: Stage, topic: str, loaded: Loaded, trial: Trial) -> Readings
     )
 
 
-def _catch_up(stage: Stage) -> Found:
+def _catch_up(stage: Stage) -> Measured:
     topic, size = "orders-catch-up", stage.backlog_bytes
     records = size // len(Orders.drawn().key(0) + Orders.drawn().value(0))
     facts: dict[str, Scalar] = {"bytes": size, "records": records, "partitions": PARTITIONS, "codec": "none"}
@@ -201,41 +201,4 @@ def _catch_up(stage: Stage) -> Found:
     return facts, stage.each(CATCH_UP, topic, measure, keep=[topic], systems=stage.ours)
 
 
-STARTUP = Part(
-    name=START,
-    title="Start and rest",
-    measure=_start,
-    rows=(
-        Row("start to first record, s", "startup_s", 1),
-        Row("  to shipped MM2", "startup_s", to=SHIPPED),
-        Row("  to tuned MM2", "startup_s", to=TUNED),
-        Row("idle RSS, MiB", "idle_rss_mib"),
-        Row("idle CPU, % of a core", "idle_cpu_share", 1, times=100),
-    ),
-)
-PARTS = (
-    Part(
-        name=IDLE,
-        title="2,000 idle partitions",
-        measure=_idle,
-        rows=(
-            Row("CPU, % of a core", "idle_cpu_share", 1, "below 5", 100),
-            Row("RSS of all processes, MiB", "idle_rss_mib", 0, "below 1,229"),
-            Row("production to first record, s: median", "first_record_s", 3),
-            Row("  longest", "first_record_longest_s", 3, "below 1"),
-            Row("start to all partitions copied, s", "all_copied_s", 1),
-        ),
-    ),
-    Part(
-        name=CATCH_UP,
-        title="Catching up",
-        measure=_catch_up,
-        rows=(
-            Row("peak RSS of a slot, MiB", "slot_peak_rss_mib", 0, "at most 300"),
-            Row("peak RSS of all processes, MiB", "peak_rss_mib", 0, "at most 1,638"),
-            Row("records/s, with start", "records_per_s"),
-            Row("MB/s, with start", "mb_per_s"),
-            Row("start to last record, s", "total_s", 1),
-        ),
-    ),
-)
+MEASURES = {START: _start, IDLE: _idle, CATCH_UP: _catch_up}

@@ -64,7 +64,7 @@ Systems = Mapping[str, Readings | Failed]
 """What was read of each system, and of what is measured beside them, in the order of the columns."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A row of a table: the value under `key`, or with `to` its quotient by the value of that system.
 
@@ -76,8 +76,8 @@ class Row:
         ratio: The key of Lockstep's quotient in `latest.json`, before `_to_<system>`.
     """
 
-    words: str
     key: str
+    words: str = ""
     digits: int = 0
     wanted: str = ""
     times: float = 1.0
@@ -109,8 +109,10 @@ class Result:
     def quotient(self, system: str, row: Row) -> float | None:
         """Return a system's value by that of `row.to`; None if one of them is missing or the divisor is zero."""
         measured = self.measured()
-        ours, theirs = (measured[name].values.get(row.key) if name in measured else None for name in (system, row.to))
-        return ours / theirs if ours is not None and theirs else None
+        dividend, divisor = (
+            measured[name].values.get(row.key) if name in measured else None for name in (system, row.to)
+        )
+        return dividend / divisor if dividend is not None and divisor else None
 
     def failures(self) -> list[str]:
         """Return a line for each system that failed."""

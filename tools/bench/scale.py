@@ -7,7 +7,7 @@ fails, it is shown beside the figures of the other. The driver plans without a c
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,8 @@ from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionP
 from lockstep_state.rows.state_rows import Row as StateRow
 from tests.support.flow_context import leading, state_record
 from tools.bench.modelled_fleet import ModelledFleet
-from tools.bench.results import OURS, Failed, Readings, Row, Scalar, Systems
-from tools.bench.stage import Part, Stage
-from tools.bench.state_replay import READERS
+from tools.bench.results import OURS, Failed, Readings, Systems
+from tools.bench.stage import Measured, Stage
 from tools.bench.state_traffic import Held, measure_traffic
 
 SCALE = "scale"
@@ -59,7 +58,7 @@ class PlanningScene:
         self.ctx.state.receive([state_record(row, first + number) for number, row in enumerate(written)])
 
     def follow_load(self, rates: Mapping[TopicPartition, float]) -> None:
-        """Each partition moves for as long as a sample of a rate is."""
+        """Let each partition move for as long as a sample of a rate is."""
         self.collector.follow(list(rates))
         for moved_s in (0, SAMPLE_MS // 1000):
             self.now_ms += moved_s * 1000
@@ -160,25 +159,25 @@ def moved(before: Held, after: Held) -> int:
     return sum(slot_before.get(tp, slot) != slot for slot, partitions in after.items() for tp in partitions)
 
 
-def least_moved(partitions: int, slots: int, left: int) -> int:
+def least_moved(partitions: int, slots: int, remaining: int) -> int:
     """Return how many have to move when the last slots are lost, which have the fewest partitions."""
-    return (slots - left) * (partitions // slots)
+    return (slots - remaining) * (partitions // slots)
 
 
 def timed_ms(act: Callable[[], Answer], times: int = TIMES) -> tuple[float, Answer]:
     """Return the median duration in milliseconds, and the last answer."""
-    took: list[float] = []
+    durations_ms: list[float] = []
     for _ in range(times):
         began = time.perf_counter()
         answer = act()
-        took.append((time.perf_counter() - began) * 1000)
-    return statistics.median(took), answer
+        durations_ms.append((time.perf_counter() - began) * 1000)
+    return statistics.median(durations_ms), answer
 
 
 # -- the part ----------------------------------------------------------------------------------------------------------
 
 
-def _scale(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+def _scale(stage: Stage) -> Measured:
     """Plan, and write the state topic, of Lockstep alone."""
     fleet = ModelledFleet.modelled(PARTITIONS, BYTES_PER_S)
     held = assign(fleet.partitions, SLOTS, {})
@@ -199,51 +198,4 @@ def merged(systems: Systems) -> Systems:
     return {OURS: Readings(values=values, notes=[note for readings in measured for note in readings.notes]), **failed}
 
 
-def _reader_rows() -> Iterator[Row]:
-    for reader in READERS:
-        key = reader.replace("-", "_")
-        yield Row(f"{reader} reads the log as it is, s", f"replay_log_s_{key}", 1)
-        yield Row(f"  {reader}, compacted, s", f"replay_compacted_s_{key}", 2)
-        yield Row(f"  {reader} holds of it, MiB", f"fold_mib_{key}")
-        yield Row(f"  {reader} follows, % of a core", f"follow_share_{key}", 1, times=100)
-
-
-PARTS = (
-    Part(
-        name=SCALE,
-        title="10,000 partitions in 50 slots",
-        measure=_scale,
-        by_default=False,
-        rows=(
-            Row("first plan, ms", "plan_first_ms", 1),
-            Row("planned again, ms", "plan_again_ms", 1),
-            Row("  partitions that change over", "plan_again_moved", 0, "0"),
-            Row("a slot lost: planned, ms", "plan_lost_ms", 1),
-            Row("  partitions that change over to the others", "plan_lost_moved"),
-            Row("  as few as possible", "plan_lost_least"),
-            Row("100 topics added: planned, ms", "plan_added_ms", 1),
-            Row("  partitions of others that change over", "plan_added_moved", 0, "0"),
-            Row("heaviest slot to the mean, before balancing", "imbalance_before", 2),
-            Row("  after it", "imbalance_after", 2),
-            Row("  the heaviest partition alone", "imbalance_least", 2),
-            Row("slots over 1.5 times the mean, before balancing", "heavy_slots_before"),
-            Row("  after balancing", "heavy_slots_after"),
-            Row("rounds of balancing", "balance_rounds"),
-            Row("  which take, in minutes", "balance_minutes"),
-            Row("  the slowest, ms", "balance_round_ms", 1),
-            Row("  partitions that change over in all rounds", "balance_moved"),
-            Row("assignment rows, bytes", "assignment_rows_bytes"),
-            Row("  the longest, bytes", "assignment_row_longest_bytes"),
-            Row("the driver's page of metrics, ms", "metrics_page_ms"),
-            Row("  its size, MB", "metrics_page_mb", 1),
-            Row("state topic: rows/s", "state_rows_per_s"),
-            Row("  stored bytes of a row", "state_row_bytes"),
-            Row("  stored bytes/s", "state_bytes_per_s"),
-            Row("  the log as it is, MB", "state_log_mb", 1),
-            Row("  the log as it is, rows", "state_log_rows"),
-            Row("  compacted, MB", "state_compacted_mb", 1),
-            Row("  compacted, rows", "state_compacted_rows"),
-            *_reader_rows(),
-        ),
-    ),
-)
+MEASURES = {SCALE: _scale}

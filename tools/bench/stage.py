@@ -34,6 +34,9 @@ WRONG = (SystemEnded, Lost, BrokerRefused, AssertionError, KafkaException, OSErr
 
 T = TypeVar("T")
 
+Measured = tuple[Mapping[str, Scalar], Systems]
+"""The facts of a part, and what was read of each system."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -87,11 +90,11 @@ class Workload:
 
     @property
     def remote(self) -> str:
-        """The topic on B under MM2's default policy."""
+        """Return the topic on B under MM2's default policy."""
         return f"A.{self.topic}"
 
     def copied_by(self, trial: Trial) -> AbstractContextManager[tuple[SystemRun, Callable[[], int], int]]:
-        """As `Trial.copying` of its topic, looked at so often that it says when the first record came."""
+        """Run a system as `Trial.copying` does. Its topic is read so often that it shows when the first record came."""
         return trial.copying(self.clusters.target, self.remote, committed=self.markers, every=POLL_S)
 
 
@@ -115,7 +118,7 @@ class Stage:
 
     @property
     def ours(self) -> Sequence[System]:
-        """What has an absolute figure to reach is measured for Lockstep alone."""
+        """Return Lockstep alone: what has an absolute figure to reach is measured for no other system."""
         return [system for system in self.systems if system.name == OURS]
 
     def fresh(
@@ -212,19 +215,18 @@ class Part:
 
     Attributes:
         notes: Sentences below the table, with the facts in braces. Without them the facts are listed.
-        measure: Gives the facts, and what was read of each system. Raises KafkaException and NeverHappened where the
-            preparation, not a system, fails.
+        measure: Raises KafkaException and NeverHappened where the preparation, not a system, fails.
         by_default: Whether it runs if no part is named.
     """
 
     name: str
     title: str
     rows: Sequence[Row]
-    measure: Callable[[Stage], tuple[Mapping[str, Scalar], Systems]]
+    measure: Callable[[Stage], Measured]
     notes: Sequence[str] = ()
     by_default: bool = True
 
     def run(self, stage: Stage) -> Result:
-        """Measure it."""
+        """Measure the part."""
         facts, systems = self.measure(stage)
         return Result(name=self.name, title=self.title, rows=self.rows, notes=self.notes, facts=facts, systems=systems)

@@ -139,7 +139,7 @@ class StateTraffic:
                 await asyncio.sleep(min(check_interval_s(len(ends)), max(0.0, until - loop.time())))
 
     async def _write_slot_rows(self, slot: int, partitions: Sequence[TopicPartition], until: float) -> None:
-        """As `Slot` and `ControlTopicWriter.flush`: a row of each partition that moved, one after the other."""
+        """Write a row of each partition that moved, one after the other, as `ControlTopicWriter.flush` does."""
         loop, rates = asyncio.get_running_loop(), self.fleet.rates
         every_s = self.settings.data_plane.offset_flush_every.total_seconds()
         rows = {tp: begun_row(tp, slot, rates[tp], now_ms()) for tp in partitions}
@@ -175,8 +175,8 @@ class StateTraffic:
         async with self._log("last") as log:  # a broker never compacts the segment that it writes to
             await log.append_all([SlotStatus(slot=0, phase="released", at_ms=now_ms()).encode()], partition=0)
         # Rows of topics, partitions, slots (two each) and of the ends, and the last one.
-        left = len(self.fleet.topics) + len(self.fleet.rates) + 2 * len(self.held) + 2
-        return await asyncio.to_thread(wait_compacted, self.target, self.topic, self._ends(), left)
+        row_count = len(self.fleet.topics) + len(self.fleet.rates) + 2 * len(self.held) + 2
+        return await asyncio.to_thread(wait_compacted, self.target, self.topic, self._ends(), row_count)
 
     def replays(self) -> Iterator[tuple[str, Mapping[str, float]]]:
         """Yield each reader, as keys have it, with what its replay costs now. Raises SystemEnded."""

@@ -16,8 +16,8 @@ from tests.support.eventually import NeverHappened, wait_until
 from tests.support.switch_scene import SwitchScene
 from tests.support.systems import SystemEnded, SystemRun
 from tools.bench.clusters import two_brokers
-from tools.bench.results import Readings, Row, Scalar, Systems
-from tools.bench.stage import Part, Stage, Trial
+from tools.bench.results import Readings
+from tools.bench.stage import Measured, Stage, Trial
 
 SWITCHOVER = "switchover"
 TOPICS, PARTITIONS, GROUPS, PER_S = 20, 8, 50, 1_000
@@ -46,7 +46,7 @@ def topics_of_groups(topics: Sequence[str], groups: int, with_two: int) -> Mappi
 
 def seconds_by_group(way: str, began_at: float, firsts: Sequence[float]) -> Mapping[str, float]:
     """Return after how many seconds the first group, half of the groups, and all of them have read a record."""
-    seconds = sorted(each - began_at for each in firsts)
+    seconds = sorted(first - began_at for first in firsts)
     return {
         f"{way}_first_s": seconds[0],
         f"{way}_median_s": statistics.median_high(seconds),
@@ -64,8 +64,8 @@ def steps_text(body: Mapping[str, Any], began_at: float) -> str:
 
 
 def permitted_loss(refusals: Sequence[str]) -> int:
-    """How many records a failover wants to be permitted to lose. Raises SystemEnded where it is refused for something
-    else."""
+    """Return how many records a failover wants to be permitted to lose. Raises SystemEnded where it is refused for
+    something else."""
     permitted = 0
     for refusal in refusals:
         match = re.search(r"--allow-data-loss (\d+)", refusal)
@@ -76,7 +76,7 @@ def permitted_loss(refusals: Sequence[str]) -> int:
 
 
 def known_until(body: Mapping[str, Any]) -> float:
-    """Up to when the failover knew all that the source had accepted, by what its steps say (`time.time`). Raises
+    """Return up to when the failover knew all that the source had accepted, as its steps say (`time.time`). Raises
     SystemEnded where they say nothing."""
     for step in body["steps"]:
         if match := re.search(r"accepted after (\S+) ", step["text"]):
@@ -186,43 +186,20 @@ def switchover(stage: Stage, trial: Trial) -> Readings:
         began_at = time.time()
         body = scene.switch("failover", "--allow-data-loss", str(permitted))
         unplanned = _figures("unplanned", scene, began_at, body)
-        known = known_until(body)
+        known_s = known_until(body)
         written = scene.app.written
         values = {
             "unplanned_from_kill_s": unplanned.values["unplanned_first_s"] + began_at - killed_at,
             "unplanned_said": body["lost"],
-            "unplanned_lost_known": sum(written[value] < known for value in scene.app.unread),
+            "unplanned_lost_known": sum(written[value] < known_s for value in scene.app.unread),
         }
     return Readings(values={**planned.values, **unplanned.values, **values}, notes=[*planned.notes, *unplanned.notes])
 
 
-def _switchover(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
-    """Brokers are new for each way: one of them is killed."""
+def _switchover(stage: Stage) -> Measured:
+    """Switch on new brokers each way: one of them is killed."""
     systems = stage.each(SWITCHOVER, "none", partial(switchover, stage), systems=stage.ours)
     return {"topics": TOPICS, "partitions": PARTITIONS, "groups": GROUPS, "per_s": PER_S}, systems
 
 
-PARTS = (
-    Part(
-        name=SWITCHOVER,
-        title="Applications that switch sides",
-        measure=_switchover,
-        rows=(
-            Row("switchover to a record read there, s: first group", "planned_first_s", 2, "below 10"),
-            Row("  median of the groups", "planned_median_s", 2, "below 10"),
-            Row("  last group", "planned_last_s", 2, "below 10"),
-            Row("  lost by the switchover", "planned_lost", 0, "0"),
-            Row("  read again after it", "planned_again", 0, "0"),
-            Row("  records written before and after it", "planned_records"),
-            Row("source killed: failover to a record read there, s: first group", "unplanned_first_s", 2, "below 15"),
-            Row("  median of the groups after the failover", "unplanned_median_s", 2, "below 15"),
-            Row("  last group after the failover", "unplanned_last_s", 2, "below 15"),
-            Row("  from the kill to the first group", "unplanned_from_kill_s", 2),
-            Row("  records that it said would be lost", "unplanned_said"),
-            Row("  lost by the failover", "unplanned_lost"),
-            Row("  of these, accepted before the moment up to which it knew", "unplanned_lost_known", 0, "no more"),
-            Row("  read again after the failover", "unplanned_again"),
-            Row("  records written before and after the failover", "unplanned_records"),
-        ),
-    ),
-)
+MEASURES = {SWITCHOVER: _switchover}

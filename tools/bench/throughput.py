@@ -13,8 +13,8 @@ from tools.bench.copying import RUNS, copy, limit
 from tools.bench.distance import Distance
 from tools.bench.limit import LogShape, fetch_only, log_shape
 from tools.bench.orders import load
-from tools.bench.results import LIMIT, SHIPPED, TUNED, Failed, Readings, Row, Scalar, Systems
-from tools.bench.stage import PARTITIONS, Part, Stage, Workload, log_facts
+from tools.bench.results import LIMIT, Failed, Readings, Systems
+from tools.bench.stage import PARTITIONS, Measured, Stage, Workload, log_facts
 from tools.bench.wire import end_offsets
 
 SMALL, TINY = "lz4_16k", "lz4_1k"
@@ -25,58 +25,6 @@ UNDELAYED, PLAIN, PLAINTEXT = "undelayed", "plain", "plaintext"
 SOURCE, TARGET = "A.bootstrap.servers", "B.bootstrap.servers"
 EXACTLY_ONCE = {"B.exactly.once.source.support": "enabled", "A.consumer.isolation.level": "read_committed"}
 
-ROWS = (
-    Row("records/s", "records_per_s"),
-    Row("MB/s", "mb_per_s"),
-    Row("  to tuned MM2", "records_per_s", to=TUNED),
-    Row("", "records_per_s", to=SHIPPED),
-    Row("  to the limit", "records_per_s", to=LIMIT),
-    Row("  to both at once", "records_per_s", to="both_at_once"),
-    *(Row(f"  to {own}", "records_per_s", to=own) for own in (UNDELAYED, PLAIN, PLAINTEXT)),
-    Row("CPU s per million", "cpu_s_per_million", 2),
-    Row("  user", "cpu_user_s_per_million", 2),
-    Row("  system", "cpu_system_s_per_million", 2),
-    Row("  CPU to tuned MM2", "cpu_s_per_million", to=TUNED, ratio="cpu_ratio"),
-    Row("", "cpu_s_per_million", to=SHIPPED, ratio="cpu_ratio"),
-    Row("brokers' CPU s per million", "brokers_cpu_s_per_million", 2),
-    Row("start to first record, s", "startup_s", 1),
-    Row("start to last record, s", "total_s", 1),
-    Row("CPU s per million, with start", "cpu_s_per_million_from_start", 2),
-    *(Row("", "cpu_s_per_million_from_start", to=peer, ratio="cpu_from_start_ratio") for peer in (TUNED, SHIPPED)),
-    Row("peak RSS, MiB", "peak_rss_mib"),
-    Row("records compared, all equal", "records_compared"),
-)
-SOURCE_NOTE = (
-    "Source: {records:,} records of {record_bytes:.0f} bytes (key and value), {codec}, {partitions} partitions; "
-    "{batches:,} batches of {batch_records:.0f} records and {batch_stored_bytes:,.0f} stored bytes on average."
-)
-EQUAL_NOTE = "Equal: the end offsets of every partition, and the sampled records in key, value, headers and timestamp."
-LIMIT_NOTE = "The limit is the lower of fetch only and produce only, each the best of its runs."
-FAR_NOTE = (
-    "A proxy before the {far} makes each round trip {round_trip_ms:g} ms longer; undelayed is Lockstep through the "
-    "same proxy without its delay."
-)
-PROXY_NOTE = (
-    "Without delay the proxy alone carries {proxy_mb_per_s:,.0f} stored MB/s, {proxy_records_per_s:,.0f} records/s "
-    "(fetch only)."
-)
-TLS_NOTE = (
-    "Both clusters are reached over TLS, with the versions and suites that each side prefers; plaintext is Lockstep "
-    "without, on the same brokers, the better of one run before and one after."
-)
-TRANSACTIONS_NOTE = (
-    "Records and progress go to the target in transactions; plain is Lockstep without. Markers take offsets, so a copy "
-    "is complete when what is committed has stopped to grow; every record was compared, not samples."
-)
-REPLICATED_NOTE = (
-    "The target has {brokers} brokers, every topic there as many replicas, and {in_sync} of them must have what is "
-    "acknowledged."
-)
-COMPACTED_NOTE = (
-    "The log cleaner has been through the source: {records:,} of {written:,} records are left, and batches have gaps. "
-    "The limit is of before that. Every record was compared, not samples."
-)
-
 
 def _limit(stage: Stage, name: str, work: Workload) -> Systems:
     bound = stage.attempt(name, LIMIT, partial(limit, work, stage.say))
@@ -84,8 +32,6 @@ def _limit(stage: Stage, name: str, work: Workload) -> Systems:
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
-
-Found = tuple[Mapping[str, Scalar], Systems]
 
 
 def _copies(
@@ -116,7 +62,7 @@ def _own(stage: Stage, name: str, work: Workload, called: str, **settings: str) 
 
 
 def _better(first: Systems, second: Systems) -> Systems:
-    """Brokers are still getting faster: what comes first is at a disadvantage, so it is measured again at the end."""
+    """Return the better of both. Brokers get faster for a while, so what comes first is measured again at the end."""
 
     def rate(readings: Readings | Failed) -> float:
         return readings.values["records_per_s"] if isinstance(readings, Readings) else 0.0
@@ -124,7 +70,7 @@ def _better(first: Systems, second: Systems) -> Systems:
     return {name: max(readings, second[name], key=rate) for name, readings in first.items()}
 
 
-def _plainly(name: str, codec: str, batch_bytes: int, divisor: int, stage: Stage) -> Found:
+def _plainly(name: str, codec: str, batch_bytes: int, divisor: int, stage: Stage) -> Measured:
     """Copy as is, or in batches of a producer's default size or smaller: so many requests take their time."""
     if batch_bytes:
         stage = replace(stage, batch_bytes=batch_bytes, records=max(PARTITIONS, stage.records // divisor))
@@ -133,7 +79,7 @@ def _plainly(name: str, codec: str, batch_bytes: int, divisor: int, stage: Stage
     return work.facts, {**_copies(stage, name, work), **bound}
 
 
-def _transactions(stage: Stage) -> Found:
+def _transactions(stage: Stage) -> Measured:
     """Copy by every system with exactly-once, and by Lockstep without."""
     work = stage.loaded(TRANSACTIONS)
     bound = _limit(stage, TRANSACTIONS, work)
@@ -142,7 +88,7 @@ def _transactions(stage: Stage) -> Found:
     return work.facts, {**systems, **_better(first, _own(stage, TRANSACTIONS, work, PLAIN)), **bound}
 
 
-def _tls(stage: Stage) -> Found:
+def _tls(stage: Stage) -> Measured:
     """Copy by every system over TLS on both sides, and by Lockstep without, on the same brokers."""
     with tls_clusters() as (clusters, over_tls):
         stage = replace(stage, clusters=clusters)
@@ -152,7 +98,7 @@ def _tls(stage: Stage) -> Found:
         return work.facts, {**systems, **_better(first, _own(stage, TLS, work, PLAINTEXT))}
 
 
-def _far_source(name: str, round_trip_s: float, stage: Stage) -> Found:
+def _far_source(name: str, round_trip_s: float, stage: Stage) -> Measured:
     """Put the source far away from every system; the target is near, as one that pulls has it."""
     work = stage.loaded(name)
     bound = _limit(stage, name, work)
@@ -166,14 +112,14 @@ def _far_source(name: str, round_trip_s: float, stage: Stage) -> Found:
     return {**facts, "far": "source", **proxy}, {**systems, **bound}
 
 
-def _far_target(stage: Stage) -> Found:
+def _far_target(stage: Stage) -> Measured:
     """Put the target far away from every system; the source is near, as one that pushes has it."""
     work = stage.loaded(FAR_TARGET)
     facts, systems = _far(stage, FAR_TARGET, work, stage.target_afar, TARGET, FAR_TARGET_S)
     return {**facts, "far": "target"}, systems
 
 
-def _far(stage: Stage, name: str, work: Workload, distance: Distance, key: str, round_trip_s: float) -> Found:
+def _far(stage: Stage, name: str, work: Workload, distance: Distance, key: str, round_trip_s: float) -> Measured:
     """Copy with what `key` names far away, and by Lockstep through the same proxy without its delay."""
     log = stage.work / "proxy.log"
     with distance.away(0.0, log) as near:
@@ -183,7 +129,7 @@ def _far(stage: Stage, name: str, work: Workload, distance: Distance, key: str, 
     return {**work.facts, "round_trip_ms": round_trip_s * 1e3}, {**systems, **undelayed}
 
 
-def _replicated(stage: Stage) -> Found:
+def _replicated(stage: Stage) -> Measured:
     """Copy to a target of three brokers, which acknowledges what two of them have."""
     with three_brokers() as target:
         stage = replace(stage, clusters=replace(stage.clusters, target=target, brokers=()))
@@ -194,8 +140,9 @@ def _replicated(stage: Stage) -> Found:
 
 # -- a source that the log cleaner has been through --------------------------------------------------------------------
 
-EACH = 4
-"""One record of so many in a partition bears the key that the next such bears too; all others have their own."""
+SHARED_KEY_EVERY = 4
+"""Every fourth record of a partition has one shared key, so that only the last of them stays. All others have their
+own."""
 
 UNTIL_LATER = "86400000"
 UNCLEANED = {"cleanup.policy": "compact", "min.compaction.lag.ms": UNTIL_LATER, "segment.bytes": str(64 << 20)}
@@ -207,15 +154,15 @@ CLEANED_WITHIN_S = 300.0
 
 
 def key_of(number: int, partitions: int) -> bytes:
-    """Return the key of a record: one in `EACH` of a partition is superseded by the next such."""
-    own = number // partitions % EACH
+    """Return the key of a record: one in `SHARED_KEY_EVERY` of a partition is superseded by the next such."""
+    own = number // partitions % SHARED_KEY_EVERY
     return b"customer-%09d" % number if own else b"latest"
 
 
 def left_of(records: int, partitions: int) -> int:
     """Return how many of so many records, dealt to the partitions in turn, are left when all is cleaned."""
     held = (len(range(partition, records, partitions)) for partition in range(partitions))
-    return sum(count - len(range(0, count, EACH)) + min(count, 1) for count in held)
+    return sum(count - len(range(0, count, SHARED_KEY_EVERY)) + min(count, 1) for count in held)
 
 
 def wait_compacted(bootstrap: str, topic: str, ends: Sequence[int], wanted: int) -> LogShape:
@@ -242,7 +189,7 @@ def clean(work: Workload) -> LogShape:
     return shape
 
 
-def _compacted(stage: Stage) -> Found:
+def _compacted(stage: Stage) -> Measured:
     """Copy what the cleaner left. The limit is that of the batches before: no broker takes them afterwards."""
     work = stage.loaded(COMPACTED, configs=UNCLEANED, key_of=lambda number: key_of(number, PARTITIONS))
     bound = _limit(stage, COMPACTED, work)
@@ -254,28 +201,16 @@ def _compacted(stage: Stage) -> Found:
     return facts, {**_copies(stage, COMPACTED, work), **bound}
 
 
-def _part(name: str, measure: Callable[[Stage], Found], *notes: str, limited: bool = True, asked: bool = False) -> Part:
-    """Return a part of throughput. `asked`: it runs only if it is named."""
-    return Part(
-        name=name,
-        title=f"Throughput, {name}",
-        rows=ROWS,
-        measure=measure,
-        notes=(SOURCE_NOTE, *([LIMIT_NOTE] if limited else []), EQUAL_NOTE, *notes),
-        by_default=not asked,
-    )
-
-
-PARTS = (
-    _part("lz4", partial(_plainly, "lz4", "lz4", 0, 1)),
-    _part(SMALL, partial(_plainly, SMALL, "lz4", 16 << 10, 2)),
-    _part(TINY, partial(_plainly, TINY, "lz4", 1 << 10, 12), asked=True),
-    _part("none", partial(_plainly, "none", "none", 0, 1)),
-    _part(COMPACTED, _compacted, COMPACTED_NOTE),
-    _part(TRANSACTIONS, _transactions, TRANSACTIONS_NOTE),
-    _part("rtt_80", partial(_far_source, "rtt_80", 0.080), FAR_NOTE, PROXY_NOTE),
-    _part("rtt_200", partial(_far_source, "rtt_200", 0.200), FAR_NOTE, PROXY_NOTE, asked=True),
-    _part(FAR_TARGET, _far_target, FAR_NOTE, limited=False, asked=True),
-    _part(REPLICATED, _replicated, REPLICATED_NOTE, limited=False, asked=True),
-    _part(TLS, _tls, TLS_NOTE, limited=False),
-)
+MEASURES: Mapping[str, Callable[[Stage], Measured]] = {
+    "lz4": partial(_plainly, "lz4", "lz4", 0, 1),
+    SMALL: partial(_plainly, SMALL, "lz4", 16 << 10, 2),
+    TINY: partial(_plainly, TINY, "lz4", 1 << 10, 12),
+    "none": partial(_plainly, "none", "none", 0, 1),
+    COMPACTED: _compacted,
+    TRANSACTIONS: _transactions,
+    "rtt_80": partial(_far_source, "rtt_80", 0.080),
+    "rtt_200": partial(_far_source, "rtt_200", 0.200),
+    FAR_TARGET: _far_target,
+    REPLICATED: _replicated,
+    TLS: _tls,
+}

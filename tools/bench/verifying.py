@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,8 +12,8 @@ from tests.support.eventually import NeverHappened
 from tests.support.mirror import MirroredFlow
 from tests.support.systems import SystemEnded, SystemRun
 from tests.support.tree_usage import used_by
-from tools.bench.results import Readings, Row, Scalar, Systems
-from tools.bench.stage import PARTITIONS, POLL_S, Part, Stage, Trial, Workload
+from tools.bench.results import Readings
+from tools.bench.stage import PARTITIONS, POLL_S, Measured, Stage, Trial, Workload
 from tools.bench.wire import ends_of
 
 VERIFY = "verify"
@@ -111,7 +111,7 @@ class Verifying:
 
 
 def _medians(copies: Sequence[GrowingCopy]) -> GrowingCopy:
-    rate, verified, cpu = (statistics.median(each) for each in zip(*copies, strict=True))
+    rate, verified, cpu = (statistics.median(figures) for figures in zip(*copies, strict=True))
     return rate, verified, cpu
 
 
@@ -157,7 +157,7 @@ def verifying(work: Workload, say: Callable[[str], None], trial: Trial) -> Readi
     )
 
 
-def _verify(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
+def _verify(stage: Stage) -> Measured:
     work = stage.loaded(VERIFY)
     systems = stage.each(
         VERIFY,
@@ -171,37 +171,4 @@ def _verify(stage: Stage) -> tuple[Mapping[str, Scalar], Systems]:
     return work.facts, systems
 
 
-def _depth_rows() -> list[Row]:
-    wanted = {"bytes": "at least 1,000,000"}
-    return [
-        row
-        for depth in DEPTHS
-        for row in (
-            Row(f"{depth}: records/s", f"{depth}_records_per_s", 0, wanted.get(depth, "")),
-            Row(f"{depth}: CPU s per million", f"{depth}_cpu_s_per_million", 2),
-        )
-    ]
-
-
-PARTS = (
-    Part(
-        name=VERIFY,
-        title="Verification of a copy, two slots",
-        measure=_verify,
-        rows=(
-            *_depth_rows(),
-            Row("CPU of record to bytes", "record_to_bytes_cpu", 1, "at least 2"),
-            Row("copy alone: records/s", "copy_alone_per_s"),
-            Row("copy that is verified as it grows: records/s", "copy_beside_per_s"),
-            Row("  verified meanwhile: records/s", "verified_beside_per_s"),
-            Row("  fewer records/s, %", "copy_lost_percent", 1, "under 10"),
-            Row("copy alone: CPU s per million, brokers too", "copy_alone_cpu_s_per_million", 2),
-            Row("copy that is verified: CPU s per million, brokers too", "copy_beside_cpu_s_per_million", 2),
-            Row("  more CPU, %", "copy_cpu_percent", 1, "under 10"),
-            Row("copy limited to 0.4 of that: records/s", "paced_alone_per_s"),
-            Row("  that is verified as it grows", "paced_beside_per_s"),
-            Row("  verified meanwhile, records/s", "paced_verified_per_s"),
-            Row("  fewer records/s than without, %", "paced_lost_percent", 1, "under 10"),
-        ),
-    ),
-)
+MEASURES = {VERIFY: _verify}

@@ -1,14 +1,11 @@
-"""The least of Kafka's protocol that measuring needs: one blocking connection, and requests for raw batches.
+"""The least of Kafka's protocol that measuring needs: requests for raw batches and for the ends of logs.
 
-Typed messages are kio's. By topic name, and to brokers that lead every partition that is fetched or appended.
+By topic name, and to brokers that lead every partition that is fetched or appended.
 """
 
-import socket
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
-from typing import Self
 
 from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.list_offsets.v7.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -16,48 +13,16 @@ from kio.schema.produce.v9.request import PartitionProduceData, ProduceRequest, 
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 
-from tests.support.wire import answer_of, frame
+from tests.support.wire import Connection, answer_of, frame
 
 TIMEOUT = timedelta(seconds=60)
 LATEST = -1
-NOT_YET = (3, 5, 6)  # unknown topic, leader not available, not the leader: while a topic is being created
+NOT_YET = (3, 5, 6, 78)
+"""Unknown topic, leader not available, not the leader, offset not available: while a topic is being created."""
 
 
 class BrokerRefused(Exception):
     """A broker answered with an error where the measurement cannot go on."""
-
-
-class Connection:
-    """One blocking connection: frames go out, whole answers come back, in the same order. For one thread at a time."""
-
-    def __init__(self, bootstrap: str) -> None:
-        host, _, port = bootstrap.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT.total_seconds())
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._socket.close()
-
-    def send(self, data: bytes) -> None:
-        self._socket.sendall(data)
-
-    def receive(self) -> bytes:
-        """Return the next answer without its length."""
-        (length,) = struct.unpack(">i", self._exactly(4))
-        return self._exactly(length)
-
-    def _exactly(self, count: int) -> bytes:
-        whole = bytearray(count)
-        view, read = memoryview(whole), 0
-        while read < count:
-            received = self._socket.recv_into(view[read:])
-            if not received:
-                raise ConnectionError("the broker closed the connection in the middle of an answer")
-            read += received
-        return bytes(whole)
 
 
 def fetch_frame(topic: str, positions: Mapping[int, int], *, partition_max_bytes: int, max_bytes: int) -> bytes:
@@ -121,7 +86,7 @@ def ends_of(
 
         def ends() -> tuple[int, ...]:
             by_broker = [ends_if_led(broker, topic, partitions, committed=committed) for broker in brokers]
-            return tuple(max(end or 0 for end in each) for each in zip(*by_broker, strict=True))
+            return tuple(max(end or 0 for end in answers) for answers in zip(*by_broker, strict=True))
 
         yield ends
 
@@ -134,7 +99,9 @@ def end_offsets(bootstrap: str, topic: str, partitions: int) -> tuple[int, ...]:
 
 def ends_if_led(broker: Connection, topic: str, partitions: int, *, committed: bool = False) -> tuple[int | None, ...]:
     """Return the end of each partition; None for one that this broker does not lead."""
-    wanted = tuple(ListOffsetsPartition(partition_index=i32(each), timestamp=i64(LATEST)) for each in range(partitions))
+    wanted = tuple(
+        ListOffsetsPartition(partition_index=i32(number), timestamp=i64(LATEST)) for number in range(partitions)
+    )
     broker.send(
         frame(
             ListOffsetsRequest(

@@ -1,4 +1,4 @@
-"""`python -m tools.demo [--duration 30] [--keep] [--timeline]`, which is `make demo`.
+"""`python -m tools.demo [--duration 30] [--keep]`, which is `make demo`.
 
 Exit code 0 only when everything held, 130 after Ctrl-C. On failure the folder with Lockstep's log stays and is named.
 """
@@ -13,7 +13,6 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 
 from confluent_kafka import KafkaException
 
@@ -23,12 +22,13 @@ from tests.support.broker import BrokerDied
 from tests.support.java import NoJava
 from tests.support.kafka_jars import JarsUnavailable, WrongChecksum
 from tools.bench.results import percentile
-from tools.demo import timeline
+from tools.bench.wire import BrokerRefused
 from tools.demo.play import DemoFailed, Play
 from tools.demo.scene import FLOWS
 from tools.demo.screen import Screen
 
 INTERRUPTED = 130
+FAILURES = (DemoFailed, BrokerDied, BrokerRefused, NoJava, JarsUnavailable, WrongChecksum, KafkaException, OSError)
 PAGES = r"http://[0-9.]+:[0-9]+"
 
 
@@ -36,10 +36,8 @@ def arguments(given: Sequence[str], environ: Mapping[str, str]) -> argparse.Name
     """Read the command line; what is not given there is taken from the environment, as make hands it on."""
     parser = argparse.ArgumentParser(prog="python -m tools.demo", description="Mirror two real clusters, and prove it.")
     duration, keep = float(environ.get("DURATION") or 30.0), bool(environ.get("KEEP"))
-    timed = bool(environ.get("TIMELINE"))
     parser.add_argument("--duration", type=float, default=duration, metavar="SECONDS", help="of traffic (default: 30)")
     parser.add_argument("--keep", action="store_true", default=keep, help="leave everything running until Ctrl-C")
-    parser.add_argument("--timeline", action="store_true", default=timed, help="print when each step of the start was")
     return parser.parse_args(given)
 
 
@@ -65,20 +63,16 @@ def main() -> int:
 def _perform(folder: Path, screen: Screen, chosen: argparse.Namespace) -> int:
     try:
         broker.prepare(screen.say)
-        with Play(folder, show=screen.show, say=screen.say, timed=chosen.timeline) as play:
+        with Play(folder, show=screen.show, say=screen.say) as play:
             findings = play.perform(chosen.duration)
             figures = _figures(play)
-            if chosen.timeline:
-                screen.clear()
-                steps = timeline.as_text(timeline.read_steps(play.log.read_text().splitlines()))
-                screen.say(f"The start, from the first line of Lockstep's log:\n{steps}")
             if chosen.keep:
                 screen.conclude(findings, figures)
                 _leave_running(screen, play)
                 findings, figures = [finding for finding in findings if not finding.held], []
             findings.append(play.end_lockstep())
             screen.conclude(findings, figures)
-    except (DemoFailed, BrokerDied, NoJava, JarsUnavailable, WrongChecksum, KafkaException, TimeoutError) as exc:
+    except FAILURES as exc:
         screen.clear()
         sys.stderr.write(f"The demo failed: {exc or 'a cluster did not answer in time'}\n")
         if (folder / "lockstep.log").exists():
@@ -90,12 +84,10 @@ def _perform(folder: Path, screen: Screen, chosen: argparse.Namespace) -> int:
 
 
 def _figures(play: Play) -> list[tuple[str, str]]:
-    times = play.times
-    figures = []
-    if times.clusters_up is not None and times.first_record is not None:
-        lockstep = times.first_record - times.clusters_up
-        text = f"{times.first_record:.1f} s (clusters and topics {times.clusters_up:.1f} s, Lockstep {lockstep:.1f} s)"
-        figures.append(("cold start to the first mirrored record", text))
+    """Return what was measured, by name."""
+    first, up = play.first_record_s, play.clusters_up_s
+    start = f"{first:.1f} s (clusters and topics {up:.1f} s, Lockstep {first - up:.1f} s)"
+    figures = [("cold start to the first mirrored record", start)]
     if play.latencies:
         p50, p99 = (percentile(sorted(play.latencies), share) for share in (0.50, 0.99))
         text = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {len(play.latencies):,} records"
@@ -131,7 +123,7 @@ def _leave_running(screen: Screen, play: Play) -> None:
         screen.say("ending")
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _end(*_: object) -> None:
     raise KeyboardInterrupt  # the one way in which Python leaves every block in order
 
 

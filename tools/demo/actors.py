@@ -69,8 +69,8 @@ class Traffic(Actor):
     def stop(self) -> None:
         """End it once everything sent is acknowledged or refused. Raises TimeoutError if that takes too long."""
         super().stop()
-        if left := self._producer.flush(FLUSHED_WITHIN):
-            raise TimeoutError(f"{left} records were not acknowledged within {FLUSHED_WITHIN:g} s")
+        if unacknowledged := self._producer.flush(FLUSHED_WITHIN):
+            raise TimeoutError(f"{unacknowledged} records were not acknowledged within {FLUSHED_WITHIN:g} s")
 
     def act(self) -> None:
         due: dict[str, float] = defaultdict(float)

@@ -5,9 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from confluent_kafka import ConsumerGroupTopicPartitions
@@ -49,33 +47,20 @@ class DemoFailed(Exception):
     """The demo cannot go on; the message is one sentence."""
 
 
-@dataclass(slots=True)
-class Times:
-    """Seconds since the demo began, None until it has happened."""
-
-    began: float = field(default_factory=time.monotonic)
-    clusters_up: float | None = None
-    first_record: float | None = None
-
-    def now(self) -> float:
-        return time.monotonic() - self.began
-
-
 class Play:
     """One performance. Use it as a context manager: whatever happens, nothing is left running after it.
 
-    `folder` gets mm2.properties and lockstep.log. `timed`: the log is of level debug and in JSON lines.
+    `folder` gets mm2.properties and lockstep.log. Attributes that end with `_s` are seconds since the demo began.
     """
 
-    def __init__(self, folder: Path, *, show: Show, say: Say, timed: bool = False) -> None:
+    def __init__(self, folder: Path, *, show: Show, say: Say) -> None:
         self.log = folder / "lockstep.log"
         self.file = folder / "mm2.properties"
-        self.times = Times()
+        self.clusters_up_s = self.first_record_s = 0.0
         self.bootstrap: dict[str, str] = {}
         self.latencies: list[float] = []
-        self._show = show
-        self._say = say
-        self._log_options = ["--log-level", "debug", "--log-format", "json"] if timed else []
+        self._show, self._say = show, say
+        self._began = time.monotonic()
         self._ends = ExitStack()
         self._phase = "starting"
         self._last_synced: tuple[dict[int, int], dict[int, Checkpoint]] = ({}, {})
@@ -84,7 +69,7 @@ class Play:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ends.close()
 
     def perform(self, seconds: float) -> list[Finding]:
@@ -136,9 +121,9 @@ class Play:
         """End the run as `kill` would, and return whether it ended in time."""
         began = time.monotonic()
         exit_code = processes.end(self._lockstep, within=LOCKSTEP_ENDS_WITHIN + 2)
-        took = time.monotonic() - began
-        held = exit_code == 0 and took <= LOCKSTEP_ENDS_WITHIN
-        return Finding("lockstep run ends cleanly within 10 s", held, f"exit code {exit_code} after {took:.1f} s")
+        duration_s = time.monotonic() - began
+        held = exit_code == 0 and duration_s <= LOCKSTEP_ENDS_WITHIN
+        return Finding("lockstep run ends cleanly within 10 s", held, f"exit code {exit_code} after {duration_s:.1f} s")
 
     def _start_clusters(self) -> None:
         self._brokers = {alias: Broker(alias, authorizer=True) for alias in SHOP}
@@ -147,13 +132,13 @@ class Play:
         self._admin = AdminClient(scene.client(self.bootstrap["B"]))  # kept: an answer never comes without its client
         for broker in self._brokers.values():
             scene.create(broker)
-        self.times.clusters_up = self.times.now()
+        self.clusters_up_s = self._elapsed_s()
         addresses = ", ".join(f"{alias} at {address}" for alias, address in self.bootstrap.items())
-        self._say(f"clusters are up after {self.times.clusters_up:.1f} s: {addresses}")
+        self._say(f"clusters are up after {self.clusters_up_s:.1f} s: {addresses}")
 
     def _start_lockstep(self) -> None:
         self.file.write_text(scene.properties(self.bootstrap))
-        command = [sys.executable, "-m", "lockstep_cli", "run", str(self.file), *self._log_options]
+        command = [sys.executable, "-m", "lockstep_cli", "run", str(self.file)]
         self._lockstep = processes.spawn(command, output=self.log)
         self._ends.callback(processes.end, self._lockstep, within=LOCKSTEP_ENDS_WITHIN + 2)
         self._say(f"lockstep run {self.file}")
@@ -168,12 +153,15 @@ class Play:
 
         def both_flows_move() -> bool:
             moving = {line.flow for line in self._seen.topics if line.target_end > 0}
-            if moving and self.times.first_record is None:
-                self.times.first_record = self.times.now()
-                self._say(f"the first mirrored record is there {self.times.first_record:.1f} s after the demo began")
+            if moving and not self.first_record_s:
+                self.first_record_s = self._elapsed_s()
+                self._say(f"the first mirrored record is there {self.first_record_s:.1f} s after the demo began")
             return len(moving) == len(FLOWS)
 
         self._until(both_flows_move, FIRST_RECORD_WITHIN, "both flows have mirrored a record")
+
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._began
 
     def _go_on_until(self, moment: float) -> None:
         self._happens(lambda: time.monotonic() >= moment, within=moment - time.monotonic() + 1)
@@ -200,20 +188,21 @@ class Play:
         topics, flows = self._watch.read_status()
         where = "B" if self._group.topic != READ else "A"
         group = f"group {GROUP}: {self._group.count:,} records read on {where} ({self._group.topic})"
-        self._seen = Snapshot(self.times.now(), self._phase, group, topics, flows)
+        self._seen = Snapshot(self._elapsed_s(), self._phase, group, topics, flows)
         self._show(self._seen)
 
     def _offsets_settled(self, on_a: GroupReader) -> bool:
-        """Everything the group read on A is on B, and since then its offsets there have stood still for some rounds.
+        """Return whether everything the group read on A is on B, and its offsets there have stood still since for some
+        rounds.
 
         Before the copy has passed the group's position, its translation can still come closer.
         """
         checkpoints = self._watch.checkpoints(FLOWS[0], GROUP)
         if any(self._watch.copied_to(FLOWS[0], READ, p) < offset - 1 for p, offset in on_a.committed.items()):
             return False
-        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
-        positions = asked[GROUP].result(10).topic_partitions or []
-        synced = {each.partition: each.offset for each in positions if each.topic == remote(FLOWS[0], READ)}
+        answers = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
+        positions = answers[GROUP].result(10).topic_partitions or []
+        synced = {tp.partition: tp.offset for tp in positions if tp.topic == remote(FLOWS[0], READ)}
         # The last checkpoint need not be of the last position: MM2 sends none that would translate to an earlier place.
         if (synced, checkpoints) != self._last_synced:
             self._last_synced, self._synced_since = (synced, checkpoints), time.monotonic()
@@ -242,11 +231,7 @@ class Play:
     def _judge_the_rest(self, move: GroupMove, written: int) -> list[Finding]:
         self._happens(lambda: self._judge_acls().held, ACLS_WITHIN)
         beats = {line.flow: line.heartbeat_age_ms for line in self._seen.flows}
-        return [
-            *verdict.judge_group(move, written),
-            self._judge_acls(),
-            verdict.judge_heartbeats(beats),
-        ]
+        return [*verdict.judge_group(move, written), self._judge_acls(), verdict.judge_heartbeats(beats)]
 
     def _judge_acls(self) -> Finding:
         return verdict.judge_acls(acls_of(self._brokers["B"], remote(FLOWS[0], READ)))

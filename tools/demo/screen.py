@@ -1,9 +1,8 @@
-"""What one sees of the mirroring at one moment, and where it is shown: a live table in a terminal, else plain lines."""
+"""What one sees of the mirroring at one moment, and where it is shown: a table that is live in a terminal."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group
@@ -67,7 +66,7 @@ def _age(milliseconds: int | None) -> str:
 
 
 def as_table(snapshot: Snapshot) -> Group:
-    """Return what the live display shows."""
+    """Return what is shown of the mirroring."""
     table = Table(title=f"{snapshot.phase}  ({snapshot.seconds:.0f} s)", title_justify="left", expand=False)
     table.add_column("flow", style="magenta")
     table.add_column("topic", style="cyan")
@@ -90,21 +89,6 @@ def as_table(snapshot: Snapshot) -> Group:
     return Group(table, Text("\n".join([*(line.text() for line in snapshot.flows), snapshot.group])))
 
 
-def as_lines(snapshot: Snapshot) -> list[str]:
-    """Return the same in one line for each flow, and one for the group."""
-    lines = []
-    for flow in snapshot.flows:
-        topics = [line for line in snapshot.topics if line.flow == flow.flow]
-        lag = sum(line.lag_records for line in topics)
-        source, target = sum(line.source_end for line in topics), sum(line.target_end for line in topics)
-        rate = sum(line.rate for line in topics)
-        lag_ms = max((line.lag_ms for line in topics), default=0)
-        lines.append(
-            f"{flow.text()}; {target:,} of {source:,} records, {rate:,.0f}/s, lag {lag:,} records, {lag_ms:,} ms"
-        )
-    return [f"{snapshot.seconds:4.0f} s  {line}" for line in (*lines, snapshot.group)]
-
-
 class Screen:
     """Use it as a context manager; the live table goes when it ends, what was said stays."""
 
@@ -117,7 +101,7 @@ class Screen:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.clear()
 
     def clear(self) -> None:
@@ -142,23 +126,13 @@ class Screen:
             self.say(f"{snapshot.seconds:4.0f} s  -- {snapshot.phase}")
         if time.monotonic() - self._shown_at >= PLAIN_EVERY_SECONDS:
             self._shown_at = time.monotonic()
-            for line in as_lines(snapshot):
-                self.say(line)
+            self._console.print(as_table(snapshot))
 
     def conclude(self, findings: Sequence[Finding], measured: Sequence[tuple[str, str]]) -> None:
         """Print the summary: each claim with what was found, then the figures."""
         self.clear()
-        if not self._console.is_terminal:
-            for finding in findings:
-                self.say(f"{'ok    ' if finding.held else 'FAILED'}  {finding.claim}: {finding.measured}")
-            for name, value in measured:
-                self.say(f"        {name}: {value}")
-            return
-        table = Table("", "claim", "measured", title="What was compared", title_justify="left")
         for finding in findings:
-            mark = "[green]ok[/]" if finding.held else "[bold red]FAILED[/]"
-            table.add_row(mark, finding.claim, finding.measured)
-        table.add_section()
+            mark = ("ok    ", "green") if finding.held else ("FAILED", "bold red")
+            self._console.print(Text.assemble(mark, f"  {finding.claim}: {finding.measured}"), soft_wrap=True)
         for name, value in measured:
-            table.add_row("", name, value)
-        self._console.print(table)
+            self.say(f"        {name}: {value}")

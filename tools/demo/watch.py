@@ -2,34 +2,21 @@
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
+from confluent_kafka import KafkaException, Message
 
 from lockstep_state.codecs.mm2_codec import Checkpoint, decode_checkpoint, decode_heartbeat
 from lockstep_state.names import Flow, state_topic
 from lockstep_state.rows.state_rows import PartitionProgress, decode_row
+from tools.bench.wire import ends_of
 from tools.demo.actors import LateReader
-from tools.demo.scene import FLOWS, SHOP, client, remote
+from tools.demo.scene import FLOWS, SHOP, remote
 from tools.demo.screen import FlowLine, TopicLine
 
 HEARTBEATS = "heartbeats"
 RATE_OVER_SECONDS = 3.0
-LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # confluent-kafka leaves it unannotated
-
-NOT_YET = (
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError.OFFSET_NOT_AVAILABLE,
-    KafkaError._NOENT,  # librdkafka's own: none of those asked for has a leader
-)
-"""What is said of a partition that was created a moment ago."""
-
-Ends = dict[tuple[str, int], int]
 
 
 def partition_lag(source_end: int, target_end: int, progress: PartitionProgress | None) -> int:
@@ -46,28 +33,38 @@ def partition_lag(source_end: int, target_end: int, progress: PartitionProgress 
 
 
 class Watch:
-    """Both clusters from outside. Not thread-safe: `look` is called by one thread, again and again."""
+    """The state of both clusters, as a client of them sees it. For one thread."""
 
     def __init__(self, bootstrap: Mapping[str, str]) -> None:
-        self._admins = {alias: AdminClient(client(address)) for alias, address in bootstrap.items()}
+        self._stack = ExitStack()
         self._controls = {flow: _Control(flow, bootstrap[flow.target]) for flow in FLOWS}
-        self._history: dict[tuple[Flow, str], deque[tuple[float, int]]] = {}
-
-    def read_status(self) -> tuple[tuple[TopicLine, ...], tuple[FlowLine, ...]]:
-        """Return the present state. Raises KafkaException if a cluster is silent, ValueError for a malformed row."""
-        now = time.monotonic()
-        source_ends, target_ends = {}, {}
-        for flow in FLOWS:
-            topics = SHOP[flow.source]
-            target_ends[flow] = self._ends(flow.target, [(remote(flow, t.name), t.partitions) for t in topics])
-            source_ends[flow] = self._ends(flow.source, [(t.name, t.partitions) for t in topics])
-            self._controls[flow].catch_up()
-        lines = [
-            self._line(flow, topic.name, topic.partitions, source_ends[flow], target_ends[flow], now)
+        for control in self._controls.values():
+            self._stack.callback(control.close)
+        self._topics = [
+            _CopiedTopic(
+                self._controls[flow],
+                topic.name,
+                self._stack.enter_context(ends_of(bootstrap[flow.source], topic.name, topic.partitions)),
+                self._stack.enter_context(ends_of(bootstrap[flow.target], remote(flow, topic.name), topic.partitions)),
+            )
             for flow in FLOWS
             for topic in SHOP[flow.source]
         ]
-        return tuple(lines), tuple(self._controls[flow].line(time.time()) for flow in FLOWS)
+
+    def read_status(self) -> tuple[tuple[TopicLine, ...], tuple[FlowLine, ...]]:
+        """Return the present state.
+
+        Raises:
+            KafkaException: A cluster does not answer. An OSError says the same.
+            BrokerRefused: A broker does not say where a partition ends.
+            ValueError: A row is malformed.
+        """
+        now = time.monotonic()
+        ends = [topic.read_ends() for topic in self._topics]
+        for control in self._controls.values():
+            control.catch_up()
+        topics = (topic.line(*pair, now) for topic, pair in zip(self._topics, ends, strict=True))
+        return tuple(topics), tuple(control.line(time.time()) for control in self._controls.values())
 
     def checkpoints(self, flow: Flow, group: str) -> dict[int, Checkpoint]:
         """Return the last checkpoint of each partition of a group. The demo's group has one topic."""
@@ -83,53 +80,47 @@ class Watch:
         return -1 if progress is None else progress.upstream
 
     def close(self) -> None:
-        for control in self._controls.values():
-            control.close()
+        self._stack.close()
 
-    def _ends(self, alias: str, topics: Iterable[tuple[str, int]]) -> Ends:
-        """Return end offsets; 0 for what does not exist yet."""
-        admin = self._admins[alias]
-        existing = admin.list_topics(timeout=10).topics
-        wanted = [TopicPartition(name, p) for name, partitions in topics for p in range(partitions)]
-        led = [tp for tp in wanted if tp.topic in existing and tp.partition in existing[tp.topic].partitions]
-        ends = {(tp.topic, tp.partition): 0 for tp in wanted}
-        if led:
-            asked = admin.list_offsets(dict.fromkeys(led, LATEST), request_timeout=10)
-            ends |= {(tp.topic, tp.partition): _offset(future) for tp, future in asked.items()}
-        return ends
 
-    def _line(
-        self, flow: Flow, topic: str, partitions: int, source_ends: Ends, target_ends: Ends, now: float
-    ) -> TopicLine:
+Ends = tuple[int, ...]
+"""The end offset of each partition; 0 if it does not exist yet."""
+
+
+class _CopiedTopic:
+    """A topic of one flow: where its partitions and their copies end, and how fast the copy has grown lately."""
+
+    def __init__(
+        self, control: "_Control", name: str, source_ends: Callable[[], Ends], target_ends: Callable[[], Ends]
+    ) -> None:
+        self._control, self._name = control, name
+        self._source_ends, self._target_ends = source_ends, target_ends
+        self._history: deque[tuple[float, int]] = deque()
+
+    def read_ends(self) -> tuple[Ends, Ends]:
+        """Return the ends on the source and on the target. The target is asked first: no lag is less than it was."""
+        target_ends = self._target_ends()
+        return self._source_ends(), target_ends
+
+    def line(self, source_ends: Ends, target_ends: Ends, now: float) -> TopicLine:
         lag_records = lag_ms = 0
-        for partition in range(partitions):
-            progress = self._controls[flow].progress.get((topic, partition))
-            source_end, target_end = source_ends[topic, partition], target_ends[remote(flow, topic), partition]
-            behind = partition_lag(source_end, target_end, progress)
+        for partition, ends in enumerate(zip(source_ends, target_ends, strict=True)):
+            progress = self._control.progress.get((self._name, partition))
+            behind = partition_lag(*ends, progress)
             lag_records += behind
             if behind and progress is not None:
                 lag_ms = max(lag_ms, progress.lag_ms)
-        total = sum(target_ends[remote(flow, topic), partition] for partition in range(partitions))
-        rate = self._rate(flow, topic, total, now)
-        source_total = sum(source_ends[topic, partition] for partition in range(partitions))
-        return TopicLine(str(flow), topic, source_total, total, lag_records, lag_ms, rate)
+        copied = sum(target_ends)
+        flow = str(self._control.flow)
+        return TopicLine(flow, self._name, sum(source_ends), copied, lag_records, lag_ms, self._rate(copied, now))
 
-    def _rate(self, flow: Flow, topic: str, total: int, now: float) -> float:
-        seen = self._history.setdefault((flow, topic), deque())
-        seen.append((now, total))
-        while len(seen) > 2 and now - seen[0][0] > RATE_OVER_SECONDS:
-            seen.popleft()
-        (then, before) = seen[0]
-        return (total - before) / (now - then) if now > then else 0.0
-
-
-def _offset(asked: Future[ListOffsetsResultInfo]) -> int:
-    try:
-        return int(asked.result().offset)
-    except KafkaException as exc:
-        if exc.args[0].code() in NOT_YET:
-            return 0
-        raise
+    def _rate(self, copied: int, now: float) -> float:
+        history = self._history
+        history.append((now, copied))
+        while len(history) > 2 and now - history[0][0] > RATE_OVER_SECONDS:
+            history.popleft()
+        before, copied_before = history[0]
+        return (copied - copied_before) / (now - before) if now > before else 0.0
 
 
 class _Control:
@@ -138,7 +129,7 @@ class _Control:
     def __init__(self, flow: Flow, bootstrap: str) -> None:
         self.progress: dict[tuple[str, int], PartitionProgress] = {}
         self.checkpoints: dict[tuple[str, str, int], Checkpoint] = {}
-        self._flow = flow
+        self.flow = flow
         self._checkpoints_read = 0
         self._checkpoint_at = self._heartbeat_at = 0
         self._reader = LateReader(bootstrap, (state_topic(flow), HEARTBEATS, f"{flow.source}.checkpoints.internal"))
@@ -161,20 +152,20 @@ class _Control:
             f"{row.topic}-{row.partition}: {row.reason}" for row in self.progress.values() if row.phase == "halted"
         )
         checkpoint_age = age(self._checkpoint_at)
-        return FlowLine(str(self._flow), age(self._heartbeat_at), self._checkpoints_read, checkpoint_age, halted)
+        return FlowLine(str(self.flow), age(self._heartbeat_at), self._checkpoints_read, checkpoint_age, halted)
 
     def close(self) -> None:
         self._reader.close()
 
     def _fold(self, message: Message) -> None:
         key, value = message.key(), message.value()
-        if message.topic() == state_topic(self._flow):
+        if message.topic() == state_topic(self.flow):
             row = decode_row(key or b"", value)
             if isinstance(row, PartitionProgress):
                 self.progress[row.topic, row.partition] = row
         elif message.topic() == HEARTBEATS:
             heartbeat = decode_heartbeat(key, value)
-            if Flow(heartbeat.source, heartbeat.target) == self._flow:
+            if Flow(heartbeat.source, heartbeat.target) == self.flow:
                 self._heartbeat_at = heartbeat.timestamp_ms
         else:
             checkpoint = decode_checkpoint(key, value)

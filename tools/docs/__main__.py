@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from tools.bench import recorded
 from tools.docs import (
     address,
     bench_figures,
@@ -28,12 +27,13 @@ from tools.docs import (
 from tools.docs.pages import filled
 
 WHOLE: Mapping[Path, Callable[[], str]] = {
-    bench_figures.PAGE: lambda: bench_figures.page(recorded.read()),
-    clusters.PAGE: clusters.page,
     conformance.PAGE: lambda: conformance.page(conformance.read_table(), conformance.named_tests()),
     values_schema.SCHEMA: values_schema.whole,
 }
-TABLES = (chart, client_keys, commands, configuration, events, metrics, permissions, sasl, schema_page, strimzi)
+TABLES = (
+    *(bench_figures, chart, client_keys, clusters, commands, configuration, events, metrics, permissions, sasl),
+    *(schema_page, strimzi),
+)
 BLOCKS: Mapping[Path, Callable[[], Mapping[str, str]]] = {
     **{module.PAGE: module.blocks for module in TABLES},
     **{page: partial(findings.blocks, page) for page in findings.PAGES},

@@ -1,41 +1,17 @@
-"""`docs/internals/bench-figures.md`, from the recorded runs of the bench in `tools/bench/recorded.json`."""
+"""The table of `bench-figures.md`, from the recorded runs of the bench in `tools/bench/recorded.json`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from tools.bench import latency, resting, throughput
+from tools.bench import recorded
 from tools.bench.parts import PARTS
 from tools.bench.recorded import Run
 from tools.bench.results import OURS, SHIPPED, TUNED, TWO_SLOTS, Row, Scalar
 from tools.docs.pages import DOCS
 
 PAGE = DOCS / "internals" / "bench-figures.md"
-PREFACE = """\
-# The last figures of the bench
-
-[The bench](bench.md) describes each part and each figure. This page has the last recorded run of each part.
-`make bench RECORD=1` puts the figures of the parts that it runs into `tools/bench/recorded.json`, and `make docs`
-writes this page from it.
-
-All runs were on two cores, with brokers, readers and both systems on one machine, and Kafka 4.3.1. The speed of the
-cores differs from run to run: compare the figures of one row, and ratios. *Additions* is the CPU time of five million
-additions in Python: 0.11 s on quick cores, 0.18 s and more on slow ones. The commit of a run before 29 November 2026
-is the one that recorded it.
-
-A ratio is Lockstep's figure divided by MM2's. *Beside* has other measurements of the same run. In parentheses is what
-is wanted of a figure. The file has more figures.
-"""
-AFTER = """\
-
-## What is not reached
-
-- **0.9 of the limit for `lz4`, 0.75 for `none`.** Both brokers use the same two cores. *Both at once* is itself below.
-- **p50 at 500 records/s at a fifth of MM2's.** On slow cores `relay` is itself at 0.19 to 0.28 of MM2's.
-- **Latency at 5,000 records/s at a quarter of MM2's** if MM2 does not fill both cores. A record waits until its
-  connection asks again ([0058](../decisions/0058-a-second-fetch-connection-under-high-traffic.md)).
-- **A copy that is verified as it grows, less than 10 % slower**, on two full cores.
-"""
 PEERS = (TUNED, SHIPPED)
-WITH_MM2 = {part.name for part in (*throughput.PARTS, *latency.PARTS)} | {resting.START}
+WITH_MM2 = {name for name, part in PARTS.items() if any(row.to in PEERS for row in part.rows)}
+"""Parts that compare Lockstep with MM2."""
 NAMES = {TWO_SLOTS: "two slots", "floor": "no mirror", "both_at_once": "both at once"}
 LEFT_OUT = ("fetch_only", "produce_only")
 SHOWN = (
@@ -49,11 +25,16 @@ SHOWN = (
 EMPTY = "-"
 
 
-def page(runs: Iterable[Run]) -> str:
-    """Return the whole page, from nothing but what is given."""
+def blocks() -> Mapping[str, str]:
+    """Return the table of the recorded runs."""
+    return {"runs": figures(recorded.read())}
+
+
+def figures(runs: Iterable[Run]) -> str:
+    """Return a row for each run."""
     head = ["part", "figure", "Lockstep", "MM2 tuned", "MM2 as shipped", "ratio to tuned; as shipped", "beside", "run"]
     lines = [f"| {' | '.join(head)} |", "|---|---|---:|---:|---:|---|---|---|", *(_line(run) for run in runs)]
-    return f"{PREFACE}\n" + "\n".join(lines) + f"\n{AFTER}"
+    return "\n".join(lines)
 
 
 def _line(run: Run) -> str:
@@ -101,8 +82,8 @@ def _shown(row: Row, value: Scalar | None) -> str:
 
 def _ratio(run: Run, key: str, systems: dict[str, Scalar], peer: str) -> str:
     """Return a ratio of two figures; a run of which only the ratio was kept has it under its flat key."""
-    if theirs := systems.get(peer):
-        ratio = float(systems[OURS]) / float(theirs)
+    if peer_figure := systems.get(peer):
+        ratio = float(systems[OURS]) / float(peer_figure)
     elif key == "records_per_s" and f"ratio_to_{peer}" in run.figures:
         ratio = float(run.figures[f"ratio_to_{peer}"])
     else:

@@ -1,6 +1,6 @@
 """The tables of `client-keys.md`, from the declared keys of Kafka's clients."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
 from lockstep_config.keys.client_keys import (
@@ -12,7 +12,7 @@ from lockstep_config.keys.client_keys import (
     ClientKind,
 )
 from lockstep_config.keys.key_types import Status
-from tools.docs.pages import DOCS, code, table
+from tools.docs.pages import DOCS, code, grouped, table
 
 PAGE = DOCS / "reference" / "client-keys.md"
 LETTERS: Mapping[ClientKind, str] = {"consumer": "C", "producer": "P", "admin": "A"}
@@ -29,42 +29,38 @@ def blocks() -> Mapping[str, str]:
 
 
 def _connection() -> str:
-    rows: dict[str, list[str]] = {}
-    for name, meaning in sorted(CONNECTION_USED.items()):
-        rows.setdefault(meaning, []).append(name)
+    rows = grouped((meaning, name) for name, meaning in sorted(CONNECTION_USED.items()))
     return table("key | what it does", ((code(names), meaning) for meaning, names in rows.items()))
+
+
+def _keys(status: Status) -> Iterator[tuple[ClientKey, ClientKind]]:
+    """Yield each key with this status of each kind of client."""
+    return ((key, kind) for kind in get_args(ClientKind) for key in CLIENT[kind].values() if key.status is status)
 
 
 def _clients() -> str:
     """Return a row for each used key. Clients share it if it is the same for them; admin clients carry no records."""
     rows: dict[tuple[str, str], dict[str, list[ClientKind]]] = {}
-    for kind in get_args(ClientKind):
-        for key in CLIENT[kind].values():
-            if key.status is Status.USED:
-                records, elsewhere = how(key, kind)
-                same = rows.setdefault((key.name, elsewhere), {})
-                same.setdefault(next(iter(same)) if kind == "admin" and same else records, []).append(kind)
-    names: dict[tuple[str, str, str], list[str]] = {}
-    for (name, elsewhere), same in sorted(rows.items()):
-        for records, kinds in same.items():
-            names.setdefault((_letters(kinds), records or "-", elsewhere or "-"), []).append(name)
+    for key, kind in _keys(Status.USED):
+        records, elsewhere = how(key, kind)
+        same = rows.setdefault((key.name, elsewhere), {})
+        same.setdefault(next(iter(same)) if kind == "admin" and same else records, []).append(kind)
+    names = grouped(
+        ((_letters(kinds), records or "-", elsewhere or "-"), name)
+        for (name, elsewhere), same in sorted(rows.items())
+        for records, kinds in same.items()
+    )
     cells = ((code(keys), *row) for row, keys in names.items())
     return table("key | clients | mirrored records | librdkafka", cells)
 
 
 def _by_reason(status: Status, connection: Mapping[str, str]) -> str:
     """Return the rows of keys with this status. Keys of one reason and of the same clients share a row."""
-    of_clients: dict[tuple[str, str], list[ClientKind]] = {}
-    for kind in get_args(ClientKind):
-        for key in CLIENT[kind].values():
-            if key.status is status:
-                of_clients.setdefault((key.name, key.reason), []).append(kind)
-    rows: dict[tuple[str, str], list[str]] = {}
-    for name, reason in sorted(connection.items()):
-        rows.setdefault(("all", reason), []).append(name)
-    for (name, reason), kinds in sorted(of_clients.items()):
-        rows.setdefault((_letters(kinds), reason), []).append(name)
-    return table("keys | clients | why", ((code(names), kinds, reason) for (kinds, reason), names in rows.items()))
+    of_clients = grouped(((key.name, key.reason), kind) for key, kind in _keys(status))
+    named = [(("all", reason), name) for name, reason in sorted(connection.items())]
+    named += [((_letters(kinds), reason), name) for (name, reason), kinds in sorted(of_clients.items())]
+    rows = grouped(named).items()
+    return table("keys | clients | why", ((code(names), kinds, reason) for (kinds, reason), names in rows))
 
 
 def _letters(kinds: Sequence[ClientKind]) -> str:

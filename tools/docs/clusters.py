@@ -1,41 +1,24 @@
-"""`docs/reference/clusters.md`, from the profiles of clusters and what tests expect of them."""
+"""The tables of `clusters.md`, from the profiles of clusters and what tests expect of them."""
 
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tests.support.cluster_expectations import EXPECTED, Expectation, Role
 from tests.support.documented_clusters import DOCUMENTED
 from tests.support.known_clusters import KNOWN_CLUSTERS, Document, KnownCluster
-from tools.docs.pages import DOCS, code, table
+from tools.docs.pages import DOCS, code, table, wrapped
 
 LINE = 160
 PAGE = DOCS / "reference" / "clusters.md"
-HEAD = """# Clusters
-
-What Lockstep does with services and brokers that are no Apache Kafka of today. `make docs` generates this page from
-`tests/support/known_clusters.py`, `cluster_expectations.py` and `documented_clusters.py`.
-[Broker versions](broker-versions.md) has Apache Kafka itself, and what replaces a request that a cluster does not know.
-**A profile is not the service.** Try your own cluster with `lockstep doctor` and `lockstep plan` first.
-The test copies 20,000 records of all codecs against a profile, with a consumer group, a SIGKILL and a switchover.
-
-| word | it means |
-|---|---|
-| exact | each record is copied once and in order, also over a kill. `tests/e2e/test_known_clusters.py` has shown it |
-| by its documents | nothing was run. The documents say nothing against it |
-| does not work | the documents name something that is lacking, without which Lockstep copies nothing |
-
-ACLs are `in-sync`, if a cluster's table has no other [state](../guides/acls.md#states).
-"""
 
 
-def page() -> str:
-    """Return the whole page."""
+def blocks() -> Mapping[str, str]:
+    """Return the table of all clusters, and what is to be said of each."""
     rows = [
         *(_row(name, cluster) for name, cluster in KNOWN_CLUSTERS.items()),
         *((each.title, each.source, each.target, _documents(each.documents)) for each in DOCUMENTED),
     ]
     sections = (part for name, cluster in KNOWN_CLUSTERS.items() for part in _section(name, cluster))
-    return "\n\n".join([HEAD.rstrip(), table("cluster | as source | as target | documents", rows), *sections]) + "\n"
+    return {"clusters": "\n\n".join([table("cluster | as source | as target | documents", rows), *sections])}
 
 
 def _row(name: str, cluster: KnownCluster) -> tuple[str, ...]:
@@ -54,13 +37,9 @@ def _section(name: str, cluster: KnownCluster) -> Iterator[str]:
     yield f"## {cluster.title}"
     yield table(" | as source | as target", rows)
     if cluster.documents:
-        yield _wrapped(f"Documents: {_documents(cluster.documents)}.")
+        yield wrapped(f"Documents: {_documents(cluster.documents)}.", LINE)
     if cluster.guesses:
-        yield _wrapped(f"Assumed, because no document says it: {_sentences(cluster.guesses)}")
-
-
-def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, LINE, break_long_words=False, break_on_hyphens=False))
+        yield wrapped(f"Assumed, because no document says it: {_sentences(cluster.guesses)}", LINE)
 
 
 def _sentences(parts: Iterable[str]) -> str:

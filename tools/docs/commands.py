@@ -5,17 +5,15 @@ from collections.abc import Iterator, Mapping
 import click
 
 from lockstep_cli.__main__ import main
-from lockstep_state.commands.command_vocabulary import SCOPE_FORMS, VERBS, ControlCommand
-from tools.docs.pages import DOCS, code, table
+from lockstep_state.commands.command_vocabulary import SCOPE_FORMS, VERBS
+from tools.docs.pages import DOCS, code, grouped, table
 
 PAGE = DOCS / "reference" / "commands.md"
 
 
 def blocks() -> Mapping[str, str]:
     """Return the table of the command line's commands, and that of the verbs, which share a row with one subject."""
-    verbs: dict[str, list[ControlCommand]] = {}
-    for verb in VERBS.values():
-        verbs.setdefault(code(SCOPE_FORMS[kind][0] for kind in verb.scopes), []).append(verb)
+    verbs = grouped((code(SCOPE_FORMS[kind][0] for kind in verb.scopes), verb) for verb in VERBS.values())
     rows = (
         (code(each.verb for each in alike), subjects, code(each.answer for each in alike))
         for subjects, alike in verbs.items()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import CONNECTOR, Family, Key, KeyLevel, Kind, Status
 from lockstep_config.keys.mm2_keys import KEYS
-from tools.docs.pages import DOCS, code, table
+from tools.docs.pages import DOCS, code, grouped, table
 
 PAGE = DOCS / "reference" / "configuration.md"
 
@@ -46,12 +46,10 @@ def used(keys: Iterable[Key]) -> str:
 
 
 def refused(keys: Iterable[Key]) -> str:
-    rows: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for key in keys:
-        rows.setdefault((key.choices, key.reason), []).append(key.name)
+    rows = grouped(((key.reason, key.choices), key.name) for key in keys)
     lines: list[tuple[str, ...]] = []
     before = ""
-    for (choices, reason), names in sorted(rows.items(), key=lambda row: row[0][1]):
+    for (reason, choices), names in sorted(rows.items(), key=lambda row: row[0][0]):
         lines.append((code(names), code(choices) or "empty", "as above" if reason == before else reason))
         before = reason
     return _table("key | may be | why nothing else", lines)
@@ -63,9 +61,8 @@ def renamed(keys: Iterable[Key]) -> str:
 
 def without_effect(keys: Iterable[Key], families: Iterable[Family]) -> str:
     """Return the rows of keys, and of families of keys, which share a row if they have one reason."""
-    rows: dict[str, list[str]] = {}
-    for name, reason in sorted([*((k.name, k.reason) for k in keys), *((f"{f.prefix}*", f.reason) for f in families)]):
-        rows.setdefault(reason, []).append(name)
+    reasons = sorted([*((k.name, k.reason) for k in keys), *((f"{f.prefix}*", f.reason) for f in families)])
+    rows = grouped((reason, name) for name, reason in reasons)
     return _table("keys | why", ((code(names), reason) for reason, names in rows.items()))
 
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from lockstep_state.event_kinds import EVENTS_BY_SERVICE, EventKind
-from tools.docs.pages import DOCS, code, table
+from tools.docs.pages import DOCS, code, grouped, table
 
 PAGE = DOCS / "reference" / "events.md"
 
@@ -16,9 +16,9 @@ def blocks() -> Mapping[str, str]:
 
 def _table(kinds: Iterable[EventKind]) -> str:
     """Return the rows. Kinds that differ in their name alone share one."""
-    rows: dict[tuple[str, str, str], list[str]] = {}
-    for kind in kinds:
-        level = "" if kind.level == logging.INFO else f", {logging.getLevelName(kind.level).lower()}"
-        cells = kind.subject, kind.meaning, code(kind.detail.split())
-        rows.setdefault(cells, []).append(f"`{kind.name}`{level}")
+    rows = grouped(((kind.subject, kind.meaning, code(kind.detail.split())), _named(kind)) for kind in kinds)
     return table("kind | subject | meaning | detail", (("; ".join(names), *cells) for cells, names in rows.items()))
+
+
+def _named(kind: EventKind) -> str:
+    return f"`{kind.name}`" + ("" if kind.level == logging.INFO else f", {logging.getLevelName(kind.level).lower()}")

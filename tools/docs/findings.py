@@ -1,8 +1,7 @@
 """What pages say of findings, from their catalogues."""
 
-import re
-import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from lockstep_ops.doctor.checks.check import Category
@@ -11,69 +10,62 @@ from lockstep_ops.findings.alerts import ALERTS
 from lockstep_ops.plan.rules.hazards import HAZARDS
 from lockstep_state.reasons.switch_reason import SwitchReason
 from lockstep_state.reasons.verification_reason import DifferenceKind, NotComparedReason, RecordPart
-from tools.docs.pages import DOCS
+from tools.docs.pages import DOCS, table, wrapped
 
 LINE = 175
-CODE = re.compile(r"`[^`]*`")
 
 
-def _checks(category: Category) -> Callable[[], Iterator[str]]:
-    def rows() -> Iterator[str]:
-        yield "| check | what it means | if it is not ok |\n|---|---|---|"
-        for check in checks_in(category):
-            yield f'| <a id="{check.anchor}"></a>{check.code} {check.title} | {check.meaning} | {check.fix} |'
-
-    return rows
-
-
-def _hazards() -> Iterator[str]:
-    for kind in HAZARDS:
-        yield f"## {kind.heading}\n"
-        yield _wrapped(f"*{kind.severity.capitalize()}.* {kind.meaning} **Fix:** {kind.fix}.") + "\n"
+def _checks(category: Category) -> str:
+    rows = (
+        (f'<a id="{check.anchor}"></a>{check.code} {check.title}', check.meaning, check.fix)
+        for check in checks_in(category)
+    )
+    return table("check | what it means | if it is not ok", rows)
 
 
-def _switch_reasons() -> Iterator[str]:
-    yield "| reason | it means | do |\n|---|---|---|"
-    for reason in SwitchReason:
-        yield f'| <a id="{reason.word}"></a>`{reason.word}` | {reason.meaning} | {reason.remedy} |'
+def _hazards() -> str:
+    return "\n".join(
+        f"## {hazard.heading}\n\n"
+        + wrapped(f"*{hazard.severity.capitalize()}.* {hazard.meaning} **Fix:** {hazard.fix}.", LINE)
+        + "\n"
+        for hazard in HAZARDS
+    )
 
 
-def _differences() -> Iterator[str]:
-    for kind in DifferenceKind:
-        yield f"- `{kind.value}`: {kind.meaning}."
+def _switch_reasons() -> str:
+    rows = ((f'<a id="{each.word}"></a>`{each.word}`', each.meaning, each.remedy) for each in SwitchReason)
+    return table("reason | it means | do", rows)
+
+
+def _differences() -> str:
     *parts, last = (f"`{part}`" for part in RecordPart)
-    yield f"- {', '.join(parts)}, {last}: parts of a record differ; several are joined by `+`."
+    joined = f"- {', '.join(parts)}, {last}: parts of a record differ; several are joined by `+`."
+    return "\n".join([*(f"- `{kind.value}`: {kind.meaning}." for kind in DifferenceKind), joined])
 
 
-def _not_compared() -> Iterator[str]:
-    for reason in NotComparedReason:
-        yield f"- `{reason.value}`: {reason.meaning}."
+def _not_compared() -> str:
+    return "\n".join(f"- `{reason.value}`: {reason.meaning}." for reason in NotComparedReason)
 
 
-def _alerts() -> Iterator[str]:
+def _alerts() -> str:
+    lines: list[str] = []
     for alert in ALERTS:
-        yield f"## {alert.heading}\n"
-        yield _wrapped(f"{alert.title} {alert.severity.capitalize()}.") + "\n"
-        for name, text in (("Means", alert.meaning), ("Look at", alert.look_at), ("Do", alert.fix)):
-            yield _wrapped(f"**{name}.** {text}") + "\n"
+        texts = [f"{alert.title} {alert.severity.capitalize()}."]
+        texts += [f"**Means.** {alert.meaning}", f"**Look at.** {alert.look_at}", f"**Do.** {alert.fix}"]
+        lines += [f"## {alert.heading}\n", *(wrapped(text, LINE) + "\n" for text in texts)]
+    return "\n".join(lines)
 
 
-def _wrapped(text: str) -> str:
-    """Return the text in lines. No command is on two of them, so that it can be copied."""
-    text = CODE.sub(lambda code: code[0].replace(" ", "\0"), text)
-    return "\n".join(textwrap.wrap(text, LINE, break_long_words=False, break_on_hyphens=False)).replace("\0", " ")
-
-
-PAGES: Mapping[Path, Mapping[str, Callable[[], Iterator[str]]]] = {
-    DOCS / "reference" / "doctor.md": {f"checks of {category}": _checks(category) for category in Category},
+PAGES: Mapping[Path, Mapping[str, Callable[[], str]]] = {
+    DOCS / "reference" / "doctor.md": {f"checks of {category}": partial(_checks, category) for category in Category},
     DOCS / "reference" / "plan-hazards.md": {"hazards": _hazards},
     DOCS / "reference" / "switch.md": {"switch reasons": _switch_reasons},
     DOCS / "guides" / "verify.md": {"differences": _differences, "not compared": _not_compared},
     DOCS / "troubleshoot" / "alerts.md": {"alerts": _alerts},
 }
-"""By page: the lines of its blocks."""
+"""By page: the texts of its blocks."""
 
 
 def blocks(page: Path) -> Mapping[str, str]:
     """Return the blocks of a page as the catalogues have them now."""
-    return {name: "\n".join(lines()) for name, lines in PAGES[page].items()}
+    return {name: text() for name, text in PAGES[page].items()}

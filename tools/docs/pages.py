@@ -1,11 +1,17 @@
 """What pages with generated blocks share: a block is between the line `<!-- NAME -->` and the next `<!-- end -->`."""
 
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
+CODE = re.compile(r"`[^`]*`")
 BLOCK = re.compile(r"^<!-- (?!end )(.+) -->\n(?s:.*?)(?=^<!-- end -->)", re.MULTILINE)
 
 
@@ -29,3 +35,17 @@ def table(head: str, rows: Iterable[Sequence[str]]) -> str:
 def code(names: Iterable[str]) -> str:
     """Return the names as code, with commas."""
     return ", ".join(f"`{name}`" for name in names)
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the values of each key. Keys and values are in the order in which they come first."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def wrapped(text: str, width: int) -> str:
+    """Return the text in lines. No code is on two of them, so that a command can be copied."""
+    text = CODE.sub(lambda code: code[0].replace(" ", "\0"), text)
+    return "\n".join(textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)).replace("\0", " ")

@@ -8,7 +8,7 @@ from pathlib import Path
 from lockstep_config import load
 from lockstep_config.credentials.permissions import Grant, source_grants, target_grants
 from lockstep_state.names import Flow
-from tools.docs.pages import DOCS, table
+from tools.docs.pages import DOCS, grouped, table
 
 PAGE = DOCS / "reference" / "acls-needed.md"
 
@@ -50,32 +50,28 @@ def _table(grants: Sequence[Grant], _: str) -> str:
 
 
 def _merged(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], list[str]]:
-    """Operations that one feature needs on one resource are one line, and so are resources with the same operations."""
-    operations: dict[tuple[str, str, str], list[str]] = {}
-    for grant in grants:
-        prefix = " (prefix)" if grant.pattern == "prefixed" else ""
-        name = "" if grant.resource == "cluster" else f"`{grant.name}`{prefix}"
-        operations.setdefault((grant.resource, name, grant.feature), []).append(grant.operation)
-    names: dict[tuple[str, str, str], list[str]] = {}
-    for (resource, name, feature), allowed in operations.items():
-        names.setdefault((resource, ", ".join(allowed), feature), []).append(name)
-    return names
+    """Return the names by resource, operations and feature. Resources that need the same operations share a line."""
+    operations = grouped(((grant.resource, _named(grant), grant.feature), grant.operation) for grant in grants)
+    return grouped(
+        ((resource, ", ".join(allowed), feature), name) for (resource, name, feature), allowed in operations.items()
+    )
 
 
-def _by_resource(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], tuple[str, ...]]:
+def _named(grant: Grant) -> str:
+    return "" if grant.resource == "cluster" else f"`{grant.name}`" + " (prefix)" * (grant.pattern == "prefixed")
+
+
+def _by_resource(grants: Sequence[Grant]) -> Mapping[tuple[str, str, str], list[str]]:
     """Return the operations on each resource."""
-    operations: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    for grant in grants:
-        resource = grant.resource, grant.name, grant.pattern
-        operations[resource] = *operations.get(resource, ()), grant.operation
-    return operations
+    return grouped(((grant.resource, grant.name, grant.pattern), grant.operation) for grant in grants)
 
 
 def _commands(grants: Sequence[Grant], side: str) -> str:
     """Return a command for all resources of one kind that need the same operations."""
-    names: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for (resource, name, pattern), operations in _by_resource(grants).items():
-        names.setdefault((resource, pattern, tuple(sorted(operations))), []).append(name)
+    names = grouped(
+        ((resource, pattern, tuple(sorted(operations))), name)
+        for (resource, name, pattern), operations in _by_resource(grants).items()
+    )
     bootstrap = {"source": "a:9092", "target": "b:9092"}[side]
     lines = []
     for (resource, pattern, allowed), named in names.items():

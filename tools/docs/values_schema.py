@@ -47,8 +47,8 @@ def whole() -> str:
     text = _by_hand(SCHEMA.read_text(encoding="utf-8"))
     top: dict[str, Any] = {name: {} for name in json.loads(text)["properties"]}
     made.defs[OURS] = {"properties": top, "additionalProperties": False}
-    ours = {"properties": {"kind": {"enum": ["", *API_VERSIONS]}}}
-    rules.append({"if": ours, "then": {"$ref": f"#/$defs/{OURS}"}})
+    kinds = {"properties": {"kind": {"enum": ["", *API_VERSIONS]}}}
+    rules.append({"if": kinds, "then": {"$ref": f"#/$defs/{OURS}"}})
     before, begin, after = text.partition(DEFINITIONS)
     defs = (f'    "{name}": {json.dumps(definition)},\n' for name, definition in made.defs.items())
     return "".join((before, f"{RULES}{json.dumps(rules)},\n", begin, *defs, after))
@@ -65,7 +65,10 @@ class _Made:
         self.defs: dict[str, Any] = {}
 
     def reference(self, name: str, fields: Fields, version: str) -> dict[str, Any]:
-        made = self._mapping(fields, version)
+        return self._shared(name, version, self._mapping(fields, version))
+
+    def _shared(self, name: str, version: str, made: dict[str, Any]) -> dict[str, Any]:
+        """Return a reference to this definition, or to the same one that another mapping has."""
         same = next((shared for shared, definition in self.defs.items() if definition == made), None)
         if same is None:
             same = f"{PREFIX}{name}"
@@ -122,11 +125,7 @@ class _Made:
         self.defs[f"{PREFIX}settings-{connector}"] = {"type": ["object", "null"], "properties": typed}
         settings = {"allOf": [made["properties"]["config"], {"$ref": f"#/$defs/{PREFIX}settings-{connector}"}]}
         made["properties"]["config"] = settings
-        same = next((shared for shared, definition in self.defs.items() if definition == made), None)
-        if same is None:
-            same = f"{PREFIX}{name}-{version}"
-            self.defs[same] = made
-        return {"$ref": f"#/$defs/{same}"}
+        return self._shared(f"{name}-{version}", version, made)
 
 
 def _text(name: str, field: Field) -> dict[str, Any]:

@@ -69,13 +69,13 @@ class Clock:
 
 
 def test_strikes_are_at_the_same_moments_for_all_systems(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
+    kills = []
     for strike in (PACED.strike, killed_and_started_while_paced):
         clock = Clock()
         monkeypatch.setattr(time, "sleep", clock.sleep)
         monkeypatch.setattr(time, "monotonic", lambda clock=clock: clock.now)
         assert strike(Scene(clock.there, "t", random.Random(5), lambda line: None)) == 3
         assert clock.now == 60.0
-        found.append(clock.kills)
-    assert found[0] == found[1] == sorted(found[0])
-    assert len(set(found[0])) == 3
+        kills.append(clock.kills)
+    assert kills[0] == kills[1] == sorted(kills[0])
+    assert len(set(kills[0])) == 3

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tools.bench.recorded import Run, read, replaced, runs_of, write
 from tools.bench.results import Scalar
-from tools.docs.bench_figures import page
+from tools.docs.bench_figures import figures
 
 KEYS: dict[str, Scalar] = {
     "environment.cores": 2,
@@ -43,7 +43,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_the_page_has_ratios_and_what_was_measured_beside() -> None:
-    text = page(_runs())
+    text = figures(_runs())
     assert (
         "| `lz4` | records/s | 3,000,000 | 250,000 |  | 12.0x; - | limit 5,000,000 | 2026-11-29<br>`89abcdef`" in text
     )

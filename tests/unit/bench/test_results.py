@@ -10,16 +10,16 @@ from rich.console import Console
 
 from tests.support.tree_usage import Cpu
 from tools.bench import latency, resting
-from tools.bench.copying import Copy, limit_readings
+from tools.bench.copying import copy_readings, limit_readings
 from tools.bench.parts import BY_DEFAULT, PARTS
 from tools.bench.results import Failed, Readings, Result, Scalar, flat, markdown, percentile, show
 from tools.bench.stage import Part
 
 
-def copied(records_per_s: float, cpu_s_per_million: float, records: int = 3_000_000) -> Copy:
+def copied(records_per_s: float, cpu_s_per_million: float, records: int = 3_000_000) -> Readings:
     """A copy of which half a million records lay on the target at the first look."""
     window = records - 500_000
-    return Copy(
+    return copy_readings(
         records=records,
         window_records=window,
         window_s=window / records_per_s,
@@ -51,8 +51,8 @@ def result(name: str, **systems: Readings | Failed) -> Result:
 LZ4 = replace(
     result(
         "lz4",
-        lockstep=copied(960_000, 1.1).readings(),
-        mm2_tuned=copied(300_000, 5.5).readings(),
+        lockstep=copied(960_000, 1.1),
+        mm2_tuned=copied(300_000, 5.5),
         mm2=BROKEN,
         **LIMITS,
     ),
@@ -64,7 +64,7 @@ FAR = replace(
     name="rtt_80",
     facts={**FACTS, "far": "source", "round_trip_ms": 80.0, "proxy_mb_per_s": 900.0, "proxy_records_per_s": 5e6},
     notes=PARTS["rtt_80"].notes,
-    systems={**LZ4.systems, "undelayed": copied(1_200_000, 1.0).readings()},
+    systems={**LZ4.systems, "undelayed": copied(1_200_000, 1.0)},
 )
 
 
@@ -77,9 +77,9 @@ def spread(step: float) -> Readings:
 LATENCY = result("latency_500", lockstep=spread(0.5), mm2=spread(1.0), floor=Readings(values={"p50_ms": 50.0}))
 
 
-def cells(found: Result) -> dict[str, list[str]]:
+def cells(part: Result) -> dict[str, list[str]]:
     """The cells of each row."""
-    return {row[0].strip(): row[1:] for row in found.table()[1]}
+    return {row[0].strip(): row[1:] for row in part.table()[1]}
 
 
 def test_a_percentile_is_the_nearest_rank() -> None:
@@ -89,10 +89,10 @@ def test_a_percentile_is_the_nearest_rank() -> None:
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.001, 1.0))
-def test_percentile_is_an_observed_value_and_covers_its_share(values: list[float], at: float) -> None:
-    found = percentile(sorted(values), at)
-    assert found in values
-    assert sum(value <= found for value in values) >= at * len(values)
+def test_percentile_is_an_observed_value_and_covers_its_share(values: list[float], quantile: float) -> None:
+    measured = percentile(sorted(values), quantile)
+    assert measured in values
+    assert sum(value <= measured for value in values) >= quantile * len(values)
 
 
 @pytest.mark.parametrize("quantile", [0.0, -0.1, 1.1])
@@ -102,7 +102,7 @@ def test_a_quantile_outside_its_range_is_refused(quantile: float) -> None:
 
 
 def test_copy_rate_leaves_out_records_that_were_there_at_the_first_sample() -> None:
-    values = copied(1_000_000, 2.0).readings().values
+    values = copied(1_000_000, 2.0).values
     assert values["records_per_s"] == pytest.approx(1_000_000)
     assert values["mb_per_s"] == pytest.approx(470)
     assert values["cpu_s_per_million"] == pytest.approx(2.0)
@@ -113,7 +113,7 @@ def test_copy_rate_leaves_out_records_that_were_there_at_the_first_sample() -> N
 
 
 def test_copy_complete_at_the_first_sample_has_rate_zero() -> None:
-    at_once = replace(copied(1.0, 1.0), window_records=0, window_s=0.0).readings().values
+    at_once = copied(1.0, 1.0, records=500_000).values
     assert (at_once["records_per_s"], at_once["cpu_s_per_million"]) == (0, 0)
 
 
@@ -142,13 +142,13 @@ def test_a_failed_system_has_its_failure_as_a_key_and_no_figure() -> None:
 
 
 def test_a_failed_limit_leaves_the_ratios_between_the_systems() -> None:
-    systems = {name: one for name, one in LZ4.systems.items() if name not in LIMITS}
-    found = replace(LZ4, systems={**systems, "limit": Failed(reason="broke")})
-    keys = flat([found], {})
+    systems = {name: readings for name, readings in LZ4.systems.items() if name not in LIMITS}
+    measured = replace(LZ4, systems={**systems, "limit": Failed(reason="broke")})
+    keys = flat([measured], {})
     assert keys["lz4.failed.limit"] == "FAILED: broke"
     assert keys["lz4.ratio_to_mm2_tuned"] == 3.2
     assert "lz4.ratio_to_limit" not in keys
-    assert found.table()[0][-1] == "limit"
+    assert measured.table()[0][-1] == "limit"
 
 
 def test_the_keys_of_a_latency_part() -> None:
@@ -166,13 +166,13 @@ def test_a_start_is_compared_by_medians_with_each_mm2_that_was_started() -> None
     def started(*seconds: float) -> Readings:
         return resting.start_readings(seconds, [("heartbeat", 50 << 20), ("cli", 30 << 20)], 0.02)
 
-    found = result("startup", lockstep=started(9.0, 6.0, 5.0), mm2=started(10.0, 8.0, 7.0), mm2_tuned=BROKEN)
-    keys = flat([found], {})
+    measured = result("startup", lockstep=started(9.0, 6.0, 5.0), mm2=started(10.0, 8.0, 7.0), mm2_tuned=BROKEN)
+    keys = flat([measured], {})
     assert (keys["startup.startup_s.lockstep"], keys["startup.idle_rss_mib.lockstep"]) == (6.0, 80)
     assert keys["startup.ratio_to_mm2"] == 0.75
     assert "startup.ratio_to_mm2_tuned" not in keys
-    assert cells(found)["to shipped MM2"] == ["0.75x", "1.00x", "-"]
-    assert "Lockstep: each, s: 9.0, 6.0, 5.0; idle: heartbeat 50 MiB, cli 30 MiB." in found.texts()
+    assert cells(measured)["to shipped MM2"] == ["0.75x", "1.00x", "-"]
+    assert "Lockstep: each, s: 9.0, 6.0, 5.0; idle: heartbeat 50 MiB, cli 30 MiB." in measured.texts()
 
 
 def test_a_throughput_table_has_the_rate_and_the_ratios_of_each_system() -> None:
@@ -195,9 +195,9 @@ def test_a_latency_table_compares_with_mm2_as_shipped() -> None:
 
 
 def test_readings_are_shown_beside_what_is_wanted() -> None:
-    found = result("idle_2000", lockstep=Readings(values={"idle_cpu_share": 0.021, "idle_rss_mib": 1100.4}))
-    assert found.table()[0] == ["Lockstep", "wanted"]
-    rows = cells(found)
+    measured = result("idle_2000", lockstep=Readings(values={"idle_cpu_share": 0.021, "idle_rss_mib": 1100.4}))
+    assert measured.table()[0] == ["Lockstep", "wanted"]
+    rows = cells(measured)
     assert rows["CPU, % of a core"] == ["2.1", "below 5"]
     assert rows["RSS of all processes, MiB"] == ["1,100", "below 1,229"]
     assert rows["production to first record, s: median"] == ["-", ""]

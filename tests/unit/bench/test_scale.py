@@ -10,8 +10,9 @@ from lockstep_kafka.topics.topic_reader import Record
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
 from tools.bench.modelled_fleet import ModelledFleet
+from tools.bench.parts import PARTS
 from tools.bench.results import Failed, Readings
-from tools.bench.scale import PARTS, balance, heavy_slots, imbalance, least_moved, measure_planning, merged, moved
+from tools.bench.scale import balance, heavy_slots, imbalance, least_moved, measure_planning, merged, moved
 from tools.bench.state_replay import READERS, WANTS, fold_of_reader
 from tools.bench.state_traffic import begun_row, moved_row
 
@@ -38,7 +39,7 @@ def test_few_topics_of_a_fleet_move_most() -> None:
         (sum(fleet.rates[topic.source_topic, n] for n in range(topic.partitions)) for topic in fleet.topics),
         reverse=True,
     )
-    assert [by_topic[0] / each for each in by_topic[:3]] == pytest.approx([1, 2, 3])
+    assert [by_topic[0] / rate for rate in by_topic[:3]] == pytest.approx([1, 2, 3])
 
 
 def test_fleet_with_topics_keeps_what_it_had() -> None:
@@ -56,9 +57,9 @@ def test_moved_partitions_are_those_with_another_slot() -> None:
 
 
 def test_least_moved_is_what_the_lost_slots_had() -> None:
-    for slots, left in ((5, 4), (5, 3), (7, 6)):
+    for slots, remaining in ((5, 4), (5, 3), (7, 6)):
         held = assign(T, slots, {})
-        assert least_moved(len(T), slots, left) == sum(len(held[slot]) for slot in range(left, slots))
+        assert least_moved(len(T), slots, remaining) == sum(len(held[slot]) for slot in range(remaining, slots))
 
 
 def test_imbalance_is_the_heaviest_slot_to_the_mean() -> None:
@@ -83,7 +84,7 @@ def test_planning_of_a_small_fleet_moves_as_few_as_possible(tmp_path: Path) -> N
     assert values["plan_lost_moved"] == values["plan_lost_least"] == 46
     assert values["imbalance_before"] >= values["imbalance_after"] >= values["imbalance_least"] - 1e-9
     assert values["metrics_page_mb"] > 0.1, "the page has the partitions"
-    assert values.keys() <= {row.key for row in PARTS[0].rows}
+    assert values.keys() <= {row.key for row in PARTS["scale"].rows}
 
 
 def test_failed_part_is_beside_what_was_measured() -> None:
@@ -119,4 +120,4 @@ def test_each_reader_folds_the_rows_of_a_flow(reader: str) -> None:
     folded = [fold(topic), fold(row), fold(assigned)]
     wants = WANTS.get(reader, {MirroredTopic, PartitionProgress, Assignment})
     kinds = [MirroredTopic, PartitionProgress, Assignment]
-    assert [one is not None for one in folded] == [kind in wants for kind in kinds]
+    assert [row is not None for row in folded] == [kind in wants for kind in kinds]

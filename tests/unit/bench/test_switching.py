@@ -11,7 +11,7 @@ from tools.bench.switching import known_until, permitted_loss, seconds_by_group,
 
 
 def application(written: Sequence[str], **groups: tuple[str, Sequence[str]]) -> Application:
-    """One with these values written; each group has its topics, joined, and what it has read."""
+    """Return one that has written these values. Each group has its topics, joined by blanks, and what it has read."""
     made = Application("", [], partitions=1, groups={name: topics.split() for name, (topics, _) in groups.items()})
     made.written = {value: float(number) for number, value in enumerate(written)}
     for group in made.groups:
@@ -23,8 +23,8 @@ ALL = ["a 0", "b 1", "a 2"]
 
 
 def test_records_that_every_group_has_read_are_not_lost() -> None:
-    found = application(ALL, both=("a b", ALL), one=("b", ["b 1"]))
-    assert (found.unread, found.read_again) == (set(), 0)
+    app = application(ALL, both=("a b", ALL), one=("b", ["b 1"]))
+    assert (app.unread, app.read_again) == (set(), 0)
 
 
 def test_record_that_several_groups_miss_is_lost_once() -> None:
@@ -45,17 +45,17 @@ def test_group_subscribes_to_its_topics_and_their_copies() -> None:
 
 
 def test_groups_share_the_topics_and_the_last_read_two() -> None:
-    found = topics_of_groups([f"t{number}" for number in range(20)], 50, 10)
-    assert len(found) == 50
-    assert [len(theirs) for theirs in found.values()] == [1] * 40 + [2] * 10
-    assert all(len(set(theirs)) == len(theirs) for theirs in found.values())
-    read = Counter(topic for theirs in found.values() for topic in theirs)
+    groups = topics_of_groups([f"t{number}" for number in range(20)], 50, 10)
+    assert len(groups) == 50
+    assert [len(topics) for topics in groups.values()] == [1] * 40 + [2] * 10
+    assert all(len(set(topics)) == len(topics) for topics in groups.values())
+    read = Counter(topic for topics in groups.values() for topic in topics)
     assert (len(read), min(read.values())) == (20, 2)
 
 
 def test_seconds_are_from_the_start_of_the_command() -> None:
-    found = seconds_by_group("planned", 100.0, [104.0, 102.0, 103.0, 109.0])
-    assert found == {"planned_first_s": 2.0, "planned_median_s": 4.0, "planned_last_s": 9.0}
+    seconds = seconds_by_group("planned", 100.0, [104.0, 102.0, 103.0, 109.0])
+    assert seconds == {"planned_first_s": 2.0, "planned_median_s": 4.0, "planned_last_s": 9.0}
 
 
 def test_permitted_loss_is_the_one_in_the_refusal() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.support.mm2 import properties
 from tests.support.systems import SYSTEMS
 from tools.bench.arriving import gaps, longest_gap
-from tools.bench.compare import places
+from tools.bench.compare import sampled
 from tools.bench.latency import by_slots
 from tools.bench.limit import requests
 from tools.bench.orders import Orders
@@ -49,8 +49,8 @@ def test_longest_gap_includes_the_edges_and_ignores_what_is_outside() -> None:
 
 
 def test_gap_ratio_is_the_longest_gap_over_the_longest_gap_before() -> None:
-    found = gaps([[1.0, 2.0, 3.0, 5.0], [1.0, 2.5, 3.0, 4.0]], 1.0, 3.0, 5.0)
-    assert found == {
+    longest = gaps([[1.0, 2.0, 3.0, 5.0], [1.0, 2.5, 3.0, 4.0]], 1.0, 3.0, 5.0)
+    assert longest == {
         "longest_gap_before_ms": 1_500,
         "longest_gap_ms": 2_000,
         "longest_gap_over_before_ms": 500,
@@ -68,13 +68,13 @@ def test_requests_hold_every_batch_once_and_one_of_a_partition_at_most() -> None
 
 @pytest.mark.parametrize("end", [0, 1, 899, 900, 901, 375_000])
 def test_sample_places_cover_first_and_last_record_without_overlap(end: int) -> None:
-    found = places(end)
+    stretches = sampled(end)
     if not end:
-        assert found == []
+        assert stretches == []
         return
-    assert found[0][0] == 0
-    assert found[-1][1] == end
-    assert all(before[1] <= after[0] for before, after in pairwise(found))
+    assert stretches[0][0] == 0
+    assert stretches[-1][1] == end
+    assert all(before[1] <= after[0] for before, after in pairwise(stretches))
 
 
 def test_the_tuned_mm2_has_the_settings_of_the_comparison() -> None:
@@ -101,15 +101,18 @@ def test_bench_systems_have_the_same_flow() -> None:
 
 
 def test_latency_is_measured_with_one_slot_and_with_two() -> None:
-    found = {system.name: system.settings("none") for system in by_slots(list(SYSTEMS.values()))}
-    assert list(found) == ["lockstep", "lockstep_two_slots", "mm2_tuned", "mm2"]
-    assert found["lockstep"]["tasks.max"] == "1"
-    assert found["lockstep_two_slots"]["tasks.max"] == "2"
-    assert found["mm2_tuned"] == SYSTEMS["mm2_tuned"].settings("none")
+    settings = {system.name: system.settings("none") for system in by_slots(list(SYSTEMS.values()))}
+    assert list(settings) == ["lockstep", "lockstep_two_slots", "mm2_tuned", "mm2"]
+    assert settings["lockstep"]["tasks.max"] == "1"
+    assert settings["lockstep_two_slots"]["tasks.max"] == "2"
+    assert settings["mm2_tuned"] == SYSTEMS["mm2_tuned"].settings("none")
     assert by_slots([SYSTEMS["mm2"]]) == [SYSTEMS["mm2"]]
 
 
-def test_slot_path_copies_every_batch_between_brokers_in_memory() -> None:
-    found = measured("16k", 5, None)
-    assert found["sent"] == 4 * 5
-    assert found["records"] == 35
+@pytest.mark.parametrize(
+    ("payload", "records"), [("16k", 35), ("compacted_16k", 26), ("log_append_time_16k", 35), ("format_1_16k", 35)]
+)
+def test_slot_path_copies_every_batch_between_brokers_in_memory(payload: str, records: int) -> None:
+    figures = measured(payload, 5, None)
+    assert figures["sent"] == 4 * 5
+    assert figures["records"] == records

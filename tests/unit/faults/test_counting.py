@@ -13,26 +13,26 @@ NUMBERS = st.lists(st.integers(0, 50), unique=True).map(sorted)
 
 
 def test_equal_partitions_have_nothing_lost_doubled_or_displaced() -> None:
-    found = count({0: [1, 3], 1: [2]}, {0: [1, 3], 1: [2]})
-    assert found == Count(records=3, lost=0, doubled=0, displaced=0)
-    assert found.equal
+    counted = count({0: [1, 3], 1: [2]}, {0: [1, 3], 1: [2]})
+    assert counted == Count(records=3, lost=0, doubled=0, displaced=0)
+    assert counted.equal
 
 
 def test_a_record_that_is_missing_is_lost_and_its_place_is_named() -> None:
-    found = count({0: [1, 3, 5]}, {0: [1, 5]})
-    assert (found.lost, found.doubled, found.displaced) == (1, 0, 0)
-    assert found.first == "partition 0, place 1: 5 instead of 3"
+    counted = count({0: [1, 3, 5]}, {0: [1, 5]})
+    assert (counted.lost, counted.doubled, counted.displaced) == (1, 0, 0)
+    assert counted.first == "partition 0, place 1: 5 instead of 3"
 
 
 def test_a_tail_that_is_missing_is_lost() -> None:
-    found = count({0: [1, 3], 1: [2]}, {0: [1]})
-    assert found.lost == 2
-    assert found.first == "partition 0, place 1: nothing instead of 3"
+    counted = count({0: [1, 3], 1: [2]}, {0: [1]})
+    assert counted.lost == 2
+    assert counted.first == "partition 0, place 1: nothing instead of 3"
 
 
 def test_a_record_that_is_there_twice_is_doubled_and_displaces_nothing() -> None:
-    found = count({0: [1, 3, 5]}, {0: [1, 3, 1, 3, 5]})
-    assert (found.lost, found.doubled, found.displaced) == (0, 2, 0)
+    counted = count({0: [1, 3, 5]}, {0: [1, 3, 1, 3, 5]})
+    assert (counted.lost, counted.doubled, counted.displaced) == (0, 2, 0)
 
 
 def test_a_record_that_the_source_never_had_is_doubled() -> None:
@@ -40,22 +40,22 @@ def test_a_record_that_the_source_never_had_is_doubled() -> None:
 
 
 def test_a_record_in_another_partition_is_lost_and_doubled() -> None:
-    found = count({0: [1, 3], 1: [2]}, {0: [1], 1: [2, 3]})
-    assert (found.lost, found.doubled) == (1, 1)
+    counted = count({0: [1, 3], 1: [2]}, {0: [1], 1: [2, 3]})
+    assert (counted.lost, counted.doubled) == (1, 1)
 
 
 def test_count_of_a_record_out_of_order_is_displaced() -> None:
-    found = count({0: [1, 3, 5, 7]}, {0: [3, 1, 5, 7]})
-    assert (found.lost, found.doubled, found.displaced) == (0, 0, 1)
-    assert not found.equal
+    counted = count({0: [1, 3, 5, 7]}, {0: [3, 1, 5, 7]})
+    assert (counted.lost, counted.doubled, counted.displaced) == (0, 0, 1)
+    assert not counted.equal
 
 
 @given(NUMBERS, st.lists(st.integers(0, 60)))
-def test_count_is_equal_only_for_equal_logs_and_its_sums_match(wanted: list[int], found: list[int]) -> None:
-    counted = count({0: wanted}, {0: found})
-    assert counted.equal == (wanted == found)
-    assert len(found) == len(wanted) - counted.lost + counted.doubled
-    assert counted.lost == sum((Counter(wanted) - Counter(found)).values())
+def test_count_is_equal_only_for_equal_logs_and_its_sums_match(wanted: list[int], copied: list[int]) -> None:
+    counted = count({0: wanted}, {0: copied})
+    assert counted.equal == (wanted == copied)
+    assert len(copied) == len(wanted) - counted.lost + counted.doubled
+    assert counted.lost == sum((Counter(wanted) - Counter(copied)).values())
 
 
 def outcome(lost: int = 0, failed: str = "") -> Outcome:

@@ -6,15 +6,15 @@ A, B = first_of(0), first_of(1)
 
 
 def test_each_record_once_everywhere_is_equal_and_none_came_back() -> None:
-    found = [{0: [A, B, A + 1]}, {0: [A, A + 1, B]}]
-    assert all(each.equal for each in counts(found).values())
-    assert came_back(found) == {}
+    logs = [{0: [A, B, A + 1]}, {0: [A, A + 1, B]}]
+    assert all(each.equal for each in counts(logs).values())
+    assert came_back(logs) == {}
 
 
 def test_origin_of_a_record_that_went_round_is_found_in_its_own_log() -> None:
-    found = [{0: [A, B, A]}, {0: [A, A, B]}]
-    assert all(each.equal for each in counts(found).values()), "else this test shows nothing"
-    assert came_back(found) == {0: 1}
+    logs = [{0: [A, B, A]}, {0: [A, A, B]}]
+    assert all(each.equal for each in counts(logs).values()), "else this test shows nothing"
+    assert came_back(logs) == {0: 1}
 
 
 def test_origin_of_a_returned_record_is_found_in_its_own_log_only() -> None:

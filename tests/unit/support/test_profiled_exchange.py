@@ -43,9 +43,9 @@ class Scene:
         header = filled(schema.__header_schema__, correlation_id=NUMBER)
         frame = self.exchange.pass_answers(written_frame(Frame(header, filled(schema, **values))))
         read_name, read_version = read_as or (name, version)
-        found = read_frame(frame, load_response_schema(API_KEYS[read_name], read_version))
-        assert found.header.correlation_id == NUMBER
-        return found.body
+        read_answer = read_frame(frame, load_response_schema(API_KEYS[read_name], read_version))
+        assert read_answer.header.correlation_id == NUMBER
+        return read_answer.body
 
 
 def nested(api: str, version: int, side: str, entity: str, /, **values: Any) -> Any:
@@ -150,9 +150,9 @@ def test_addresses_are_the_proxys(profile: ClusterProfile) -> None:
 )  # fmt: skip
 def test_new_topic_is_refused_as_confluent_does(factor: int, segment_bytes: str, sentence: str | None) -> None:
     scene = Scene(KNOWN_CLUSTERS["confluent-cloud"].profile)
-    (asked,) = scene.ask("create_topics", 5, topics=(new_topic(factor, segment_bytes=segment_bytes),)).topics
-    assert asked.replication_factor == -1
-    assert asked.num_partitions == (2 if sentence is None else 0)
+    (refusal,) = scene.ask("create_topics", 5, topics=(new_topic(factor, segment_bytes=segment_bytes),)).topics
+    assert refusal.replication_factor == -1
+    assert refusal.num_partitions == (2 if sentence is None else 0)
     provoked = ErrorCode.none if sentence is None else ErrorCode.invalid_partitions
     result = nested("create_topics", 5, "response", "CreatableTopicResult", name="t", error_code=provoked)
     (answered,) = scene.answer("create_topics", 5, topics=(result,)).topics
@@ -173,8 +173,8 @@ def test_config_that_only_creation_sets_is_refused_later(name: str) -> None:
     scene = Scene(KNOWN_CLUSTERS["msk-serverless"].profile)
     config = nested(name, 1, "request", "AlterableConfig", name="cleanup.policy", value="compact")
     resource = nested(name, 1, "request", "AlterConfigsResource", resource_type=2, resource_name="t", configs=(config,))
-    asked = scene.ask(name, 1, resources=(resource,))
-    assert asked.resources[0].configs[0].name != "cleanup.policy"
+    answers = scene.ask(name, 1, resources=(resource,))
+    assert answers.resources[0].configs[0].name != "cleanup.policy"
     code = ErrorCode.invalid_config
     result = nested(name, 1, "response", "AlterConfigsResourceResponse", resource_name="t", error_code=code)
     assert scene.answer(name, 1, responses=(result,)).responses[0].error_code is ErrorCode.policy_violation
