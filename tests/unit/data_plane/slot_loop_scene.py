@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import pytest
 
@@ -17,7 +17,9 @@ from lockstep_data_plane.core.provenance import FlowIds
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, TRANSACTIONAL, scan
+from lockstep_data_plane.slot.partition_task import PartitionBackoff
 from lockstep_data_plane.slot.slot_loop import SlotLoop
+from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError
@@ -35,7 +37,7 @@ from tests.support.memory_cluster import NOTHING, MemoryCluster, MemoryLog, _Mem
 from tests.unit.data_plane.resume_scene import FIRST_ID, OURS
 
 SOON_S = 0.01
-"""How long a broker keeps a fetch for which there is nothing."""
+"""How long a broker keeps a fetch for which there is nothing, and the first pause after a failure."""
 
 
 class ScriptedCluster(MemoryCluster):
@@ -274,6 +276,11 @@ class SlotLoopScene:
         monkeypatch.setattr(
             "lockstep_data_plane.slot.slot_loop.connect_clusters", lambda *_: (self.source, self.target)
         )
+        monkeypatch.setattr(
+            "lockstep_data_plane.slot.partition_task.PartitionBackoff",
+            lambda: PartitionBackoff(Backoff(first=SOON_S), Backoff(first=SOON_S)),
+        )
+        monkeypatch.setattr("lockstep_data_plane.produce.sender.BACK_PRESSURE_S", SOON_S)
         self.writer = Written()
         self.rows: dict[tuple[str, int], PartitionProgress] = {}
         self.topic = MirroredTopic(
@@ -296,6 +303,14 @@ class SlotLoopScene:
             waits=lambda: self.waits,
         )
         self.task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.task is not None and not self.task.done():
+            self.loop.leave(("t", 0), goes_on=True)
+        await self.end()
 
     async def begin(self) -> PartitionState:
         """The slot takes the partition up, and it copies."""
