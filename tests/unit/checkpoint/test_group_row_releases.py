@@ -22,6 +22,7 @@ from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
 from lockstep_state.rows.state_rows import GroupStatus, decode_row
 from tests.support.reasons import reported
+from tests.support.source_modules import REPOSITORY
 from tests.unit.checkpoint.test_target_group_sync import GROUP, Stage
 
 LINES = "sync.group.offsets.enabled = true\n"
@@ -29,7 +30,6 @@ OLD = Path(__file__).parent / "old" / "group_rows.jsonl"
 """Rows as the code wrote them that had no codes. They never change."""
 BEFORE = "2b69b9b2"
 """The last commit of that code."""
-REPOSITORY = Path(__file__).resolve().parents[3]
 SIXTY = [("A.t", number) for number in range(60)]
 RECREATED = TranslatedOffset(None, reason=ReasonCode.TARGET_RECREATED.to_reason())
 NO_SYNC = TranslatedOffset(None, reason=ReasonCode.NO_OFFSET_SYNC.to_reason())

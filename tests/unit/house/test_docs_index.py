@@ -10,7 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+from tests.support.source_modules import REPOSITORY
+
 DOCS = REPOSITORY / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 CHART = REPOSITORY / "deploy" / "helm" / "lockstep" / "README.md"

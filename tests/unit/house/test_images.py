@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
+from tests.support.source_modules import REPOSITORY
 from tests.unit.house.ci_scripts import script
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
 REQUIREMENTS = script("requirements")
 DOCKERFILE = (REPOSITORY / "deploy" / "images" / "Dockerfile").read_text()

@@ -1,13 +1,12 @@
 """Every locked package may be used and passed on without terms for the whole: none is under GPL, LGPL or AGPL."""
 
 import re
-from pathlib import Path
 
 import pytest
 
+from tests.support.source_modules import REPOSITORY
 from tests.unit.house.ci_scripts import script
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 SBOM = script("sbom")
 LOCKED = SBOM.locked((REPOSITORY / "requirements.lock").read_text())
 COPYLEFT = re.compile(r"\b(A|L)?GPL|\bGNU\b|General Public", re.IGNORECASE)

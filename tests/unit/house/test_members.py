@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+from tests.support.source_modules import REPOSITORY
+
 PREFIX = "lockstep-kafka"
 """Of all distributions. The one that pins the others is named so. On PyPI, `lockstep` belongs to another project."""
 MODULES_AT_MOST = 20

@@ -1,16 +1,15 @@
 """`metrics.md` is what the declarations make of it; these are fit for Prometheus and for Strimzi's dashboard."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from lockstep_rules.offsets.gap_policy import GapCase
 from lockstep_runtime.flow.common_metrics import TLS_METRICS
 from lockstep_state.metric import Metric, Type
+from tests.support.source_modules import REPOSITORY
 from tools.docs.metrics import DECLARED, PAGE, RUN, SERVICES, declared_by
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 ALL: list[Metric] = [metric for metrics in DECLARED.values() for metric in metrics]
 
 STRIMZI = {

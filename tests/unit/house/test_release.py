@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from lockstep_state import project_address
+from tests.support.source_modules import REPOSITORY
 from tests.unit.house.ci_scripts import script
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 RELEASE = script("release")
 REQUIREMENTS = RELEASE.requirements
 REPOSITORY_AT = project_address.REPOSITORY
