@@ -63,11 +63,7 @@ def planned(
 class TestNames:
     @pytest.mark.parametrize(
         ("topic", "remote"),
-        [
-            ("topic3", "source1.topic3"),
-            ("target2.topic3", "topic3"),
-            ("source6.topic7", "source1.source6.topic7"),
-        ],
+        [("topic3", "source1.topic3"), ("target2.topic3", "topic3"), ("source6.topic7", "source1.source6.topic7")],
     )
     def test_mm2_049_topic_from_the_target_keeps_its_target_name(self, topic: str, remote: str) -> None:
         rule = CheckpointRule(Flow("source1", "target2"), DefaultReplicationPolicy(), EVERYTHING)
@@ -85,11 +81,7 @@ class TestDue:
         [
             (("orders", 0, 3, 4), at("orders", 0, 10), checkpoint(10, 5)),  # past the sync
             (("orders", 0, 7, 11), at("orders", 0, 7), checkpoint(7, 11)),  # exactly at it
-            (
-                ("orders", 5, 3, 4),
-                at("orders", 5, 3, "from anna"),
-                checkpoint(3, 4, partition=5, metadata="from anna"),
-            ),
+            (("orders", 5, 3, 4), at("orders", 5, 3, "from anna"), checkpoint(3, 4, partition=5, metadata="from anna")),
             (("orders", 0, 3, 4), at("orders", 0, None), None),
         ],
     )

@@ -220,10 +220,7 @@ def test_code_of_before_reads_what_this_one_writes(tmp_path: Path) -> None:
     subprocess.run(["tar", "-x", "-C", str(tmp_path)], input=archive.stdout, check=True)
     sources = ":".join(map(str, sorted(tmp_path.glob("*/*/src"))))
     gone = GroupStatus(
-        group=GROUP,
-        phase="waiting",
-        reason=ReasonCode.GROUP_GONE.sentence,
-        cause=ReasonCode.GROUP_GONE.to_reason(),
+        group=GROUP, phase="waiting", reason=ReasonCode.GROUP_GONE.sentence, cause=ReasonCode.GROUP_GONE.to_reason()
     )
     rows = [*map(row_for, ReasonCode), gone]
     lines = "".join(json.dumps([part.decode() for part in row.encode()]) + "\n" for row in rows)

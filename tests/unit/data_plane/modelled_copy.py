@@ -106,10 +106,7 @@ class World:
 
     def finish(self) -> None:
         """Every other slot ends; one goes on undisturbed, but for what was still in sockets."""
-        for stray in [
-            *self.strays,
-            *(bytes(sent.data) for slot in self.slots for sent in slot.socket),
-        ]:
+        for stray in [*self.strays, *(bytes(sent.data) for slot in self.slots for sent in slot.socket)]:
             self.target.append(stray)
         slot = Slot(self.source, self.target, self.row, TargetLimits(300), self.runs.values())
         for _ in range(20 * (len(self.source.batches) + len(self.source.visible)) + 20):

@@ -340,8 +340,7 @@ class SlotLoopScene:
         wanted = [b"value-%d" % n for n in range(count)]
         partition = self.loop.partitions["t", 0]
         await eventually(
-            lambda: len(self.copied) >= count and partition.row().upstream >= self.log.end - 1,
-            what="all is copied",
+            lambda: len(self.copied) >= count and partition.row().upstream >= self.log.end - 1, what="all is copied"
         )
         assert self.copied == wanted
 

@@ -10,16 +10,7 @@ from lockstep_data_plane.core.append_sequence import AppendSequence, InFlightBat
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import OutgoingBatch, as_outgoing, scan
 from lockstep_state.offsets import SEQUENCES
-from tests.support.batch_bytes import (
-    DELETE_HORIZON,
-    GZIP,
-    LOG_APPEND_TIME,
-    LZ4,
-    TRANSACTIONAL,
-    batch,
-    decoded,
-    record,
-)
+from tests.support.batch_bytes import DELETE_HORIZON, GZIP, LOG_APPEND_TIME, LZ4, TRANSACTIONAL, batch, decoded, record
 from tests.unit.data_plane.append_steps import FIVE, chain_of, launch_all, opened, outgoing, stamped
 
 
@@ -210,11 +201,7 @@ class TestMerging:
         ]
         sent, append_sequence = self.merged(*(as_outgoing(batch([r], codec=codec)) for r in content))
         assert [r._replace(offset=0) for r in decoded(bytes(sent.data))] == [r._replace(offset=0) for r in content]
-        assert (
-            list(sent.outgoing.offsets),
-            sent.outgoing.count,
-            sent.outgoing.covers,
-        ) == ([0, 3, 4], 3, 4)
+        assert (list(sent.outgoing.offsets), sent.outgoing.count, sent.outgoing.covers) == ([0, 3, 4], 3, 4)
         assert stamped(sent).attributes == codec
         assert append_sequence.bytes_held == sent.outgoing.size
         append_sequence.on_ack(sent, 0)

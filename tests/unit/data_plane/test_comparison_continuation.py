@@ -98,12 +98,7 @@ def test_one_damage_anywhere_is_the_only_difference(
     depth=st.sampled_from(DEPTHS),
 )
 def test_comparison_that_is_killed_anywhere_finds_the_same(
-    size: int,
-    copied_size: int,
-    damages: list[tuple[str, int]],
-    stops: list[int],
-    with_runs: bool,
-    depth: Depth,
+    size: int, copied_size: int, damages: list[tuple[str, int]], stops: list[int], with_runs: bool, depth: Depth
 ) -> None:
     """After each kill it goes on from the last place that was written. All parts together find what one run finds."""
     source = [record(at, b"%d" % at, timestamp=at) for at in range(700)]

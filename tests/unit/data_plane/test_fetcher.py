@@ -105,9 +105,7 @@ async def test_fetch_with_another_epoch_or_diverged_log_resumes_the_partition(
     assert delivery.batches == ()
 
 
-async def test_fetch_from_a_replica_with_a_later_leader_makes_it_resume(
-    fetcher: Fetcher,
-) -> None:
+async def test_fetch_from_a_replica_with_a_later_leader_makes_it_resume(fetcher: Fetcher) -> None:
     partition = copying()
     fetcher.attach(partition)
     answered(shard_of(fetcher, partition), partition, near=NEAR)

@@ -7,11 +7,7 @@ import pytest
 from lockstep_data_plane.driver.metrics import METRICS
 from lockstep_data_plane.driver.metrics_collector import SlotRun
 from lockstep_runtime.flow import common_metrics
-from lockstep_state.rows.state_rows import (
-    Assignment,
-    MirroredTopic,
-    SlotStatus,
-)
+from lockstep_state.rows.state_rows import Assignment, MirroredTopic, SlotStatus
 from tests.support.metered_driver import PRODUCER, Driver, T, copying, row
 
 CONSUMER = '"A->B|A->B.MirrorSourceConnector-0|replication-consumer"'

@@ -16,16 +16,7 @@ from lockstep_data_plane.verify.record_alignment import TargetRules
 from lockstep_rules.offsets.offset_runs import Run
 from lockstep_state.reasons.verification_reason import NotComparedReason
 from tests.support.batch_bytes import CONTROL, LOG_APPEND_TIME, LZ4, TRANSACTIONAL, batch, record, records
-from tests.unit.data_plane.verify_scene import (
-    FOREIGN,
-    OURS,
-    as_copy,
-    copied,
-    found,
-    in_batches,
-    runs_between,
-    verified,
-)
+from tests.unit.data_plane.verify_scene import FOREIGN, OURS, as_copy, copied, found, in_batches, runs_between, verified
 
 SOURCE = records(100, 60, headers=(("a", b"1"), ("b", b"2")))
 RUNS = (Run(100, 0, 60),)

@@ -6,12 +6,7 @@ from typing import Any
 import pytest
 
 from lockstep_data_plane.core.append_sequence import WINDOW, AppendSequence
-from lockstep_data_plane.core.provenance import (
-    ProvenanceRule,
-    appended_since,
-    origins_by_producer,
-    producers_of_copy,
-)
+from lockstep_data_plane.core.provenance import ProvenanceRule, appended_since, origins_by_producer, producers_of_copy
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, last_append_in
 from lockstep_data_plane.provenance.origin_lookup import rows_in
 from lockstep_data_plane.record_batch.classify import TargetLimits

@@ -14,8 +14,7 @@ OTHER_LOGIN = "B.producer.security.protocol = SSL\n"
 
 
 @pytest.mark.parametrize(
-    ("lines", "beside", "left"),
-    [("", True, {"A", "B"}), ("", False, set()), (OTHER_LOGIN, True, {"A"})],
+    ("lines", "beside", "left"), [("", True, {"A", "B"}), ("", False, set()), (OTHER_LOGIN, True, {"A"})]
 )
 def test_slot_spec_leaves_to_the_driver_clusters_that_both_reach(
     tmp_path: Path, lines: str, beside: bool, left: set[str]

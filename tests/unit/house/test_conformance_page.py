@@ -5,16 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.docs.conformance import (
-    PAGE,
-    Standing,
-    Table,
-    by_number,
-    named_tests,
-    numbers_of,
-    page,
-    read_table,
-)
+from tools.docs.conformance import PAGE, Standing, Table, by_number, named_tests, numbers_of, page, read_table
 
 TABLE = read_table()
 TESTS = named_tests()

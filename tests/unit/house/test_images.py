@@ -113,12 +113,7 @@ def test_builders_are_called_as_they_want_it(images: ModuleType) -> None:
     assert docker[:4] == ["docker", "build", "--target", "cli"]
     assert docker[-3:] == ["--tag", "x/y:1", str(REPOSITORY)]
     assert images.building("buildah", "x/y:1", [])[:3] == ["buildah", "bud", "--layers"]
-    assert images.building("kubelab/image", "x/y:1", ["-q"])[:4] == [
-        "kubelab/image",
-        "x/y:1",
-        str(REPOSITORY),
-        "-q",
-    ]
+    assert images.building("kubelab/image", "x/y:1", ["-q"])[:4] == ["kubelab/image", "x/y:1", str(REPOSITORY), "-q"]
 
 
 def test_the_data_plane_has_a_base_of_its_own(images: ModuleType) -> None:

@@ -12,7 +12,7 @@ LOCKED = SBOM.locked((REPOSITORY / "requirements.lock").read_text())
 COPYLEFT = re.compile(r"\b(A|L)?GPL|\bGNU\b|General Public", re.IGNORECASE)
 ELSEWHERE = {
     # What is not installed on this system, with its licence as its project tells it.
-    "colorama": ["BSD-3-Clause"],
+    "colorama": ["BSD-3-Clause"]
 }
 
 

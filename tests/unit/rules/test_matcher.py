@@ -112,24 +112,7 @@ def wrapped(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 leaves = st.sampled_from(
-    [
-        "a",
-        "b",
-        "A",
-        ".",
-        "[ab]",
-        "[^a]",
-        r"\w",
-        r"\W",
-        r"\d",
-        "[a-b-]",
-        r"\b",
-        r"\A",
-        r"\Z",
-        "",
-        "(?<=a)",
-        "(?<!b)",
-    ]
+    ["a", "b", "A", ".", "[ab]", "[^a]", r"\w", r"\W", r"\d", "[a-b-]", r"\b", r"\A", r"\Z", "", "(?<=a)", "(?<!b)"]
 )
 patterns = st.recursive(leaves, wrapped, max_leaves=7)
 

@@ -221,8 +221,7 @@ def waiting(upstream: int, downstream: int, **more: object) -> PartitionProgress
 
 
 @pytest.mark.parametrize(
-    ("upstream", "wanted"),
-    [(99, None), (100, (57, False, 0)), (101, (57, True, 0)), (500, (57, True, 0))],
+    ("upstream", "wanted"), [(99, None), (100, (57, False, 0)), (101, (57, True, 0)), (500, (57, True, 0))]
 )
 def test_mm2_166_first_record_has_a_place_without_any_append(
     upstream: int, wanted: tuple[int, bool, int] | None
