@@ -18,15 +18,7 @@ from lockstep_state.names import Flow, events_topic
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.numbered import Writer, read_numbers
 from tests.support.broker import Broker
-from tests.support.clusters import (
-    Record,
-    admin,
-    committed_offset,
-    create_topic,
-    end_offsets,
-    produce,
-    read_topic,
-)
+from tests.support.clusters import Record, admin, committed_offset, create_topic, end_offsets, produce, read_topic
 from tests.support.mm1 import Legacy, LegacyFolder, MirrorMaker1
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]

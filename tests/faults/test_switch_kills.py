@@ -100,12 +100,7 @@ def test_command_killed_within_a_step_can_be_aborted(scene: SwitchScene, step: S
 
 
 @pytest.mark.parametrize(
-    ("step", "service"),
-    [
-        (Step.DRAIN, "data-plane"),
-        (Step.GROUPS, "checkpoint"),
-        (Step.STOP, "heartbeat"),
-    ],
+    ("step", "service"), [(Step.DRAIN, "data-plane"), (Step.GROUPS, "checkpoint"), (Step.STOP, "heartbeat")]
 )
 def test_service_killed_in_the_middle_of_a_switch_loses_nothing(scene: SwitchScene, step: Step, service: str) -> None:
     scene.app.go_on()
@@ -119,9 +114,7 @@ def test_service_killed_in_the_middle_of_a_switch_loses_nothing(scene: SwitchSce
     nothing_is_lost(scene)
 
 
-def test_target_unreachable_in_the_middle_of_a_switch_loses_nothing(
-    scene: SwitchScene,
-) -> None:
+def test_target_unreachable_in_the_middle_of_a_switch_loses_nothing(scene: SwitchScene) -> None:
     scene.app.go_on()
     command = Begun(scene, "switchover", "--allow-soon", "--timeout", "60")
     wait_for_step(scene, command, Step.ENDS, RUNNING, DONE)

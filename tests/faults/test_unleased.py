@@ -31,10 +31,7 @@ LONG = [pytest.mark.long, pytest.mark.timeout(900)]
 
 @pytest.mark.parametrize(
     ("rate", "strikes", "records"),
-    [
-        pytest.param(3_000, 6, 5_000, id="short"),
-        pytest.param(25_000, 60, 1_000_000, id="a million", marks=LONG),
-    ],
+    [pytest.param(3_000, 6, 5_000, id="short"), pytest.param(25_000, 60, 1_000_000, id="a million", marks=LONG)],
 )
 def test_four_slots_without_a_lease(pair: Pair, tmp_path: Path, rate: int, strikes: int, records: int) -> None:
     dice = thrown()

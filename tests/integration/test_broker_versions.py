@@ -44,14 +44,7 @@ from tests.support.traffic import Traffic
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 client = cache(admin)
-PAIRS = [
-    ("4.3", "3.9"),
-    ("3.9", "4.3"),
-    ("4.3", "2.8"),
-    ("2.8", "4.3"),
-    ("2.8", "2.8-too"),
-    ("2.1", "4.3"),
-]
+PAIRS = [("4.3", "3.9"), ("3.9", "4.3"), ("4.3", "2.8"), ("2.8", "4.3"), ("2.8", "2.8-too"), ("2.1", "4.3")]
 
 UNKNOWN: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("3.9", "4.3"): {"message.downconversion.enable": "false"},

@@ -15,13 +15,7 @@ from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.acls import GUARDS, acl, add, remove
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import SETTLED, WITHIN, Scene, commit, until
-from tests.support.clusters import (
-    Record,
-    admin,
-    create_topic,
-    delete_records,
-    produce,
-)
+from tests.support.clusters import Record, admin, create_topic, delete_records, produce
 from tests.support.control import last_row, read_so_far
 from tests.support.metrics import wait_for_all_declared
 from tests.support.services import ServiceProcess

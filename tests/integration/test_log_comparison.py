@@ -30,11 +30,7 @@ def orders() -> list[Record]:
 
 
 async def differences(
-    brokers: tuple[Broker, Broker],
-    copy: list[Record],
-    *,
-    depth: Depth = Depth.BYTES,
-    codec: str = "lz4",
+    brokers: tuple[Broker, Broker], copy: list[Record], *, depth: Depth = Depth.BYTES, codec: str = "lz4"
 ) -> PartitionVerifier:
     """A topic of A compared with one of B that holds `copy`."""
     a, b = brokers

@@ -23,14 +23,7 @@ from lockstep_state.rows.state_rows import Origin, PartitionProgress
 from tests.conftest import Pair
 from tests.support.batch_bytes import batch_bytes, record
 from tests.support.broker import Broker
-from tests.support.clusters import (
-    Record,
-    create_topic,
-    end_offsets,
-    produce,
-    read_topic,
-    unique_name,
-)
+from tests.support.clusters import Record, create_topic, end_offsets, produce, read_topic, unique_name
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 
