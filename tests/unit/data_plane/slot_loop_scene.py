@@ -10,7 +10,6 @@ from typing import Any, Self, cast
 
 import pytest
 
-from lockstep_config import load
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import FlowIds
@@ -26,12 +25,11 @@ from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionC
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_state.names import Flow
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Row
 from tests.support.batch_bytes import decoded
 from tests.support.eventually import eventually
-from tests.support.flow_context import FILE
+from tests.support.flow_context import flow_settings
 from tests.support.kio_codec import read_back
 from tests.support.memory_cluster import NOTHING, MemoryCluster, MemoryLog, _MemoryConnection
 from tests.unit.data_plane.resume_scene import FIRST_ID, OURS
@@ -262,9 +260,7 @@ class SlotLoopScene:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str, reads_back: bool = False) -> None:
         """`reads_back`: the trial of the target has chosen that."""
-        file = folder / "mm2.properties"
-        file.write_text(FILE + "\n".join([*lines, ""]))
-        settings = load(file, {}).flow(Flow("A", "B"))
+        settings = flow_settings(folder, "\n".join([*lines, ""]))
         settings = replace(settings, data_plane=replace(settings.data_plane, read_back=reads_back))
         self.waits = False
         """The slot is not to fetch now."""

@@ -67,17 +67,18 @@ class TestOpenAndEnd:
         assert list(decode_runs(row)) == [Run(0, 7, 10)]
         assert log.due() == []
 
-    def test_run_log_ignores_records_that_it_has(self) -> None:
+    @pytest.mark.parametrize(
+        ("slot_spans", "open_run"),
+        [
+            pytest.param([(0, 0, 10), (0, 0, 10), (4, 4, 4), (5, 5, 8)], (0, 0, 13), id="it has them"),
+            pytest.param([(0, 5, 10), (20, 3, 4)], (0, 5, 10), id="before the downstream end"),
+        ],
+    )
+    def test_run_log_ignores_records(self, slot_spans: list[Stretch], open_run: Stretch) -> None:
         log = begun()
-        for stretch in ((0, 0, 10), (0, 0, 10), (4, 4, 4), (5, 5, 8)):
+        for stretch in slot_spans:
             log.add_run(*stretch)
-        assert (log.open_run, log.due()) == ((0, 0, 13), [])
-
-    def test_run_log_ignores_records_before_the_downstream_end(self) -> None:
-        log = begun()
-        for stretch in ((0, 5, 10), (20, 3, 4)):
-            log.add_run(*stretch)
-        assert (log.open_run, log.due()) == ((0, 5, 10), [])
+        assert (log.open_run, log.due()) == (open_run, [])
 
     def test_a_row_is_due_until_it_is_written_and_not_before_it_changes(self) -> None:
         log = begun()
