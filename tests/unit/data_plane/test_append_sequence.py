@@ -1,5 +1,6 @@
 """A chain numbers its appends without a gap, keeps few of them unanswered, and stops at the first failure."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -214,17 +215,20 @@ class TestMerging:
         sent, _ = self.merged(one, two)
         assert sent.outgoing.covers == 8
 
-    def test_merge_stops_at_another_codec(self) -> None:
-        sent, append_sequence = self.merged(outgoing(0), outgoing(1, codec=LZ4), outgoing(2))
+    @pytest.mark.parametrize(
+        "other",
+        [
+            pytest.param(lambda: outgoing(1, codec=LZ4), id="another codec"),
+            pytest.param(lambda: outgoing(1, attributes=LOG_APPEND_TIME), id="another timestamp type"),
+            pytest.param(lambda: as_outgoing(batch([record(1, bytes(5000))])), id="a large batch"),
+        ],
+    )
+    def test_merge_stops_at_a_batch_of_another_kind(self, other: Callable[[], OutgoingBatch]) -> None:
+        sent, append_sequence = self.merged(outgoing(0), other(), outgoing(2))
         assert list(sent.outgoing.offsets) == [0]
         assert not append_sequence.idle
-
-    def test_merge_stops_at_a_large_batch(self) -> None:
-        large = as_outgoing(batch([record(1, bytes(5000))]))
-        sent, _ = self.merged(outgoing(0), large)
-        assert list(sent.outgoing.offsets) == [0]
-        sent, _ = self.merged(large, outgoing(2))
-        assert sent.outgoing is large
+        alone = other()
+        assert self.merged(alone, outgoing(2))[0].outgoing is alone
 
     def test_merge_stops_at_the_size_limit(self) -> None:
         size = outgoing(0).size
@@ -236,11 +240,6 @@ class TestMerging:
         bad.data = bytes(bad.data)[:61] + b"\xff" * (bad.size - 61)
         sent, _ = self.merged(outgoing(0), bad)
         assert list(sent.outgoing.offsets) == [0]
-
-    def test_merge_stops_at_another_timestamp_type(self) -> None:
-        sent, append_sequence = self.merged(outgoing(0), outgoing(1, attributes=LOG_APPEND_TIME))
-        assert list(sent.outgoing.offsets) == [0]
-        assert not append_sequence.idle
 
     def test_merge_joins_a_committed_transaction_and_its_neighbours(self) -> None:
         sent, _ = self.merged(
