@@ -56,17 +56,17 @@ def test_cited_pages_are_in_the_repository() -> None:
 
 
 def test_cited_decisions_are_in_the_repository() -> None:
-    there = {file.name[:4] for file in (REPOSITORY / "docs" / "decisions").glob("[0-9]*.md")}
+    decisions = {file.name[:4] for file in (REPOSITORY / "docs" / "decisions").glob("[0-9]*.md")}
     wrong = [
         f"{file}: decision {number}"
         for file, text in _citing()
         for numbers in DECISION.findall(text)
         for number in numbers
-        if number and number not in there
+        if number and number not in decisions
     ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_citations_are_within_the_repository() -> None:
-    wrong = [f"{file}: {found}" for file, text in _citing() for found in OUTSIDE.findall(text)]
+    wrong = [f"{file}: {citation}" for file, text in _citing() for citation in OUTSIDE.findall(text)]
     assert not wrong, "\n".join(wrong)

@@ -19,7 +19,7 @@ def test_each_behaviour_has_one_sentence() -> None:
     numbers = [number for sentences in TABLE.sections.values() for number in sentences]
     assert numbers == sorted(ALL)
     for sentences in TABLE.sections.values():
-        assert [one for one in sentences.values() if not one.strip() or one.endswith(".") or "|" in one] == []
+        assert [text for text in sentences.values() if not text.strip() or text.endswith(".") or "|" in text] == []
 
 
 def test_each_name_has_numbers_that_exist() -> None:
@@ -77,8 +77,8 @@ def test_tests_are_found_in_classes_and_among_coroutines(tmp_path: Path) -> None
     folder.joinpath("test_some.py").write_text(
         "class TestA:\n    def test_mm2_001_a(self): ...\nasync def test_mm2_002_b(): ...\ndef test_c(): ...\n"
     )
-    found = named_tests(tmp_path)
-    assert {(test.path, test.numbers) for test in found} == {
+    named = named_tests(tmp_path)
+    assert {(test.path, test.numbers) for test in named} == {
         ("tests/unit/test_some.py", (1,)),
         ("tests/unit/test_some.py", (2,)),
     }

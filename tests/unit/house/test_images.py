@@ -59,13 +59,13 @@ def test_the_dockerfile_copies_only_what_git_tracks() -> None:
     files = listed.stdout.splitlines()
     assert {source for source in sources if not any(f"{file}/".startswith(f"{source}/") for file in files)} == set()
     admitted = {line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    assert {source for source in sources if not any(f"{source}/".startswith(f"{one}/") for one in admitted)} == set()
+    assert {source for source in sources if not any(f"{source}/".startswith(f"{path}/") for path in admitted)} == set()
     assert "deploy/images/wheels" in sources
 
 
 def test_only_the_data_plane_has_spark_and_none_has_what_only_we_need() -> None:
-    known = REQUIREMENTS.members()
-    packages = {image: REQUIREMENTS.needed(image, known) for image in REQUIREMENTS.IMAGES}
+    members = REQUIREMENTS.members()
+    packages = {image: REQUIREMENTS.needed(image, members) for image in REQUIREMENTS.IMAGES}
     assert {image for image, needed in packages.items() if "pyspark" in needed} == {"data-plane"}
     assert all({"faust-streaming", "opentelemetry-sdk"} < needed for needed in packages.values())
     tools = {"pytest", "ruff", "mypy", "pip", "setuptools", "hatchling", "psutil"}
@@ -141,7 +141,7 @@ def test_control_images_are_built_without_spark() -> None:
     }
 
     def is_from_spark(stage: str) -> bool:
-        return stage == "spark" or any(is_from_spark(one) for one in flat.get(stage, ()))
+        return stage == "spark" or any(is_from_spark(needed) for needed in flat.get(stage, ()))
 
     assert {image for image in REQUIREMENTS.IMAGES if is_from_spark(image)} == {"data-plane"}
 

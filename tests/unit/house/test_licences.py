@@ -17,8 +17,8 @@ ELSEWHERE = {
 
 
 def licences_of(name: str) -> list[str]:
-    found = SBOM.installed(name)
-    return ELSEWHERE.get(name, []) if found is None else list(SBOM.licences(found))
+    package = SBOM.installed(name)
+    return ELSEWHERE.get(name, []) if package is None else list(SBOM.licences(package))
 
 
 @pytest.mark.parametrize("name", [package.name for package in LOCKED])

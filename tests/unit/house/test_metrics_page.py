@@ -63,7 +63,7 @@ def test_pages_and_rules_name_existing_metrics_only() -> None:
     """An expression with a name that no service exports finds nothing, and says so nowhere."""
     packages = {folder.name for folder in REPOSITORY.glob("s[eh]*/*/src/*")}
     suffixes = ("", "_bucket", "_sum", "_count")
-    known = {f"{metric.shown_as}{suffix}" for metric in ALL for suffix in suffixes} | packages
+    metrics = {f"{metric.shown_as}{suffix}" for metric in ALL for suffix in suffixes} | packages
     archive = re.compile(r"lockstep_kafka(?=[-_](?:VERSION|MEMBER|data_plane-))\w*")
     files = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("deploy/helm/**/*.md")]
     files += [*REPOSITORY.glob("deploy/helm/*/rules/*.yaml"), *REPOSITORY.glob("deploy/helm/*/dashboards/*.json")]
@@ -73,7 +73,7 @@ def test_pages_and_rules_name_existing_metrics_only() -> None:
         file: set(re.findall(r"(?<![\w/.-])lockstep_[a-z0-9_]+", archive.sub("", text))) for file, text in texts.items()
     }
     assert sum(map(len, named.values())) > 150
-    assert {str(file): names - known for file, names in named.items() if names - known} == {}
+    assert {str(file): names - metrics for file, names in named.items() if names - metrics} == {}
 
 
 def test_no_name_is_declared_twice() -> None:

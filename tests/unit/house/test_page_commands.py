@@ -32,8 +32,8 @@ def found(words: list[str]) -> click.Command:
     for word in words:
         if not isinstance(command, click.Group):
             break
-        known = command.commands
-        command = known[word] if word in known else known["run"]
+        commands = command.commands
+        command = commands[word] if word in commands else commands["run"]
     return command
 
 
