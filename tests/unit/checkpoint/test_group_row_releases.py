@@ -229,6 +229,6 @@ def test_code_of_before_reads_what_this_one_writes(tmp_path: Path) -> None:
         [sys.executable, "-c", READS], input=lines, env=environment, capture_output=True, text=True, check=True
     )
     read = [json.loads(line) for line in answer.stdout.splitlines()]
-    assert [one["gone"] for one in read] == [False] * len(ReasonCode) + [True]
-    withheld = {code for code, one in zip(ReasonCode, read, strict=False) if one["withheld"]}
+    assert [answer_line["gone"] for answer_line in read] == [False] * len(ReasonCode) + [True]
+    withheld = {code for code, row in zip(ReasonCode, read, strict=False) if row["withheld"]}
     assert withheld == set(WRONG_SINCE_BEFORE)

@@ -62,10 +62,10 @@ class ScriptedCluster(MemoryCluster):
         self.connections: dict[tuple[int, str], AskingConnection] = {}
 
     async def connection(self, broker: int, produce_connection: str) -> Connection:
-        known = self.connections.get((broker, produce_connection))
-        if known is None or known.closed:
-            known = self.connections[broker, produce_connection] = AskingConnection(self)
-        return known
+        connection = self.connections.get((broker, produce_connection))
+        if connection is None or connection.closed:
+            connection = self.connections[broker, produce_connection] = AskingConnection(self)
+        return connection
 
     async def any_connection(self) -> Connection:
         return await self.connection(1, "any")
@@ -167,8 +167,8 @@ class AskingConnection(_MemoryConnection):
             raise ConnectionClosedError("broker:9092: the connection ended")
         code = code or self._scripted.refused_codecs.get(batch.attributes & CODEC_MASK, 0)
         if not code:
-            known = log.remembered.get(batch.producer_id, (-1, -1))
-            last = known[1] if known[0] == batch.producer_epoch else -1
+            remembered = log.remembered.get(batch.producer_id, (-1, -1))
+            last = remembered[1] if remembered[0] == batch.producer_epoch else -1
             checks = self._scripted.checks_sequences and batch.producer_id >= 0
             code = 0 if batch.base_sequence == last + 1 or not checks else 45
             code = code if self._scripted.takes_ids or batch.producer_id < 0 else 59
@@ -195,8 +195,8 @@ class AskingConnection(_MemoryConnection):
         code = codes.popleft() if codes else 0
         producer = request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
         if not code and self._scripted.fences:
-            known = self._scripted.producers.get(request.v3_and_below_transactional_id, producer)
-            code = 0 if known == producer else 90
+            current = self._scripted.producers.get(request.v3_and_below_transactional_id, producer)
+            code = 0 if current == producer else 90
         results = tuple(
             m.AddPartitionsToTxnTopicResult(
                 name=topic.name,

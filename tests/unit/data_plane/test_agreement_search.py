@@ -21,10 +21,10 @@ DEPTHS = [Depth.CRC, Depth.RECORD]
 
 
 def compared(
-    target: Sequence[PlainRecord], source: Sequence[Batch] = BATCHES, size: int = 60, **how: Depth
+    target: Sequence[PlainRecord], source: Sequence[Batch] = BATCHES, size: int = 60, depth: Depth = Depth.BYTES
 ) -> PartitionVerifier:
     """The comparison of both logs, where the runs name a whole copy."""
-    return verified(source, as_copy(target, size), runs=[Run(0, 0, source[-1].last_offset + 1)], **how)
+    return verified(source, as_copy(target, size), depth=depth, runs=[Run(0, 0, source[-1].last_offset + 1)])
 
 
 @pytest.mark.parametrize("depth", DEPTHS)

@@ -34,8 +34,8 @@ def clients(settings: FlowSettings, monkeypatch: pytest.MonkeyPatch) -> tuple[Sc
     both, log = (ScriptedCluster("B"), ScriptedCluster("B")), MemoryLog()
     for client in both:
         client.create(events_topic(settings.flow, settings.group_id), log)
-    left = list(both)
-    monkeypatch.setattr("lockstep_data_plane.provenance.target_trial.connect_cluster", lambda *_: left.pop(0))
+    remaining = list(both)
+    monkeypatch.setattr("lockstep_data_plane.provenance.target_trial.connect_cluster", lambda *_: remaining.pop(0))
     return both
 
 

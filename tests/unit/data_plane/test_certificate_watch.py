@@ -31,10 +31,10 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    found = Scene(tmp_path)
+    made = Scene(tmp_path)
     monkeypatch.setattr(certificate_watch, "CHECK_INTERVAL_S", 0.01)
-    monkeypatch.setattr(certificate_watch, "try_each", found.unusable)
-    return found
+    monkeypatch.setattr(certificate_watch, "try_each", made.unusable)
+    return made
 
 
 async def test_certificate_watch_reports_new_accepted_certificates(scene: Scene) -> None:

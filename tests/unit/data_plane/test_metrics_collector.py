@@ -113,8 +113,8 @@ class TestSeries:
         driver.say(MirroredTopic(source_topic="u", target_topic="A.u", partitions=2, target_partitions=2))
         driver.assign(("u", 1))
         driver.say(replace(row(1), topic="u"))
-        left = [s for samples in driver.page().values() for s in samples if s[0].get("topic") in ("t", "A.t")]
-        assert left == []
+        remaining = [s for samples in driver.page().values() for s in samples if s[0].get("topic") in ("t", "A.t")]
+        assert remaining == []
         assert driver.value("lockstep_partitions") == 1
 
     def test_a_replica_that_does_not_lead_shows_none(self) -> None:

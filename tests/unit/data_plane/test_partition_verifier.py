@@ -173,11 +173,11 @@ def test_record_that_the_copy_passed_over_is_not_compared() -> None:
 
 
 def test_records_that_compaction_removed_from_the_source_are_not_compared() -> None:
-    left = [r for r in SOURCE if r.offset not in (110, 111, 140)]
+    remaining = [r for r in SOURCE if r.offset not in (110, 111, 140)]
     source = [
-        batch(left[:18], base_offset=100, last_offset=119),
-        *in_batches(left[18:37], 19),
-        *in_batches(left[37:], 20),
+        batch(remaining[:18], base_offset=100, last_offset=119),
+        *in_batches(remaining[18:37], 19),
+        *in_batches(remaining[37:], 20),
     ]
     result = verified(source, as_copy(copied(SOURCE), 20), runs=RUNS)
     assert differences_in(result) == []
@@ -188,10 +188,10 @@ def test_records_that_compaction_removed_from_the_source_are_not_compared() -> N
 
 
 def test_records_that_compaction_removed_from_the_target_are_not_compared() -> None:
-    left = [r for r in copied(SOURCE) if r.offset not in (10, 40)]
+    remaining = [r for r in copied(SOURCE) if r.offset not in (10, 40)]
     target = [
-        batch(left[:19], producer=(OURS, 0, 0), base_offset=0, last_offset=19),
-        batch(left[19:], producer=(OURS, 0, 20), base_offset=20, last_offset=59),
+        batch(remaining[:19], producer=(OURS, 0, 0), base_offset=0, last_offset=19),
+        batch(remaining[19:], producer=(OURS, 0, 20), base_offset=20, last_offset=59),
     ]
     result = verified(in_batches(SOURCE, 20), target, rules=TargetRules(is_compacted=True), runs=RUNS)
     assert differences_in(result) == []
@@ -295,9 +295,9 @@ def test_runs_between_source_and_copy_are_those_of_the_scene() -> None:
 def test_aborted_append_on_the_target_is_no_copy(depth: Depth) -> None:
     """The exactly-once mode appends records again after it has aborted their transaction."""
     source = records(0, 8)
-    there = source[:3], source[3:6], source[3:6], source[6:]
+    appends = source[:3], source[3:6], source[3:6], source[6:]
     target: list[Batch] = []
-    for first, part in zip((0, 4, 8, 12), there, strict=True):
+    for first, part in zip((0, 4, 8, 12), appends, strict=True):
         target += as_copy(copied(part, first), 3, attributes=TRANSACTIONAL)
         marker = record(target[-1].last_offset + 1)
         target.append(batch([marker], producer=(OURS, 0, -1), attributes=TRANSACTIONAL | CONTROL))

@@ -36,24 +36,15 @@ from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.batch_bytes import batch, record, records
 from tests.support.eventually import eventually
+from tests.support.written_frames import WrittenFrames
 from tests.unit.data_plane.partition_steps import ROW, admit, append, launch, resumed
 
 LEADER = PartitionLeader(1, 0, UUID(int=7))
 
 
-class Written:
-    """Stands where a connection has its stream: keeps what is written."""
-
-    def __init__(self) -> None:
-        self.frames: list[bytes] = []
-
-    def write(self, frame: bytes | memoryview) -> None:
-        self.frames.append(bytes(frame))
-
-
-def produce_connection() -> tuple[ProduceConnection, Written]:
+def produce_connection() -> tuple[ProduceConnection, WrittenFrames]:
     connection = Connection("broker", 9092, client_id="client")
-    stream = Written()
+    stream = WrittenFrames()
     connection._writer = stream
     connection._versions = {APIS["produce"].key: (0, 13)}
     return ProduceConnection(connection, timedelta(seconds=30), lambda *_: None, RequestSize()), stream
@@ -304,7 +295,7 @@ async def test_request_that_cannot_be_written_leaves_no_error_behind() -> None:
     reported: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
 
-    class Broken(Written):
+    class Broken(WrittenFrames):
         def write(self, frame: bytes | memoryview) -> None:
             raise OSError("broken pipe")
 

@@ -106,9 +106,9 @@ class TestWhatCounts:
             commit(p)
         admit(p, batch(records(6, 1)))
         open_transaction(p)
-        (found,) = reports(append(p, 112))
-        assert isinstance(found, ForeignRecords)
-        assert found.ack.foreign == 3
+        (report,) = reports(append(p, 112))
+        assert isinstance(report, ForeignRecords)
+        assert report.ack.foreign == 3
 
     def test_transaction_frees_held_bytes_and_still_counts_them(self) -> None:
         p, transactions = partition()
