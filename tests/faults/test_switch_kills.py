@@ -52,7 +52,7 @@ def wait_for_step(scene: SwitchScene, command: Begun, step: Step, *states: str) 
         row = scene.last()
         if row is None or row.id == command.after:
             return False
-        return any(one.step is step and one.state in states for one in step_states(row))
+        return any(state.step is step and state.state in states for state in step_states(row))
 
     wait_until(reached, within=WITHIN, every=0.02, what=f"step {step} is {' or '.join(states)}")
 

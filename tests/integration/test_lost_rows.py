@@ -37,12 +37,12 @@ SOON = 90.0
 
 @asynccontextmanager
 async def cluster(bootstrap: str, topic: str) -> AsyncIterator[ClusterClient]:
-    found = connect_cluster("B", {"bootstrap.servers": bootstrap}, "lost-rows")
+    cluster = connect_cluster("B", {"bootstrap.servers": bootstrap}, "lost-rows")
     try:
-        await found.refresh([topic])
-        yield found
+        await cluster.refresh([topic])
+        yield cluster
     finally:
-        await found.close()
+        await cluster.close()
 
 
 async def append(target: ClusterClient, tp: TopicPartition, values: Sequence[bytes], *producer: int, at: int) -> None:

@@ -99,8 +99,8 @@ def topic() -> str:
 
 def row_that_says(broker: Broker, topic: str, words: str) -> MirroredTopic | None:
     """The topic's row of the guarded flow once these words are in its reason."""
-    found = row(broker, topic, GUARDED)
-    return found if found is not None and words in found.reason else None
+    synced = row(broker, topic, GUARDED)
+    return synced if synced is not None and words in synced.reason else None
 
 
 @pytest.mark.long
