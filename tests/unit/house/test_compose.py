@@ -117,7 +117,7 @@ def answering(status: int) -> Iterator[tuple[int, list[str]]]:
             """Prints nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield server.server_port, asked

@@ -184,7 +184,7 @@ async def test_broker_that_wants_a_certificate_ends_no_other_connection(tmp_path
 
 async def test_http_server_of_python_is_known_as_one() -> None:
     server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
         first = await read_first_answer("127.0.0.1", server.server_port, WITHIN, uses_tls=False)

@@ -129,15 +129,17 @@ def test_a_login_is_early_enough_for_what_a_broker_keeps(session_s: float, waits
     assert login_after(session_s, 0.8, waits_s) == pytest.approx(after_s)
 
 
-async def test_requests_in_a_session_too_short_to_renew_wait_for_the_next() -> None:
+async def test_requests_in_a_session_too_short_to_renew_wait_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker would end the connection for a second login within a second: `KafkaChannel` takes one."""
+    assert SHORTEST_S > 1.0
+    monkeypatch.setattr("lockstep_kafka.wire.sasl_session.SHORTEST_S", 0.3)
     peer = Peer()
     peer.session.begin_login()
     held = peer.connection.ask(describe_producers("a"))
     await peer.log_in(session_ms=100)
     began = asyncio.get_running_loop().time()
     await peer.log_in(session_ms=0)
-    assert asyncio.get_running_loop().time() - began > 1.0
+    assert asyncio.get_running_loop().time() - began > 0.25
     await eventually(lambda: peer.asked[-1] == DESCRIBE_PRODUCERS)
     assert peer.asked[:-1] == [HANDSHAKE, AUTHENTICATE] * 2
     peer.described()
@@ -147,6 +149,7 @@ async def test_requests_in_a_session_too_short_to_renew_wait_for_the_next() -> N
 
 async def test_sessions_that_are_always_too_short_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lockstep_kafka.wire.sasl_session.TRIES", 1)
+    monkeypatch.setattr("lockstep_kafka.wire.sasl_session.SHORTEST_S", 0.2)
     peer = Peer()
     peer.session.begin_login()
     held = peer.connection.ask(describe_producers("a"))
