@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_state.names import Flow
-from tests.support.broker import Broker, started
+from tests.support.broker import Broker, started, two_brokers
 from tests.support.clusters import unique_name
 from tests.support.guarded import GuardedBroker
 from tests.support.mirror import Mirror, MirroredFlow
@@ -81,6 +81,13 @@ def proxy_b(broker_b: Broker) -> Iterator[Proxy]:
     assert broker_b.proxy is not None
     yield broker_b.proxy
     broker_b.proxy.heal()
+
+
+@pytest.fixture
+def brokers() -> Iterator[tuple[Broker, Broker]]:
+    """Two clusters of the test's own, which it may stop."""
+    with two_brokers() as brokers:
+        yield brokers
 
 
 @pytest.fixture

@@ -3,10 +3,12 @@ does not run on the clusters that all tests share."""
 
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.support.broker import Broker, two_brokers
+from tests.support.jvm import jvm
 
 
 @pytest.fixture(scope="module")
@@ -14,6 +16,13 @@ def brokers() -> Iterator[tuple[Broker, Broker]]:
     """A and B, new for each file."""
     with two_brokers() as brokers:
         yield brokers
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[Any]:
+    """The gateway to a Java of its own for each file, which has Kafka's classes."""
+    with jvm() as gateway:
+        yield gateway
 
 
 @pytest.fixture

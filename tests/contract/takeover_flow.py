@@ -95,8 +95,8 @@ def flushes(mark: str) -> str:
     return f"b{mark}.offset.flush.interval.ms = 6000"
 
 
-def say(what: str, found: Count) -> None:
-    print(f"{what}: {found}")  # noqa: T201 - the figures are what it is for
+def say(what: str, count: Count) -> None:
+    print(f"{what}: {count}")  # noqa: T201 - the figures are what it is for
 
 
 def plan_of(moved: Moved) -> list[str] | None:
@@ -110,7 +110,7 @@ def plan_of(moved: Moved) -> list[str] | None:
 
 def equal(what: str, moved: Moved) -> Count:
     """Nothing of what was copied so far is lost, doubled or out of order."""
-    found = moved.copy.counted()
-    say(f"{what}, {moved.flow}", found)
-    assert found.equal, found
-    return found
+    count = moved.copy.counted()
+    say(f"{what}, {moved.flow}", count)
+    assert count.equal, count
+    return count

@@ -10,12 +10,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from lockstep_config import FlowSettings, load
-from lockstep_config.flow.client_settings import (
-    source_admin,
-    source_consumer,
-    target_admin,
-    target_producer,
-)
+from lockstep_config.flow.client_settings import source_admin, source_consumer, target_admin, target_producer
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
 from lockstep_config.keys.key_types import Status
 from lockstep_state.names import Flow

@@ -58,8 +58,8 @@ class Struck:
 
     def written_down(self) -> Mapping[int, int | None]:
         """MM2's own progress: where it goes on behind."""
-        found = source_offsets(read_so_far(self.copy.b, f"{WORKERS}-offsets"), self.connector)
-        return {number: offset for (topic, number), offset in found.items() if topic == self.copy.topic}
+        offsets = source_offsets(read_so_far(self.copy.b, f"{WORKERS}-offsets"), self.connector)
+        return {number: offset for (topic, number), offset in offsets.items() if topic == self.copy.topic}
 
     def last_on_target(self) -> Mapping[int, int]:
         """Neither log has gaps, so the last record's offset there is its offset on the source."""
@@ -210,6 +210,6 @@ def test_handback_after_kills_lets_mm2_continue_behind_the_last_record(
             say(f"strike {strike + 1}, kill -9 of {at}: handed back {back}; refused {refused}")
             assert back == last, f"MM2 goes on behind {back}, the last records are {last}: {copy.counted()}"
             struck.by_mm2()
-        found = copy.counted()
-        say(f"{STRIKES} strikes: {found}")
-        assert found.equal, found
+        count = copy.counted()
+        say(f"{STRIKES} strikes: {count}")
+        assert count.equal, count

@@ -1,6 +1,5 @@
 """Java reads what we build anew, and the levels of its producer mean to us what they mean to it."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,15 +9,8 @@ from lockstep_data_plane.record_batch.codecs import CODECS, LZ4, CompressionLeve
 from lockstep_data_plane.record_batch.layout import stamp
 from lockstep_data_plane.record_batch.rebuild import rebuild
 from tests.support.batch_bytes import batch, record
-from tests.support.jvm import jvm
 
 ORDERS = b"".join(b'{"order": %d, "customer": "c-%d", "note": "as ever"}' % (n, n * 7919 % 1000) for n in range(3000))
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[Any]:
-    with jvm() as gateway:
-        yield gateway
 
 
 def read_by_java(
@@ -26,8 +18,8 @@ def read_by_java(
 ) -> list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]]:
     """(timestamp, key, value, headers) of each record of a batch, once Java finds the batch valid."""
     utils, common = java.jvm.org.apache.kafka.common.utils, java.jvm.org.apache.kafka.common
-    found = common.record.internal.MemoryRecords.readableRecords(java.jvm.java.nio.ByteBuffer.wrap(data))
-    (one,) = utils.Utils.toList(found.batchIterator())
+    batches = common.record.internal.MemoryRecords.readableRecords(java.jvm.java.nio.ByteBuffer.wrap(data))
+    (one,) = utils.Utils.toList(batches.batchIterator())
     one.ensureValid()
 
     def content(buffer: Any) -> bytes | None:

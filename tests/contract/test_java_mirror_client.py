@@ -95,7 +95,7 @@ def mirrored(tmp_path_factory: pytest.TempPathFactory, broker_a: Broker, broker_
     mark = uuid.uuid4().hex[:6]
     source, target, before = f"s{mark}", f"t{mark}", f"u{mark}"
     topic = f"{mark}-orders"
-    found = Mirrored(
+    mirrored = Mirrored(
         source,
         target,
         before,
@@ -105,14 +105,14 @@ def mirrored(tmp_path_factory: pytest.TempPathFactory, broker_a: Broker, broker_
         broker_a.bootstrap,
         broker_b.bootstrap,
     )
-    _fill(found)
+    _fill(mirrored)
     with ExitStack() as stack:
         mirror = stack.enter_context(_mirror(tmp_path_factory.mktemp("java"), mark, broker_a, broker_b))
         stack.enter_context(ServiceProcess("lockstep_heartbeat", mirror.config))
         stack.enter_context(ServiceProcess("lockstep_checkpoint", mirror.config, str(mirror.flow)))
         mirror.flow.wait_copied(topic)
-        wait_until(lambda: _all_there(found), within=WITHIN, every=0.25, what="checkpoints and heartbeats are there")
-        yield found
+        wait_until(lambda: _all_there(mirrored), within=WITHIN, every=0.25, what="checkpoints and heartbeats are there")
+        yield mirrored
 
 
 def _fill(there: Mirrored) -> None:
@@ -150,9 +150,9 @@ def _all_there(expected: Mirrored) -> bool:
     client = MirrorClient(expected.conf, timeout=WAIT)
     assert client.replication_hops(expected.source) == 1
     assert client.replication_hops(expected.before) == 2
-    found = client.remote_consumer_offsets(expected.source, expected.groups)
+    offsets = client.remote_consumer_offsets(expected.source, expected.groups)
     for group in expected.committed:
-        at = {where: int(one.downstream) for where, one in found.for_group(group).items()}
+        at = {where: int(one.downstream) for where, one in offsets.for_group(group).items()}
         assert_near(at, expected.truth(group))
     return True
 
@@ -267,12 +267,12 @@ def test_java_and_our_client_keep_groups_of_a_pattern_apart(java: Any, mirrored:
     client = java.org.apache.kafka.connect.mirror.MirrorClient(mirrored.conf)
 
     def ours() -> dict[str, Positions]:
-        found = MirrorClient(mirrored.conf).remote_consumer_offsets(mirrored.source, mirrored.groups)
-        return {g: {where: int(one.downstream) for where, one in found.for_group(g).items()} for g in found.groups}
+        offsets = MirrorClient(mirrored.conf).remote_consumer_offsets(mirrored.source, mirrored.groups)
+        return {g: {where: int(one.downstream) for where, one in offsets.for_group(g).items()} for g in offsets.groups}
 
     def theirs() -> dict[str, Positions]:
-        found = client.remoteConsumerOffsets(pattern, mirrored.source, wait)
-        return {group: positions(at) for group, at in found.items()}
+        offsets = client.remoteConsumerOffsets(pattern, mirrored.source, wait)
+        return {group: positions(at) for group, at in offsets.items()}
 
     try:
         assert the_same(ours, theirs).keys() == mirrored.committed.keys()

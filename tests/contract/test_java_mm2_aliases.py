@@ -3,7 +3,7 @@ about the same lines."""
 
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from lockstep_config import ConfigurationError, FlowSettings, load
 from lockstep_rules.policy import is_cycle
 from lockstep_state.codecs.mm2_codec import encode_source_progress
 from lockstep_state.names import Flow
-from tests.support.jvm import call, jvm
+from tests.support.jvm import call
 from tests.unit.config.conftest import TWO_CLUSTERS
 
 MIRROR = "org.apache.kafka.connect.mirror"
@@ -54,12 +54,6 @@ CASES = (
     (*OLD_WAY[:2], f"replication.policy.class = {MIRROR}.IdentityReplicationPolicy"),
     ("source.cluster.alias = dc1", f"replication.policy.class = {MIRROR}.IdentityReplicationPolicy"),
 )
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[Any]:
-    with jvm() as gateway:
-        yield gateway
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,30 +102,30 @@ def properties(java: Any, lines: Sequence[str]) -> Any:
     """As MM2 reads its file."""
     read = java.jvm.java.util.Properties()
     read.load(java.jvm.java.io.StringReader(TWO_CLUSTERS + "\n".join(lines)))
-    found = java.jvm.java.util.HashMap()
+    java_map = java.jvm.java.util.HashMap()
     for key in read.stringPropertyNames():
-        found.put(key, read.getProperty(key))
-    return found
+        java_map.put(key, read.getProperty(key))
+    return java_map
 
 
 def inherited(java: Any, target: Any, method: str) -> Any:
     """What `call` finds on a class itself, of the one that it extends."""
-    found = target.getClass().getSuperclass().getDeclaredMethod(method, java.new_array(java.jvm.java.lang.Class, 0))
-    found.setAccessible(True)
-    return found.invoke(target, java.new_array(java.jvm.java.lang.Object, 0))
+    declared = target.getClass().getSuperclass().getDeclaredMethod(method, java.new_array(java.jvm.java.lang.Class, 0))
+    declared.setAccessible(True)
+    return declared.invoke(target, java.new_array(java.jvm.java.lang.Object, 0))
 
 
 def asked(java: Any, connector: Any, method: str) -> Callable[[str], bool]:
     """As `call`, of a method that takes a topic; few questions to the JVM, for there are many topics."""
     kinds = java.new_array(java.jvm.java.lang.Class, 1)
     kinds[0] = java.jvm.java.lang.Class.forName("java.lang.String")
-    found = connector.getClass().getDeclaredMethod(method, kinds)
-    found.setAccessible(True)
+    declared = connector.getClass().getDeclaredMethod(method, kinds)
+    declared.setAccessible(True)
     values = java.new_array(java.jvm.java.lang.Object, 1)
 
     def ask(topic: str) -> bool:
         values[0] = topic
-        return bool(found.invoke(connector, values))
+        return bool(declared.invoke(connector, values))
 
     return ask
 

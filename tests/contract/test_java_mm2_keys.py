@@ -1,7 +1,7 @@
 """No property of MM2's connectors or of a Connect worker is unknown to us, and defaults are Java's: its own ConfigDefs
 are asked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from lockstep_config.keys.client_keys import CLIENT, CONNECTION
 from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import Kind, Status
 from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES, KEYS
-from tests.support.jvm import call, jvm
+from tests.support.jvm import call
 
 CONNECTORS = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
 DISTRIBUTED = "org.apache.kafka.connect.runtime.distributed"
@@ -27,21 +27,15 @@ OTHERWISE = {
 
 
 @pytest.fixture(scope="module")
-def gateway() -> Iterator[Any]:
-    with jvm() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def connectors(gateway: Any) -> Mapping[str, Any]:
+def connectors(java: Any) -> Mapping[str, Any]:
     """Each connector's ConfigDef."""
-    return {name: getattr(gateway.jvm.org.apache.kafka.connect.mirror, name)().config() for name in CONNECTORS}
+    return {name: getattr(java.jvm.org.apache.kafka.connect.mirror, name)().config() for name in CONNECTORS}
 
 
 @pytest.fixture(scope="module")
-def worker(gateway: Any) -> Any:
-    crypto = gateway.jvm.org.apache.kafka.connect.runtime.distributed.Crypto.SYSTEM
-    return call(gateway, f"{DISTRIBUTED}.DistributedConfig", "config", [f"{DISTRIBUTED}.Crypto"], [crypto])
+def worker(java: Any) -> Any:
+    crypto = java.jvm.org.apache.kafka.connect.runtime.distributed.Crypto.SYSTEM
+    return call(java, f"{DISTRIBUTED}.DistributedConfig", "config", [f"{DISTRIBUTED}.Crypto"], [crypto])
 
 
 def is_known(name: str) -> bool:
@@ -73,7 +67,7 @@ def as_written(value: Any) -> str:
     return str(value.getName())  # a class
 
 
-def test_default_class_is_javas_and_each_choice_is_in_a_jar(gateway: Any, connectors: Mapping[str, Any]) -> None:
+def test_default_class_is_javas_and_each_choice_is_in_a_jar(java: Any, connectors: Mapping[str, Any]) -> None:
     """Of keys that take a class Lockstep stands in for: a name that is in no jar could not run in MirrorMaker."""
     defaults = {
         name: as_written(definition.defaultValues()[name])
@@ -87,7 +81,7 @@ def test_default_class_is_javas_and_each_choice_is_in_a_jar(gateway: Any, connec
     of_others = set(IDENTITY_POLICIES[1:])
     for key in (one for one in KEYS.values() if one.kind is Kind.CLASS):
         for name in set(key.choices) - of_others:
-            assert gateway.jvm.java.lang.Class.forName(name).getName() == name, key.name
+            assert java.jvm.java.lang.Class.forName(name).getName() == name, key.name
 
 
 def test_defaults_are_javas(connectors: Mapping[str, Any], worker: Any) -> None:

@@ -1,7 +1,6 @@
 """Patterns mean here what java.util.regex says they mean: made up by the thousand, and Java is asked."""
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from py4j.protocol import Py4JJavaError
 
 from lockstep_rules.filters import NameFilter
 from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
-from tests.support.jvm import jvm
 
 LEAVES = [
     *("a", "b", "Z", "0", "-", "_", r"\.", ".", r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"\h", r"\H", r"\v", r"\V"),
@@ -152,16 +150,10 @@ def near(pattern: str, dice: random.Random) -> list[str]:
     return names
 
 
-@pytest.fixture(scope="module")
-def gateway() -> Iterator[Any]:
-    with jvm() as started:
-        yield started
-
-
-def javas(gateway: Any, pattern: str, names: list[str]) -> list[bool] | None:
+def javas(java: Any, pattern: str, names: list[str]) -> list[bool] | None:
     """What Java says of each name; None where it refuses the pattern."""
     try:
-        compiled = gateway.jvm.java.util.regex.Pattern.compile(pattern)
+        compiled = java.jvm.java.util.regex.Pattern.compile(pattern)
     except Py4JJavaError:
         return None
     return [bool(compiled.matcher(name).matches()) for name in names]
@@ -175,7 +167,7 @@ def ours(pattern: str, names: list[str]) -> list[bool] | None:
     return [compiled.matches(name) for name in names]
 
 
-def compare(gateway: Any, count: int) -> None:
+def compare(java: Any, count: int) -> None:
     wrong: list[str] = []
     both = 0
     for number in range(count):
@@ -187,7 +179,7 @@ def compare(gateway: Any, count: int) -> None:
         mine = ours(pattern, names)
         if mine is None:
             continue  # what cannot be said is refused, whatever Java makes of it
-        theirs = javas(gateway, pattern, names)
+        theirs = javas(java, pattern, names)
         both += theirs is not None
         if theirs is None:
             wrong.append(f"{pattern!r}: Java refuses it")
@@ -200,11 +192,11 @@ def compare(gateway: Any, count: int) -> None:
     assert both > count / 4
 
 
-def test_a_few_hundred_patterns(gateway: Any) -> None:
-    compare(gateway, 300)
+def test_a_few_hundred_patterns(java: Any) -> None:
+    compare(java, 300)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_very_many_patterns(gateway: Any) -> None:
-    compare(gateway, 20_000)
+def test_very_many_patterns(java: Any) -> None:
+    compare(java, 20_000)

@@ -1,7 +1,7 @@
 """Our bytes are MM2's bytes: Java reads what our codec writes, and writes the very same (`mm2-behaviour.md` §1.2 to
 1.7)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from lockstep_state.codecs import mm2_codec
 from lockstep_state.codecs.mm2_codec import Checkpoint, Heartbeat, OffsetSync
 from lockstep_state.codecs.murmur2 import murmur2, partition_for
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
-from tests.support.jvm import call, jvm
+from tests.support.jvm import call
 
 MIRROR = "org.apache.kafka.connect.mirror"
 
@@ -21,12 +21,6 @@ strings = st.text(st.characters(codec="utf-8"), max_size=20)
 partitions = st.integers(0, 2**31 - 1)
 offsets = st.integers(-(2**63), 2**63 - 1)
 written = st.tuples(st.text(st.characters(codec="utf-8"), max_size=20), partitions, st.integers(0, 2**63 - 1))
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[Any]:
-    with jvm() as gateway:
-        yield gateway
 
 
 def deserialized(java: Any, kind: str, key: bytes, value: bytes) -> Any:

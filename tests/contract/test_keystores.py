@@ -74,10 +74,10 @@ def is_own(chain_pem: str, key_pem: str, own: Certified) -> bool:
 @pytest.mark.parametrize("declared", ["JKS", "PKCS12"])
 @pytest.mark.parametrize("kind", ["p12", "jks", "legacy"])
 def test_a_keystore_is_what_it_is_whatever_its_declared_type(stores: Stores, kind: str, declared: str) -> None:
-    found = load_identity(str(getattr(stores, kind)), declared, STORE, KEY if kind == "jks" else None)
-    assert is_own(found.chain_pem, found.key_pem, stores.own)
-    assert subjects(found.chain_pem) == ["CN=client-one", "CN=between", "CN=Lockstep test CA"]
-    assert "PRIVATE" not in repr(found)
+    identity = load_identity(str(getattr(stores, kind)), declared, STORE, KEY if kind == "jks" else None)
+    assert is_own(identity.chain_pem, identity.key_pem, stores.own)
+    assert subjects(identity.chain_pem) == ["CN=client-one", "CN=between", "CN=Lockstep test CA"]
+    assert "PRIVATE" not in repr(identity)
 
 
 @pytest.mark.parametrize("kind", ["JKS", "PKCS12"])
@@ -90,11 +90,11 @@ def test_a_jks_truststore_opens_without_a_password_as_in_java(stores: Stores) ->
 
 
 def test_keystore_with_several_keys_gives_one_with_its_chain(stores: Stores) -> None:
-    found = load_identity(str(stores.both_jks), "JKS", STORE, KEY)
-    assert is_own(found.chain_pem, found.key_pem, stores.other)  # "a-other" comes before "b-own"
-    found = load_identity(str(stores.both_p12), "PKCS12", STORE, None)
-    assert is_own(found.chain_pem, found.key_pem, stores.own)  # the first of the file
-    assert subjects(found.chain_pem) == ["CN=client-one", "CN=between", "CN=Lockstep test CA"]
+    identity = load_identity(str(stores.both_jks), "JKS", STORE, KEY)
+    assert is_own(identity.chain_pem, identity.key_pem, stores.other)  # "a-other" comes before "b-own"
+    identity = load_identity(str(stores.both_p12), "PKCS12", STORE, None)
+    assert is_own(identity.chain_pem, identity.key_pem, stores.own)  # the first of the file
+    assert subjects(identity.chain_pem) == ["CN=client-one", "CN=between", "CN=Lockstep test CA"]
 
 
 def test_a_truststore_may_be_a_keystore(stores: Stores) -> None:

@@ -18,15 +18,7 @@ from lockstep_state.names import Flow, events_topic
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.numbered import Writer, read_numbers
 from tests.support.broker import Broker
-from tests.support.clusters import (
-    Record,
-    admin,
-    committed_offset,
-    create_topic,
-    end_offsets,
-    produce,
-    read_topic,
-)
+from tests.support.clusters import Record, admin, committed_offset, create_topic, end_offsets, produce, read_topic
 from tests.support.mm1 import Legacy, LegacyFolder, MirrorMaker1
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -127,12 +119,12 @@ def test_mm1_and_legacy_by_key_choose_the_same_partitions(tmp_path: Path, broker
             process.stop()
         assert turns.doubled() == 0, process
     turns.wait_committed_all()
-    found = read_topic(turns.b, turns.topic)
+    records = read_topic(turns.b, turns.topic)
     for key in range(KEYS):
-        of_key = [r for r in found if r.key == b"key-%d" % key]
+        of_key = [r for r in records if r.key == b"key-%d" % key]
         assert len({r.partition for r in of_key}) == 1
         assert [int(r.value or b"") for r in of_key] == list(range(key, 4 * MORE, KEYS))
-    assert len({r.partition for r in found}) == 4
+    assert len({r.partition for r in records}) == 4
 
 
 def test_killed_mm1_is_waited_for_and_its_commit_is_the_start(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:

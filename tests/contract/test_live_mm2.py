@@ -168,10 +168,10 @@ def by_mm2(tmp_path_factory: pytest.TempPathFactory, brokers: tuple[Broker, Brok
             for group, places in GROUPS.items():
                 commit_offset(a, group, "orders", number, places[number])
         service = stack.enter_context(ServiceProcess("lockstep_checkpoint", file, "A->B"))
-        found = MirroredByMM2(a, b, service, file)
+        mirrored = MirroredByMM2(a, b, service, file)
         everywhere = {(group, number) for group in GROUPS for number in range(PARTITIONS)}
-        until(lambda: newest(found.written).keys() >= everywhere, what="our checkpoints")
-        yield found
+        until(lambda: newest(mirrored.written).keys() >= everywhere, what="our checkpoints")
+        yield mirrored
 
 
 def test_checkpoints_of_ours_on_syncs_of_a_running_mm2_are_never_too_far(by_mm2: MirroredByMM2) -> None:

@@ -78,17 +78,17 @@ def test_lockstep_and_mm2_continue_where_the_other_stopped(
         with turns.mm2 as mm2:
             turns.copy.wait_for_more(MORE)
             mm2.stop()
-        found = [turns.copy.counted()]
+        counts = [turns.copy.counted()]
         with turns.mirror as mirror:
             turns.copy.wait_for_more(MORE)
             assert mirror.data_plane.stop(within=60) == 0
             assert mirror.topic_sync.stop() == 0
-        found.append(turns.copy.counted())
+        counts.append(turns.copy.counted())
         with turns.mm2 as mm2:
             turns.copy.wait_for_more(MORE)
             writing.close()
             turns.copy.wait_complete()
             mm2.stop()
-        found.append(turns.copy.counted())
-    assert [(one.lost, one.doubled, one.displaced) for one in found] == [(0, 0, 0)] * 3, found
-    assert all(later.records - before.records >= MORE for before, later in pairwise(found)), found
+        counts.append(turns.copy.counted())
+    assert [(one.lost, one.doubled, one.displaced) for one in counts] == [(0, 0, 0)] * 3, counts
+    assert all(later.records - before.records >= MORE for before, later in pairwise(counts)), counts

@@ -48,10 +48,7 @@ def is_translated(moved: Moved, group: str, checkpoints: str) -> None:
 
 @pytest.mark.parametrize("alias", ["", "dc1"])
 def test_takeover_by_alias_there_and_back_and_again(
-    tmp_path: Path,
-    brokers: tuple[Broker, Broker],
-    mark: str,
-    alias: str,
+    tmp_path: Path, brokers: tuple[Broker, Broker], mark: str, alias: str
 ) -> None:
     names = OLD_WAY if not alias else (f"a{mark}.alias = {alias}-{mark}",)
     lines = [f"{what}.interval.seconds = 1" for what in EVERY_SECOND]

@@ -111,8 +111,8 @@ def test_checkpointed_group_of_mm2_is_translated_on_and_never_too_far(
             mm2.stop()
         writing.close()
     again = reader.was_never_beyond() - by_mm2 - by_us
-    found = moved.copy.counted()
-    say(f"MM2 {ended} {since} after it wrote; checkpoints {by_mm2} of MM2, {by_us} of Lockstep, {again} of MM2", found)
-    assert (found.lost, found.doubled, found.displaced) == (0, since, 0)
+    count = moved.copy.counted()
+    say(f"MM2 {ended} {since} after it wrote; checkpoints {by_mm2} of MM2, {by_us} of Lockstep, {again} of MM2", count)
+    assert (count.lost, count.doubled, count.displaced) == (0, since, 0)
     assert (since > 0) == (ended == "killed")
     assert min(by_mm2, by_us, again) > 0

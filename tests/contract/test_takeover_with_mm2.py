@@ -151,7 +151,7 @@ def test_takeover_from_a_killed_mm2_doubles_its_last_records_loses_none(
             moved.copy.wait_for_more(since + MORE)
             writing.close()
             moved.copy.wait_complete()
-    found = moved.copy.counted()
-    say(f"MM2 killed {since} records after it wrote, Lockstep", found)
-    assert (found.lost, found.doubled, found.displaced) == (0, since, 0)
+    count = moved.copy.counted()
+    say(f"MM2 killed {since} records after it wrote, Lockstep", count)
+    assert (count.lost, count.doubled, count.displaced) == (0, since, 0)
     assert since > 0, "there was something to double"

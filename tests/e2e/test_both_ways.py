@@ -115,8 +115,8 @@ def values(records: Sequence[Record]) -> list[str]:
 def config_of(bootstrap: str, topic: str, key: str) -> str | None:
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     client = admin(bootstrap)  # kept until it has answered
-    found = client.describe_configs([resource])[resource].result(10)
-    return found[key].value if key in found else None
+    configs = client.describe_configs([resource])[resource].result(10)
+    return configs[key].value if key in configs else None
 
 
 def test_mm2_164_a_group_moves_to_the_other_side_and_comes_back(tmp_path: Path, pair: Pair) -> None:
@@ -173,8 +173,8 @@ def test_a_group_moves_there_and_back_where_both_sides_write_one_topic(tmp_path:
             wait_until(partial(_both_have, sides, orders, total), within=WITHIN, what="both have everything")
             wait_until(partial(_is_placed, sides, there, orders), within=WITHIN, what="the group has a place there")
             time.sleep(ROUNDS_S)
-        left = total - sum(place or 0 for place in sides.committed(sides.a, orders))
-        read += consume(sides.a, sides.group, orders, left)
+        unread = total - sum(place or 0 for place in sides.committed(sides.a, orders))
+        read += consume(sides.a, sides.group, orders, unread)
         everything = set(values(read_topic(sides.a, orders)))
     assert set(read) == everything, "nothing is missed"
     assert len(read) - len(everything) < total / 2, "most of it is read once"

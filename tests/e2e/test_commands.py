@@ -123,7 +123,7 @@ def test_probe_reaches_both_clusters_and_sees_a_heartbeat(file: Path, heartbeat:
     source, _, target = FLOW.partition("->")
     good = [(check["code"], check["subject"]) for check in checks if check["result"] == "ok"]
     wanted = [("LD601", source), ("LD601", target), ("LD605", FLOW), ("LD701", FLOW), ("LD701", FLOW), ("LD901", FLOW)]
-    assert [one for one in good if one in wanted] == wanted
+    assert [command for command in good if command in wanted] == wanted
     said = lockstep("probe", str(file), "--canary-topic", "unmirrored", code=1)
     assert f"✗ LD902 {FLOW}: canary: {FLOW} does not mirror unmirrored" in said
 

@@ -104,15 +104,15 @@ class Day:
         group = options["--group"]
         client = admin(options["--bootstrap-server"])  # its answers come while it is referred to
         asked = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-        found = asked[group].result(30).topic_partitions
-        return {(one.topic, one.partition): one.offset for one in found}
+        offsets = asked[group].result(30).topic_partitions
+        return {(partition.topic, partition.partition): partition.offset for partition in offsets}
 
     def evidence(self, verb: str, flow: str) -> dict[str, Any]:
         """The newest evidence of a command, which has its page beside it."""
         path = max(self.folder.glob(f"{verb}-{flow}-*.json"))
         assert path.with_suffix(".md").exists()
-        found: dict[str, Any] = json.loads(path.read_text())
-        return found
+        evidence: dict[str, Any] = json.loads(path.read_text())
+        return evidence
 
     def until_fine(self, line: str, words: str = "") -> None:
         """Until `status` ends with exit code 0, and says these words."""
@@ -154,8 +154,8 @@ class Day:
     def drill(self, text: str) -> None:
         (line,) = self.lines(text)
         self.say(line)
-        found = self.evidence("switchover", "A-B")
-        assert (found["phase"], found["drill"], found["late"]) == ("done", True, 0), found
+        evidence = self.evidence("switchover", "A-B")
+        assert (evidence["phase"], evidence["drill"], evidence["late"]) == ("done", True, 0), evidence
         self.app.go_on(within=WITHIN)
         self.until_fine("lockstep status mm2.properties --flow 'A->B'", "ready to switch: yes")
 
@@ -218,8 +218,8 @@ class Day:
         (line,) = self.lines(text)
         self.app.stop()
         self.say(line, "--allow-soon")
-        found = self.evidence("failback", "B-A")
-        assert (found["phase"], found["lost"], found["late"]) == ("done", 0, 0), found
+        evidence = self.evidence("failback", "B-A")
+        assert (evidence["phase"], evidence["lost"], evidence["late"]) == ("done", 0, 0), evidence
         assert set(self.app.written) <= self.copied() | self.written_on_b(), "what A had alone is on B"
         self.app.start(self.a.bootstrap, [*TOPICS, *(f"B.{name}" for name in TOPICS)])
         self.app.go_on(within=WITHIN)

@@ -1,14 +1,13 @@
 """The source is lost: what is lost with it is said before, and the way back brings what was written since."""
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.support.broker import Broker, two_brokers
+from tests.support.broker import Broker
 from tests.support.clusters import Record, end_offsets, produce, read_topic
 from tests.support.eventually import wait_until
 from tests.support.runs import is_alive
@@ -19,12 +18,6 @@ pytestmark = pytest.mark.long
 
 SLOW, QUICK = 20_000.0, 50_000_000.0
 """Bytes a second that the target takes of the copy."""
-
-
-@pytest.fixture
-def brokers() -> Iterator[tuple[Broker, Broker]]:
-    with two_brokers() as brokers:
-        yield brokers
 
 
 def values(bootstrap: str, topic: str) -> set[str]:
@@ -84,7 +77,7 @@ def test_failover_names_the_loss_and_failback_decides_about_it(
         missing = set(bulk) - values(b.bootstrap, copy)
         assert (done["phase"], done["lost"]) == ("done", len(missing)), done
         assert 0 < len(missing) <= known
-        (where,) = [one["partitions"] for one in done["topics"]]
+        (where,) = [topic["partitions"] for topic in done["topics"]]
         assert sum(one["missing"] for one in where) == len(missing)
         assert all(one["missing_since"] for one in where if one["missing"])
         a.start()
@@ -199,5 +192,5 @@ def copies(scene: SwitchScene) -> bool:
 
 def workers(scene: SwitchScene) -> list[psutil.Process]:
     """The processes in which slots run."""
-    found = scene.run.family()
-    return [one for one in found if is_alive(one) and "pyspark_daemon" in " ".join(one.cmdline())]
+    processes = scene.run.family()
+    return [process for process in processes if is_alive(process) and "pyspark_daemon" in " ".join(process.cmdline())]

@@ -1,11 +1,10 @@
 """The source dies together with what copies: nothing that a failover waits for may need the source."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.broker import Broker, two_brokers
+from tests.support.broker import Broker
 from tests.support.eventually import wait_until
 from tests.support.failover_kills import (
     KILLS,
@@ -25,57 +24,36 @@ KILLS_AT_MOST = 5
 """A kill that comes just behind the rows of a second leaves nothing beyond them."""
 
 
-@pytest.fixture
-def brokers() -> Iterator[tuple[Broker, Broker]]:
-    with two_brokers() as brokers:
-        yield brokers
-
-
 @pytest.mark.parametrize(
-    ("killed", "identity"),
+    ("frozen", "killed", "identity"),
     [
-        ("slots", False),
-        pytest.param("data-plane", True, marks=pytest.mark.long),
-        pytest.param("jvm", False, marks=pytest.mark.long),
-        pytest.param("control services", True, marks=pytest.mark.long),
-        pytest.param("everything", False, marks=pytest.mark.long),
-        pytest.param("everything", True, marks=pytest.mark.long),
+        (False, "slots", False),
+        pytest.param(False, "data-plane", True, marks=pytest.mark.long),
+        pytest.param(False, "jvm", False, marks=pytest.mark.long),
+        pytest.param(False, "control services", True, marks=pytest.mark.long),
+        pytest.param(False, "everything", False, marks=pytest.mark.long),
+        pytest.param(False, "everything", True, marks=pytest.mark.long),
+        pytest.param(True, "nothing", True, marks=pytest.mark.long),
+        pytest.param(True, "control services", False, marks=pytest.mark.long),
+        pytest.param(True, "data-plane", True, marks=pytest.mark.long),
     ],
 )
 def test_failover_after_a_kill_without_the_source_ends(
-    tmp_path: Path, brokers: tuple[Broker, Broker], killed: str, identity: bool
+    tmp_path: Path, brokers: tuple[Broker, Broker], frozen: bool, killed: str, identity: bool
 ) -> None:
+    """Where the source is frozen, its connections are accepted by the kernel, and nobody answers on them. Afterwards
+    the source is back."""
     a, b = brokers
     scene = SwitchScene(tmp_path, a, b, identity=identity, hooks=False)
     with scene.running():
         scene.app.go_on()
-        a.kill()
+        (a.suspend if frozen else a.kill)()
         KILLS[killed](scene)
         scene.app.abandon()
         done = scene.switch("failover", *LOSES)
         assert done["phase"] == "done", done
         wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
-        a.start()
-        assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("killed", "identity"), [("nothing", True), ("control services", False), ("data-plane", True)])
-def test_failover_from_a_frozen_source_ends(
-    tmp_path: Path, brokers: tuple[Broker, Broker], killed: str, identity: bool
-) -> None:
-    """Its connections are accepted by the kernel, and nobody answers on them. Afterwards it goes on."""
-    a, b = brokers
-    scene = SwitchScene(tmp_path, a, b, identity=identity, hooks=False)
-    with scene.running():
-        scene.app.go_on()
-        a.suspend()
-        KILLS[killed](scene)
-        scene.app.abandon()
-        done = scene.switch("failover", *LOSES)
-        assert done["phase"] == "done", done
-        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
-        a.resume()
+        (a.resume if frozen else a.start)()
         assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done
 
 

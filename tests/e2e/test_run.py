@@ -55,10 +55,7 @@ def refused(file: Path, environment: Mapping[str, str] | None = None) -> str:
         (GOOD.replace("A, B", ""), ("clusters",)),
         ("", ("clusters",)),
         (GOOD.replace("127.0.0.1:2", ""), ("B.bootstrap.servers",)),
-        (
-            GOOD.replace("= true", "= false") + "emit.heartbeats.enabled = false\n",
-            ("mm2.properties",),
-        ),
+        (GOOD.replace("= true", "= false") + "emit.heartbeats.enabled = false\n", ("mm2.properties",)),
     ],
     ids=["unknown key", "another arrow", "bad pattern", "no clusters", "empty file", "no address", "nothing to run"],
 )

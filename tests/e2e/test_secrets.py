@@ -74,7 +74,7 @@ class Scene:
 
     def of_files(self) -> dict[str, list[str]]:
         """Leaks in whatever lies in the folder now."""
-        found = {}
+        leaks = {}
         for path in self.folder.rglob("*"):
             if path in self.inputs or not path.is_file():
                 continue
@@ -82,8 +82,8 @@ class Scene:
                 text = path.read_bytes().decode("latin-1")
             except OSError:  # gone meanwhile
                 continue
-            found[str(path)] = self.leaks(text)
-        return found
+            leaks[str(path)] = self.leaks(text)
+        return leaks
 
     def workers(self) -> list[psutil.Process]:
         """Spark's Python workers, in which the slots are."""
@@ -95,22 +95,22 @@ class Scene:
         return found
 
     def of_processes(self) -> dict[str, list[str]]:
-        found = {}
+        leaks = {}
         for process in (self.run, *self.run.children(recursive=True)):
             try:
                 arguments = " ".join(process.cmdline())
             except psutil.Error:  # ended meanwhile
                 continue
-            found[f"{process.pid} {arguments[:80]}"] = self.leaks(arguments)
-        return found
+            leaks[f"{process.pid} {arguments[:80]}"] = self.leaks(arguments)
+        return leaks
 
     def of_pages(self) -> dict[str, list[str]]:
         """Of the services, and of Spark with its API."""
-        found = {}
+        leaks = {}
         for line in self.said("started"):
             if "address" in line:
                 for page in ("live", "ready", "status", "metrics", ""):
-                    found[f"{line['service']}/{page}"] = self.leaks(read(f"{line['address']}/{page}"))
+                    leaks[f"{line['service']}/{page}"] = self.leaks(read(f"{line['address']}/{page}"))
         spark = self.said("spark ready")[0]["text"]
         for page in (
             "jobs/",
@@ -120,18 +120,18 @@ class Scene:
             "executors/",
             "executors/threadDump/?executorId=driver",
         ):
-            found[f"spark {page}"] = self.leaks(read(f"{spark}/{page}"))
+            leaks[f"spark {page}"] = self.leaks(read(f"{spark}/{page}"))
         api = f"{spark}/api/v1/applications"
         (application,) = json.loads(read(api))
         for page in ("environment", "jobs", "stages", "allexecutors", "storage/rdd"):
             text = read(f"{api}/{application['id']}/{page}")
             assert json.loads(text) is not None
-            found[f"spark api {page}"] = self.leaks(text)
-        return found
+            leaks[f"spark api {page}"] = self.leaks(text)
+        return leaks
 
     def of_topics(self) -> dict[str, list[str]]:
         """Of every record of every topic of both clusters, those that only tests write included."""
-        found = {}
+        leaks = {}
         for broker in self.brokers:
             for topic in admin(broker.bootstrap).list_topics(timeout=20).topics:
                 if topic.startswith("__"):
@@ -141,14 +141,14 @@ class Scene:
                     for record in read_topic(broker.bootstrap, topic)
                     for part in (record.key, record.value, *(value for _, value in record.headers))
                 )
-                found[f"{broker.alias} {topic}"] = self.leaks(whole.decode("latin-1"))
-        return found
+                leaks[f"{broker.alias} {topic}"] = self.leaks(whole.decode("latin-1"))
+        return leaks
 
     def of_commands(self) -> dict[str, list[str]]:
-        found = {}
+        leaks = {}
         for command in (["status"], ["status", "--json"], ["watch"], ["config", "show"], ["config", "check"]):
-            found[" ".join(command)] = self.leaks(self.output(command, self.file))
-        return found
+            leaks[" ".join(command)] = self.leaks(self.output(command, self.file))
+        return leaks
 
     def output(self, command: list[str], file: Path, within: float = 25.0) -> str:
         """What it says within this time."""
@@ -280,7 +280,7 @@ def _text(brokers: list[Broker], folder: Path, inline: str, tokens: TokenServer)
 def test_secrets_are_found_nowhere(scene: Scene) -> None:
     scene.until_said("cluster unreachable")  # with the wrong password, and without a token
     scene.until_said("JVM started")  # until then a file has what Spark's JVM is not given otherwise
-    found = {"early": scene.leaks(scene.log.read_text()), **scene.of_processes(), **scene.of_files()}
+    leaks = {"early": scene.leaks(scene.log.read_text()), **scene.of_processes(), **scene.of_files()}
     scene.passwords.write_text(f"b={FROM_FILE}\n")  # taken up as the services run
     topic = create_topic(scene.brokers[0].bootstrap, "secret-orders")
     produce(scene.brokers[0].bootstrap, topic, [Record(b"k", b"v")] * 10)
@@ -289,7 +289,7 @@ def test_secrets_are_found_nowhere(scene: Scene) -> None:
 
     whole = scene.file.read_text()
     scene.file.write_text(whole + f"A.sasl.jaas.config = {SCRAM} password={STATED_WRONGLY}\ntopcs = 1\n")
-    found["refused"] = scene.leaks(refused := scene.output(["run"], scene.file))
+    leaks["refused"] = scene.leaks(refused := scene.output(["run"], scene.file))
     assert "topcs" in refused
     scene.until_said("changed configuration not taken up")
     scene.file.write_text(whole)
@@ -300,9 +300,9 @@ def test_secrets_are_found_nowhere(scene: Scene) -> None:
     assert scene.flow.ask("refresh", "flow").kind == "Refreshed"
     time.sleep(2.0)
 
-    found |= scene.of_files() | scene.of_processes() | scene.of_pages() | scene.of_topics() | scene.of_commands()
-    assert len([name for name in found if name.startswith("spark ")]) > 10
-    assert any(name.startswith(str(scene.folder / "events")) for name in found)
-    assert any("mm2-lockstep-state" in name for name in found)
-    assert any("java" in name for name in found)
-    assert {name: secrets for name, secrets in found.items() if secrets} == {}
+    leaks |= scene.of_files() | scene.of_processes() | scene.of_pages() | scene.of_topics() | scene.of_commands()
+    assert len([name for name in leaks if name.startswith("spark ")]) > 10
+    assert any(name.startswith(str(scene.folder / "events")) for name in leaks)
+    assert any("mm2-lockstep-state" in name for name in leaks)
+    assert any("java" in name for name in leaks)
+    assert {name: secrets for name, secrets in leaks.items() if secrets} == {}

@@ -1,24 +1,17 @@
 """Applications move to the other cluster and come back, under traffic: each record is read once, wherever it is."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lockstep_state.rows.state_rows import GroupStatus
-from tests.support.broker import Broker, two_brokers
+from tests.support.broker import Broker
 from tests.support.clusters import commit_offset, committed_offset
 from tests.support.eventually import wait_until
 from tests.support.mirror import MirroredFlow
 from tests.support.switch_scene import WITHIN, SwitchScene
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture
-def brokers() -> Iterator[tuple[Broker, Broker]]:
-    with two_brokers() as brokers:
-        yield brokers
 
 
 def nothing_lost_or_doubled(scene: SwitchScene) -> None:
@@ -97,7 +90,7 @@ def test_switch_of_one_topic_pauses_it_alone_and_rewinds_groups(tmp_path: Path, 
         assert f"group {group} would skip records" in refused["said"]
         assert scene.last() is None
         done = scene.switch("switchover", "--topic", moved, "--cutoff", "now", "--rewind-groups")
-        assert (done["phase"], [one["topic"] for one in done["topics"]]) == ("done", [moved]), done
+        assert (done["phase"], [topic["topic"] for topic in done["topics"]]) == ("done", [moved]), done
         assert committed_offset(b, group, copy, 0) == 10
         assert {row.phase for row in scene.flow_there.progress(moved).values()} == {"paused"}
         scene.flow_there.wait_for_more(other)
@@ -111,7 +104,7 @@ def fail_back(scene: SwitchScene, topic: str) -> None:
     leave = scene.switch("failback", "--topic", topic, "--allow-soon", "--diverged", "leave", code=2)
     assert "leave out --topic" in leave["said"]
     back = scene.switch("failback", "--topic", topic, "--allow-soon", "--diverged", "copy")
-    assert (back["phase"], [one["topic"] for one in back["topics"]]) == ("done", [topic]), back
+    assert (back["phase"], [topic["topic"] for topic in back["topics"]]) == ("done", [topic]), back
     scene.flow_there.wait_copied(topic)
     for flow, phase in ((scene.flow_there, "copying"), (scene.flow_back, "paused")):
         wait_until(lambda: phases(flow, topic) == {phase}, within=WITHIN, every=0.5, what=f"{topic} is {phase}")  # noqa: B023

@@ -56,8 +56,8 @@ class Migration(OwnFlow):
 
     def offsets(self, topic: str, connector: str) -> Offsets:
         """What Connect would find."""
-        found = source_offsets(read_so_far(self.target, topic), connector)
-        return {tp: offset for tp, offset in found.items() if offset is not None}
+        offsets = source_offsets(read_so_far(self.target, topic), connector)
+        return {tp: offset for tp, offset in offsets.items() if offset is not None}
 
     @property
     def theirs(self) -> Offsets:
@@ -200,10 +200,10 @@ def test_takeover_copies_exactly_the_records_that_mm2_did_not(migration: Migrati
         m.mm2_copied(109, 99)
         assert "lockstep resume" in m.take_over("--yes")
         listed = json.loads(m.lockstep("offsets list", "--output", "json"))
-        found = {
+        offsets = {
             (o["partition"]["topic"], o["partition"]["partition"]): o["offset"]["offset"] for o in listed["offsets"]
         }
-        assert found == m.theirs
+        assert offsets == m.theirs
         assert f"{m.flow}  flow is running" in m.lockstep("resume", "--wait", "--timeout", "90")
         mirrored.wait_copied(m.topic)
     assert end_offsets(m.target, remote) == {0: 110, 1: 105}

@@ -79,16 +79,16 @@ def _drawn(outcomes: list[Outcome]) -> Table:
     drawn = Table(COLUMNS[0])
     for name in COLUMNS[1:]:
         drawn.add_column(name, justify="right")
-    for each in outcomes:
-        found = each.count
-        cells = (found.records, found.lost, found.doubled, found.displaced)
-        name = f"{each.fault}\n{each.failed}" if each.failed else each.fault
+    for outcome in outcomes:
+        count = outcome.count
+        cells = (count.records, count.lost, count.doubled, count.displaced)
+        name = f"{outcome.fault}\n{outcome.failed}" if outcome.failed else outcome.fault
         drawn.add_row(
             name,
-            str(each.times),
+            str(outcome.times),
             *(f"{cell:,}" for cell in cells),
-            f"{each.longest_s:.1f}",
-            style=None if each.good else "red",
+            f"{outcome.longest_s:.1f}",
+            style=None if outcome.good else "red",
         )
     return drawn
 

@@ -65,23 +65,23 @@ def read_numbers(bootstrap: str, topic: str) -> "Mapping[int, array[int]]":
     )
     try:
         partitions = consumer.list_topics(topic, timeout=READ_S).topics[topic].partitions
-        found = {partition: array("q") for partition in sorted(partitions)}
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in found])
+        numbers = {partition: array("q") for partition in sorted(partitions)}
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in numbers])
         ended: set[int] = set()
         messages = read_messages(
-            consumer, READ_S, lambda: f"{topic}: partitions {sorted(found.keys() - ended)} not read to their ends"
+            consumer, READ_S, lambda: f"{topic}: partitions {sorted(numbers.keys() - ended)} not read to their ends"
         )
         for message in messages:
             error, partition = message.error(), message.partition() or 0
             if error is None:
-                found[partition].append(int((message.value() or b"")[:DIGITS]))
+                numbers[partition].append(int((message.value() or b"")[:DIGITS]))
             elif error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
             else:
                 ended.add(partition)
-                if len(ended) == len(found):
+                if len(ended) == len(numbers):
                     break
-        return found
+        return numbers
     finally:
         consumer.close()
 
@@ -121,9 +121,9 @@ def _write(bootstrap: str, topic: str, partitions: int, rate: int, first: int) -
                 break
             number += 1
         producer.poll(0)
-    left = producer.flush(FLUSH_S)
-    print(f"written {number}, not acknowledged {left}, refused {len(refused)} {refused[:1]}")  # noqa: T201 - its log
-    return 1 if left or refused else 0
+    unsent = producer.flush(FLUSH_S)
+    print(f"written {number}, not acknowledged {unsent}, refused {len(refused)} {refused[:1]}")  # noqa: T201 - its log
+    return 1 if unsent or refused else 0
 
 
 if __name__ == "__main__":

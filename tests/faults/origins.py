@@ -50,10 +50,10 @@ def same_everywhere(bootstraps: Sequence[str], topic: str, *, within: float) -> 
         read = [read_numbers(bootstrap, topic) for bootstrap in bootstraps]
         if back := came_back(read):
             raise RuntimeError(f"{topic}: records that came back to where they were written, by cluster: {back}")
-        found = counts(read)
-        for way, each in found.items():
+        counted = counts(read)
+        for way, each in counted.items():
             if each.doubled or each.displaced:
                 raise RuntimeError(f"{topic}, of {way[0]} on {way[1]}: {each}")
-        return found if all(each.equal for each in found.values()) else None
+        return counted if all(each.equal for each in counted.values()) else None
 
     return wait_until(equal, within=within, every=0.5, what=f"{topic} is the same everywhere")

@@ -295,10 +295,7 @@ THREE_BROKERS: Sequence[Fault] = (
 IN_TRANSACTIONS: Sequence[Fault] = (
     Fault("in transactions: kill -9 of driver, JVM, Python daemon and slot", lambda scene: killed(scene, MOVES, 3)),
     Fault("in transactions: kill -9 at 100,000 records/s", killed_while_paced, 100_000),
-    Fault(
-        "in transactions: connections to the target cut",
-        lambda scene: cut(scene, _before(scene.there.target), 10),
-    ),
+    Fault("in transactions: connections to the target cut", lambda scene: cut(scene, _before(scene.there.target), 10)),
     Fault("in transactions: target restarted", lambda scene: broker_restarted(scene, scene.there.target)),
     Fault("in transactions: slot frozen", lambda scene: suspended(scene, "slot", (5.0, 30.0))),
 )

@@ -104,12 +104,12 @@ class Subject:
 
     def rows(self) -> list[tuple[int, Row]]:
         """Every row that was ever written, with its offset."""
-        found = []
+        wrong = []
         for record in read_so_far(self.b.bootstrap, state_topic(self.flow)):
             row = decode_row(record.key or b"", record.value)
             if row is not None:
-                found.append((record.offset or 0, row))
-        return found
+                wrong.append((record.offset or 0, row))
+        return wrong
 
     def leaders(self) -> Mapping[int, Leader]:
         """Every leader row, by its term."""
@@ -192,8 +192,8 @@ class Acls(Subject):
 
     def _named(self) -> frozenset[str]:
         client = admin(self.b.bootstrap)
-        found = client.describe_acls(self._filter(ANYBODY)).result(ADMIN_S)
-        return frozenset(one.name for one in found if one.name.startswith(f"{self.flow.source}."))
+        bindings = client.describe_acls(self._filter(ANYBODY)).result(ADMIN_S)
+        return frozenset(binding.name for binding in bindings if binding.name.startswith(f"{self.flow.source}."))
 
     def _filter(self, name: str) -> AclBindingFilter:
         kind, pattern = ResourceType.TOPIC, ResourcePatternType.LITERAL
@@ -254,8 +254,8 @@ class Checkpoints(Subject):
         """The groups for which a checkpoint of an upstream offset was written, one for each time."""
         found: dict[int, list[str]] = {}
         for record in read_so_far(self.b.bootstrap, f"{self.flow.source}.checkpoints.internal"):
-            one = decode_checkpoint(record.key, record.value)
-            found.setdefault(int(one.upstream), []).append(one.group)
+            checkpoint = decode_checkpoint(record.key, record.value)
+            found.setdefault(int(checkpoint.upstream), []).append(checkpoint.group)
         return found
 
     def on_target(self) -> Mapping[str, int | None]:

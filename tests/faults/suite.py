@@ -85,16 +85,16 @@ def as_json(outcomes: Iterable[Outcome], seed: int) -> str:
 def as_markdown(outcomes: Sequence[Outcome]) -> str:
     """The table of `docs/reference/reliability.md`."""
     lines = ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
-    for each in outcomes:
-        found = each.count
+    for outcome in outcomes:
+        count = outcome.count
         cells = (
-            each.fault + (" (did not recover)" if each.failed else ""),
-            str(each.times),
-            f"{found.records:,}",
-            f"{found.lost:,}",
-            f"{found.doubled:,}",
-            f"{found.displaced:,}",
-            f"{each.longest_s:.1f}",
+            outcome.fault + (" (did not recover)" if outcome.failed else ""),
+            str(outcome.times),
+            f"{count.records:,}",
+            f"{count.lost:,}",
+            f"{count.doubled:,}",
+            f"{count.displaced:,}",
+            f"{outcome.longest_s:.1f}",
         )
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

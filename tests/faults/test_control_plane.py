@@ -40,9 +40,9 @@ SETTLED = 6.0
 
 @pytest.fixture(params=SUBJECTS)
 def subject(request: pytest.FixtureRequest, pair: Pair) -> Iterator[Subject]:
-    one = SUBJECTS[request.param](pair.a, pair.b)
-    one.prepare()
-    yield one
+    subject = SUBJECTS[request.param](pair.a, pair.b)
+    subject.prepare()
+    yield subject
     for broker in (pair.a, pair.b):
         assert broker.proxy is not None
         broker.proxy.heal()

@@ -1,14 +1,13 @@
 """A failover whose source is gone, while each part is killed at each step, the command too. It goes on and ends, and
 nothing more is lost than it says."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lockstep_ops.switch.switch_steps import DONE, RUNNING, Step, step_states
 from tests.faults.test_switch_kills import Begun
-from tests.support.broker import Broker, two_brokers
+from tests.support.broker import Broker
 from tests.support.eventually import wait_until
 from tests.support.failover_kills import KILLS, doubled_records, unsaid_loss
 from tests.support.switch_scene import WITHIN, SwitchScene
@@ -20,17 +19,11 @@ SOURCE = "source"
 LOSES = ("--allow-data-loss", "100000", "--allow-stale-groups", "--timeout", "60")
 
 
-@pytest.fixture
-def brokers() -> Iterator[tuple[Broker, Broker]]:
-    with two_brokers() as brokers:
-        yield brokers
-
-
 def reached(scene: SwitchScene, step: Step) -> bool:
     """Whether the step of the present switch has begun."""
     row = scene.last()
     states = () if row is None else step_states(row)
-    return any(one.step is step and one.state in (RUNNING, DONE) for one in states)
+    return any(state.step is step and state.state in (RUNNING, DONE) for state in states)
 
 
 @pytest.mark.parametrize(

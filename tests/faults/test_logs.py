@@ -122,8 +122,8 @@ def test_a_source_restored_from_an_older_backup_and_grown_again(
         went_on = flow.wait_event(WENT_ON[policy], f"{topics[1]}-0", within=SOON)
         assert went_on.detail["begin"] == (100 if policy == "skip" else 0)
         assert went_on.detail["again"] == (None if policy == "skip" else [0, 149])
-        found = flow.wait_event("GapFound", f"{topics[1]}-0", within=SOON)
-        assert found.detail["case"] == "source-truncated"
+        gap = flow.wait_event("GapFound", f"{topics[1]}-0", within=SOON)
+        assert gap.detail["case"] == "source-truncated"
         assert len(read_topic(b.bootstrap, flow.remote(topics[0]))) == 150
 
 
@@ -157,11 +157,11 @@ def test_a_target_restored_from_an_older_backup(own: tuple[Broker, Broker], tmp_
         mirror.data_plane.start()
         grown = flow.wait_event("PartitionHalted", f"{topics[2]}-0", within=SOON)
         assert "truncated and has grown again" in grown.detail["reason"]
-        found = flow.wait_event("GapFound", f"{topics[2]}-0", within=SOON).detail
-        assert (found["case"], found["gone"]) == ("target-truncated", None)
+        gap = flow.wait_event("GapFound", f"{topics[2]}-0", within=SOON).detail
+        assert (gap["case"], gap["gone"]) == ("target-truncated", None)
         flow.wait_event("PartitionHalted", f"{topics[0]}-0", within=SOON)
-        found = flow.wait_event("GapFound", f"{topics[0]}-0", within=SOON).detail
-        there = [found[word] for word in ("case", "target_wanted", "target_end", "gone")]
+        gap = flow.wait_event("GapFound", f"{topics[0]}-0", within=SOON).detail
+        there = [gap[word] for word in ("case", "target_wanted", "target_end", "gone")]
         assert there == ["target-truncated", 150, 100, [100, 149]]
         went_on = flow.wait_event(WENT_ON[policy], f"{topics[1]}-0", within=SOON).detail
         produce(a.bootstrap, topics[1], numbered(20, b"new", 150))

@@ -68,9 +68,9 @@ class There:
         copied = flow.remote(topic)
         wait_until(lambda: sum(end_offsets(flow.target, copied).values()) >= wanted, within=WITHIN, what="caught up")
         flow.wait_written_down(topic, within=WITHIN)
-        found = count(read_numbers(flow.source, topic), read_numbers(flow.target, copied))
-        assert found.equal, found
-        assert found.records > 1_000
+        counted = count(read_numbers(flow.source, topic), read_numbers(flow.target, copied))
+        assert counted.equal, counted
+        assert counted.records > 1_000
         assert flow.events("PartitionHalted", topic) == []
 
 
@@ -122,8 +122,8 @@ def writer(there: There, topic: str, folder: Path) -> Writer:
 
 
 def wait_gone(*processes: psutil.Process) -> None:
-    _, left = psutil.wait_procs(list(processes), timeout=WITHIN)
-    assert not left, "they have ended"
+    _, running = psutil.wait_procs(list(processes), timeout=WITHIN)
+    assert not running, "they have ended"
 
 
 def test_the_packed_environment_is_all_that_slots_need(there: There, topic: str, tmp_path: Path) -> None:

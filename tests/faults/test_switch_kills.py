@@ -52,7 +52,7 @@ def wait_for_step(scene: SwitchScene, command: Begun, step: Step, *states: str) 
         row = scene.last()
         if row is None or row.id == command.after:
             return False
-        return any(one.step is step and one.state in states for one in step_states(row))
+        return any(state.step is step and state.state in states for state in step_states(row))
 
     wait_until(reached, within=WITHIN, every=0.02, what=f"step {step} is {' or '.join(states)}")
 
@@ -100,12 +100,7 @@ def test_command_killed_within_a_step_can_be_aborted(scene: SwitchScene, step: S
 
 
 @pytest.mark.parametrize(
-    ("step", "service"),
-    [
-        (Step.DRAIN, "data-plane"),
-        (Step.GROUPS, "checkpoint"),
-        (Step.STOP, "heartbeat"),
-    ],
+    ("step", "service"), [(Step.DRAIN, "data-plane"), (Step.GROUPS, "checkpoint"), (Step.STOP, "heartbeat")]
 )
 def test_service_killed_in_the_middle_of_a_switch_loses_nothing(scene: SwitchScene, step: Step, service: str) -> None:
     scene.app.go_on()
@@ -119,9 +114,7 @@ def test_service_killed_in_the_middle_of_a_switch_loses_nothing(scene: SwitchSce
     nothing_is_lost(scene)
 
 
-def test_target_unreachable_in_the_middle_of_a_switch_loses_nothing(
-    scene: SwitchScene,
-) -> None:
+def test_target_unreachable_in_the_middle_of_a_switch_loses_nothing(scene: SwitchScene) -> None:
     scene.app.go_on()
     command = Begun(scene, "switchover", "--allow-soon", "--timeout", "60")
     wait_for_step(scene, command, Step.ENDS, RUNNING, DONE)

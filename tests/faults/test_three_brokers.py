@@ -262,8 +262,8 @@ def _in_sync(bootstrap: str, topic: str) -> set[int]:
 
 
 def _partitions(bootstrap: str, topic: str) -> dict[int, PartitionMetadata]:
-    found: dict[int, PartitionMetadata] = admin(bootstrap).list_topics(topic, timeout=30).topics[topic].partitions
-    return found
+    partitions: dict[int, PartitionMetadata] = admin(bootstrap).list_topics(topic, timeout=30).topics[topic].partitions
+    return partitions
 
 
 def _keeps_growing(topics: dict[MirroredFlow, str], seconds: float) -> None:

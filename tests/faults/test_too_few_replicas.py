@@ -49,8 +49,10 @@ class Scene:
 
     def led_by_others(self, topic: str) -> bool:
         """Whether nothing of the topic is led by the last broker, which is away and known to be."""
-        left = [(p.leader, p.isrs) for p in self._partitions(topic) if p.leader not in NODES[:2] or NODES[-1] in p.isrs]
-        assert not left, left
+        wrong = [
+            (p.leader, p.isrs) for p in self._partitions(topic) if p.leader not in NODES[:2] or NODES[-1] in p.isrs
+        ]
+        assert not wrong, wrong
         return True
 
     def in_sync(self, topic: str) -> bool:

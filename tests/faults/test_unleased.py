@@ -31,10 +31,7 @@ LONG = [pytest.mark.long, pytest.mark.timeout(900)]
 
 @pytest.mark.parametrize(
     ("rate", "strikes", "records"),
-    [
-        pytest.param(3_000, 6, 5_000, id="short"),
-        pytest.param(25_000, 60, 1_000_000, id="a million", marks=LONG),
-    ],
+    [pytest.param(3_000, 6, 5_000, id="short"), pytest.param(25_000, 60, 1_000_000, id="a million", marks=LONG)],
 )
 def test_four_slots_without_a_lease(pair: Pair, tmp_path: Path, rate: int, strikes: int, records: int) -> None:
     dice = thrown()
@@ -57,9 +54,9 @@ def test_four_slots_without_a_lease(pair: Pair, tmp_path: Path, rate: int, strik
             done = [struck(slots, dice) for _ in range(strikes)]
             wait_until(lambda: written(flow, topic) >= records, within=WITHIN, every=0.2, what="enough is written")
         slots.wake_all()
-        found = wait_copied(slots, flow, topic)
-        assert found.equal, found
-        assert found.records >= records
+        counted = wait_copied(slots, flow, topic)
+        assert counted.equal, counted
+        assert counted.records >= records
         assert {"frozen", "woken", "killed"} <= set(done), "other dice are needed"
         slots.check()
     for kind in ("PartitionHalted", "ForeignWrite"):
@@ -92,8 +89,8 @@ def test_two_drivers_at_once(pair: Pair, tmp_path: Path) -> None:
         wanted, copied = written(flow, topic), flow.remote(topic)
         wait_until(lambda: sum(end_offsets(flow.target, copied).values()) >= wanted, within=WITHIN, what="caught up")
         flow.wait_written_down(topic, within=WITHIN)
-        found = count(read_numbers(flow.source, topic), read_numbers(flow.target, copied))
-        assert found.equal, found
+        counted = count(read_numbers(flow.source, topic), read_numbers(flow.target, copied))
+        assert counted.equal, counted
         for kind in ("PartitionHalted", "ForeignWrite"):
             assert flow.events(kind) == []
 

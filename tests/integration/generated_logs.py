@@ -108,7 +108,7 @@ def _logs(now_ms: int, *, keyed: bool, ahead_ms: int) -> st.SearchStrategy[Log]:
 def generated(count: int, *, keyed: bool, ahead_ms: int = TAKEN_AHEAD_MS) -> list[Log]:
     """So many logs, the same ones each time but for the clock. `keyed`: no record without a key, as compacted topics
     want. Some records are dated so far ahead, by default as far as every broker takes."""
-    found: list[Log] = []
+    logs: list[Log] = []
     now_ms = time.time_ns() // 1_000_000
 
     @settings(
@@ -121,10 +121,10 @@ def generated(count: int, *, keyed: bool, ahead_ms: int = TAKEN_AHEAD_MS) -> lis
     )
     @given(_logs(now_ms, keyed=keyed, ahead_ms=ahead_ms))
     def collect(log: Log) -> None:
-        found.append(log)
+        logs.append(log)
 
     collect()
-    return found[:count]
+    return logs[:count]
 
 
 class Writer:
@@ -254,8 +254,8 @@ def send(producer: Producer, topic: str, partition: int, records: Sequence[Plain
         producer.produce(
             topic, r.value, r.key, partition=partition, headers=list(r.headers), on_delivery=delivered, **options
         )
-    left = producer.flush(TRANSACTION_TIMEOUT)
-    assert (left, failures) == (0, [])
+    unsent = producer.flush(TRANSACTION_TIMEOUT)
+    assert (unsent, failures) == (0, [])
 
 
 def _batch(

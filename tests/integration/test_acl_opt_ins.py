@@ -38,8 +38,8 @@ def scene(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> AclScene:
 
 def rows(scene: AclScene) -> dict[str, CopiedAcl]:
     """By principal, as they stand."""
-    found = (decode_row(r.key, r.value) for r in read_so_far(scene.b.bootstrap, state_topic(scene.flow)) if r.key)
-    return {row.principal: row for row in found if isinstance(row, CopiedAcl)}
+    rows = (decode_row(r.key, r.value) for r in read_so_far(scene.b.bootstrap, state_topic(scene.flow)) if r.key)
+    return {row.principal: row for row in rows if isinstance(row, CopiedAcl)}
 
 
 def write(scene: AclScene, row: Row) -> None:

@@ -88,9 +88,9 @@ def test_probe_of_a_broker_half_alive_keeps_to_its_time(
 def test_doctor_shows_an_advertised_name_and_why_it_fails(elsewhere: Broker, broker_a: Broker, tmp_path: Path) -> None:
     file = two_cluster_file(tmp_path, ("A", elsewhere.bootstrap), ("B", broker_a.bootstrap), "A->B.enabled = true")
     run = run_doctor(file, "--category", "connection", "--category", "cluster", "--timeout", "5", code=1)
-    one = run.one("LD302", "A")
-    assert one["result"] == "failed"
-    assert f"broker 1 at nowhere.invalid:{elsewhere.port} (the name cannot be resolved: " in one["detail"]
+    finding = run.one("LD302", "A")
+    assert finding["result"] == "failed"
+    assert f"broker 1 at nowhere.invalid:{elsewhere.port} (the name cannot be resolved: " in finding["detail"]
     assert run.one("LD601", "A")["result"] == "failed"
     assert run.results("B")["LD604"] == "ok"
 

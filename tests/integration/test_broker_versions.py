@@ -44,14 +44,7 @@ from tests.support.traffic import Traffic
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 client = cache(admin)
-PAIRS = [
-    ("4.3", "3.9"),
-    ("3.9", "4.3"),
-    ("4.3", "2.8"),
-    ("2.8", "4.3"),
-    ("2.8", "2.8-too"),
-    ("2.1", "4.3"),
-]
+PAIRS = [("4.3", "3.9"), ("3.9", "4.3"), ("4.3", "2.8"), ("2.8", "4.3"), ("2.8", "2.8-too"), ("2.1", "4.3")]
 
 UNKNOWN: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("3.9", "4.3"): {"message.downconversion.enable": "false"},
@@ -124,8 +117,8 @@ def test_records_of_each_codec(scene: Scene, codec: str) -> None:
     produce(scene.flow.source, topic, numbered_records(600, partitions=2), codec=codec, settings={"linger.ms": "50"})
     produce(scene.flow.source, topic, numbered_records(20, 600, 2), codec=codec, settings={"batch.num.messages": "1"})
     produce_transaction(scene.flow.source, topic, numbered_records(40, 700, 2), codec=codec)
-    found = scene.flow.wait_copied(topic, within=WITHIN)
-    assert len(found) == 660
+    records = scene.flow.wait_copied(topic, within=WITHIN)
+    assert len(records) == 660
     rows = scene.flow.wait_written_down(topic, within=WITHIN)
     with_ids = tuple(version != "2.1" for version in scene.versions)
     assert {(bool(row.source_topic_id), bool(row.target_topic_id)) for row in rows.values()} == {with_ids}
@@ -139,8 +132,8 @@ def test_records_of_formats_that_only_old_brokers_write(scene: Scene, version: s
     topic = scene.topic("old", configs={"message.format.version": version})
     plain = [Record(key=r.key, value=r.value, timestamp_ms=r.timestamp_ms) for r in numbered_records(300)]
     produce(scene.flow.source, topic, plain, codec=codec, settings={"linger.ms": "50"})
-    found = scene.flow.wait_copied(topic, within=WITHIN)
-    assert [(r.key, r.value) for r in found] == [(r.key, r.value) for r in plain]
+    records = scene.flow.wait_copied(topic, within=WITHIN)
+    assert [(r.key, r.value) for r in records] == [(r.key, r.value) for r in plain]
 
 
 def test_killed_slot_loses_and_doubles_nothing(scene: Scene) -> None:
@@ -264,8 +257,8 @@ def test_reader_of_a_topic_may_read_its_copy(scene: Scene) -> None:
     )
 
     def copied() -> bool:
-        found = client(scene.flow.target).describe_acls(wanted).result(30)
-        return [(one.principal, one.operation) for one in found] == [("User:anna", AclOperation.READ)]
+        bindings = client(scene.flow.target).describe_acls(wanted).result(30)
+        return [(binding.principal, binding.operation) for binding in bindings] == [("User:anna", AclOperation.READ)]
 
     until(copied, what="the rule on the remote topic")
 

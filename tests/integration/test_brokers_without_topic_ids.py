@@ -7,10 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.support.broker_pairs import WITHIN, Brokers, created_again, numbered_records, until
-from tests.support.clusters import (
-    create_topic,
-    produce,
-)
+from tests.support.clusters import create_topic, produce
 from tests.support.mirror import Mirror
 from tests.support.traffic import Traffic
 

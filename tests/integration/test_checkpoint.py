@@ -250,11 +250,11 @@ def test_mm2_039_040_a_group_that_consumes_other_topics_gets_no_checkpoint(scene
     scene.commit(100)
     client = admin(scene.a.bootstrap)
     listed = client.list_consumer_groups().result(WITHIN).valid
-    simple = {one.group_id: one.is_simple_consumer_group for one in listed if one.group_id.endswith(scene.mark)}
+    simple = {group.group_id: group.is_simple_consumer_group for group in listed if group.group_id.endswith(scene.mark)}
     assert simple == {scene.group: True, f"aside-{scene.mark}": True}
     with scene.service():
         until(lambda: scene.emitted() == [(100, 90)])
-        assert {decode_checkpoint(one.key, one.value).group for one in scene.written()} == {scene.group}
+        assert {decode_checkpoint(record.key, record.value).group for record in scene.written()} == {scene.group}
 
 
 class Consuming:

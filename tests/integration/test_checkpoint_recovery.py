@@ -15,13 +15,7 @@ from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.acls import GUARDS, acl, add, remove
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import SETTLED, WITHIN, Scene, commit, until
-from tests.support.clusters import (
-    Record,
-    admin,
-    create_topic,
-    delete_records,
-    produce,
-)
+from tests.support.clusters import Record, admin, create_topic, delete_records, produce
 from tests.support.control import last_row, read_so_far
 from tests.support.metrics import wait_for_all_declared
 from tests.support.services import ServiceProcess
@@ -90,7 +84,7 @@ def test_mm2_057_checkpoints_are_not_written_before_they_are_read(scene: Scene) 
     with scene.service() as process:
         assert process.wait() == 1
         assert "version 1" in process.text()
-        assert [one.value for one in scene.written()] == [one.value for one in before]
+        assert [record.value for record in scene.written()] == [record.value for record in before]
         delete_records(scene.b.bootstrap, scene.checkpoints, before=len(before))
         process.start()
         until(lambda: scene.emitted() == [(200, 180)])
@@ -180,8 +174,8 @@ def test_replicas_divide_the_groups_and_take_over(scene: Scene) -> None:
 
     def checkpoints(upstream: int) -> list[str]:
         # Each group once: a replica that gives its groups away may have had their checkpoints on their way.
-        found = [decode_checkpoint(one.key, one.value) for one in scene.written()]
-        return sorted({one.group for one in found if one.upstream == upstream})
+        checkpoints = [decode_checkpoint(record.key, record.value) for record in scene.written()]
+        return sorted({checkpoint.group for checkpoint in checkpoints if checkpoint.upstream == upstream})
 
     everywhere(100)
     one = ServiceProcess("lockstep_checkpoint", scene.file(), str(scene.flow), instance="one")

@@ -66,7 +66,7 @@ def test_malformed_checkpoint_is_counted_and_logged(
     )
     assert remote_consumer_offsets(conf, alias, "billing").malformed == 1
     with caplog.at_level(logging.WARNING, logger="lockstep_client"):
-        assert [one.offset for one in translate_offsets(conf, alias, "billing")] == [4]
+        assert [offset.offset for offset in translate_offsets(conf, alias, "billing")] == [4]
     assert caplog.messages == [f"passed over 1 of the checkpoints of {alias}: no such record"]
 
 

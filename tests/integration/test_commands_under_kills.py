@@ -86,11 +86,11 @@ class Struck:
 
     def kill(self, kind: str) -> None:
         """One process of that kind; where there is none now, the whole data plane."""
-        found = self._victims(kind)
-        say(f"  kill -9 of {kind}" if found or kind == WHOLE else f"  kill -9 of {WHOLE}, for there is no {kind}")
-        if found:
+        victims = self._victims(kind)
+        say(f"  kill -9 of {kind}" if victims or kind == WHOLE else f"  kill -9 of {WHOLE}, for there is no {kind}")
+        if victims:
             with suppress(psutil.NoSuchProcess):
-                self.dice.choice(found).kill()
+                self.dice.choice(victims).kill()
         else:
             self.mirror.kill_data_plane()
 
@@ -224,7 +224,7 @@ class Struck:
 
     def listed(self, said: str) -> Mapping[int, int]:
         """Of our topic; heartbeats that another test left on the source are mirrored too."""
-        entries = [(one["partition"], one["offset"]) for one in json.loads(said)["offsets"]]
+        entries = [(offset["partition"], offset["offset"]) for offset in json.loads(said)["offsets"]]
         others = {source_partition["topic"] for source_partition, _ in entries} - {self.topic}
         assert all(topic.endswith("heartbeats") for topic in others), said
         return {
@@ -344,7 +344,7 @@ def test_command_reaches_its_state_or_names_a_remedy_under_kills(
                 strike()
                 struck.ask("resume", SOURCE_CONNECTOR)
             struck.goes_on()
-        found = struck.counted()
-        say(f"{ROUNDS} commands: {found}")
-        assert found.equal, found
+        count = struck.counted()
+        say(f"{ROUNDS} commands: {count}")
+        assert count.equal, count
         assert flow.events("PartitionHalted") == flow.events("GapFound") == []

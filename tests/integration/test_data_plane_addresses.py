@@ -62,10 +62,10 @@ async def test_bootstrap_addresses_are_used_again_when_all_brokers_are_gone(brok
     cluster = connect_cluster("a", {"bootstrap.servers": f"{before.bootstrap},{broker_a.bootstrap}"}, "test")
     try:
         await cluster.refresh([topic])
-        known = await cluster.any_connection()
-        assert known.port == before.port, "the broker names the proxy to whom it knows by it, and nothing else"
+        connection = await cluster.any_connection()
+        assert connection.port == before.port, "the broker names the proxy to whom it knows by it, and nothing else"
         before.refuse()
-        await eventually(lambda: known.closed)
+        await eventually(lambda: connection.closed)
         await cluster.refresh([topic])
         assert (await cluster.any_connection()).port == broker_a.port
         assert await cluster.end_offset((topic, 0)) == 0

@@ -37,8 +37,8 @@ def test_foreign_records_in_between_are_named_and_the_copy_continues(there: Mirr
         remote = there.wait_mirrored(topic).target_topic
         wait_end(there, remote, len(sent) + (0, 3, 4)[turn])
         produce(there.target, remote, [Record(value=b"theirs %d-%d" % (turn, n)) for n in range(theirs)])
-    found = read_topic(there.target, remote)
-    assert [r.value for r in found if not (r.value or b"").startswith(b"theirs")] == [r.value for r in sent]
+    copies = read_topic(there.target, remote)
+    assert [r.value for r in copies if not (r.value or b"").startswith(b"theirs")] == [r.value for r in sent]
     wait_until(lambda: len(there.events("ForeignWrite", remote)) == 2, within=SOON, every=0.1)
     foreign_writes = [
         (e.subject, e.detail["records"], e.detail["before"]) for e in there.events("ForeignWrite", remote)
@@ -46,10 +46,10 @@ def test_foreign_records_in_between_are_named_and_the_copy_continues(there: Mirr
     assert foreign_writes == [(f"{remote}-0", 3, 23), (f"{remote}-0", 1, 44)]
     there.wait_written_down(topic)
     upstream = {r.same_as()[:2]: r.offset or 0 for r in read_topic(there.source, topic)}
-    copied = [(upstream[r.same_as()[:2]], r.offset or 0, 1) for r in found if r.same_as()[:2] in upstream]
-    known = RunMap.build(there.progress(topic)[0], [row for row in there.rows(OffsetRuns) if row.topic == topic])
+    copied = [(upstream[r.same_as()[:2]], r.offset or 0, 1) for r in copies if r.same_as()[:2] in upstream]
+    run_map = RunMap.build(there.progress(topic)[0], [row for row in there.rows(OffsetRuns) if row.topic == topic])
     places = exact_places(copied)
-    translated = {at: known.translate(UpstreamOffset(at)) for at in places}
+    translated = {at: run_map.translate(UpstreamOffset(at)) for at in places}
     assert {at: t and t.downstream for at, t in translated.items()} == places
     assert there.events("PartitionHalted", topic) == []
 

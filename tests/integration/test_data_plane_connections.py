@@ -49,8 +49,8 @@ async def test_connections_for_single_records_are_one_and_for_much_two(
     room, attached = [True], [copying(topic, number) for number in range(PARTITIONS)]
 
     def fetched(delivery: Delivery) -> None:
-        for each in delivery.batches:
-            offsets[delivery.partition.number].extend(range(each.base_offset, each.last_offset + 1))
+        for received in delivery.batches:
+            offsets[delivery.partition.number].extend(range(received.base_offset, received.last_offset + 1))
 
     fetcher = fetching_from(
         cluster, fetched, FetchSettings(max_partition_bytes=SOME_RECORDS), has_room=lambda partition: room[0]
@@ -130,17 +130,17 @@ async def reading(
     def fetched(delivery: Delivery) -> None:
         if delivery.fetched.code:
             codes.append(delivery.fetched.code)
-            found.fetcher.detach(delivery.partition)
-        for each in delivery.batches:
-            offsets[delivery.partition.number].extend(range(each.base_offset, each.last_offset + 1))
+            made.fetcher.detach(delivery.partition)
+        for received in delivery.batches:
+            offsets[delivery.partition.number].extend(range(received.base_offset, received.last_offset + 1))
 
     monkeypatch.setattr(Connection, "ask", noted)
     cluster = connect_cluster("a", {"bootstrap.servers": bootstrap, **(properties or {})}, "test")
     fetcher = fetching_from(cluster, fetched, FetchSettings(max_wait_ms=max_wait_ms))
-    found = Reading(cluster, fetcher, offsets, codes, asked)
+    made = Reading(cluster, fetcher, offsets, codes, asked)
     try:
         await cluster.refresh([topic])
-        yield found
+        yield made
         assert fetcher.crashed() is None
     finally:
         await fetcher.close()
@@ -275,7 +275,7 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
                 partition.step(Acked(sent, answer.base_offset, now_ms()))
 
         def fetched(delivery: Delivery) -> None:
-            offsets.extend(each.base_offset for each in delivery.batches)
+            offsets.extend(received.base_offset for received in delivery.batches)
             room[0] = room[0] and not delivery.batches  # an answer may also bring no more than a new end
 
         sender = Sender(cluster, answered)

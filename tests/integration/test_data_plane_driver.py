@@ -114,9 +114,7 @@ def test_new_partitions_go_to_the_idler_slot_and_busy_ones_are_parted(mirror: Mi
     new = create_topic(flow.source, unique_name(MARK))
     flow.wait_mirrored(new)
     placed = wait_until(
-        lambda: [slot for slot, held in flow.assigned(new).items() if held],
-        within=WITHIN,
-        what="the new one is placed",
+        lambda: [slot for slot, held in flow.assigned(new).items() if held], within=WITHIN, what="the new one is placed"
     )
     assert placed == [idler], "where less is moved"
 

@@ -33,10 +33,10 @@ def settings(broker_b: Broker, tmp_path: Path) -> FlowSettings:
         f"clusters = {one}, {other}\n{one}->{other}.enabled = true\n{one}->{other}.topics = .*\n"
         f"{one}.bootstrap.servers = {broker_b.bootstrap}\n{other}.bootstrap.servers = {broker_b.bootstrap}\n"
     )
-    found = load(file, {}).flow(Flow(one, other))
-    create_topic(broker_b.bootstrap, state_topic(found.flow), configs={"cleanup.policy": "compact"})
-    create_topic(broker_b.bootstrap, progress_topic(found.flow), partitions=25, configs={"cleanup.policy": "compact"})
-    return found
+    made = load(file, {}).flow(Flow(one, other))
+    create_topic(broker_b.bootstrap, state_topic(made.flow), configs={"cleanup.policy": "compact"})
+    create_topic(broker_b.bootstrap, progress_topic(made.flow), partitions=25, configs={"cleanup.policy": "compact"})
+    return made
 
 
 def copied(number: int) -> PartitionState:

@@ -26,8 +26,8 @@ def flow(there: MirroredFlow) -> Iterator[MirroredFlow]:
 
 def wait_phase(flow: MirroredFlow, topic: str, phase: str, partitions: int) -> dict[int, PartitionProgress]:
     def all_are() -> dict[int, PartitionProgress] | None:
-        found = flow.progress(topic)
-        return found if len(found) == partitions and {row.phase for row in found.values()} == {phase} else None
+        progress = flow.progress(topic)
+        return progress if len(progress) == partitions and {row.phase for row in progress.values()} == {phase} else None
 
     return wait_until(all_are, within=60, every=0.1, what=f"{topic} is {phase}")
 

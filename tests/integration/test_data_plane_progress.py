@@ -60,8 +60,8 @@ def prepare(flow: MirroredFlow) -> Before:
     produce(flow.target, progress_topic(flow.flow), [Record(key, value) for key, value in (ours, others)])
     compacted = unique_name(f"{MARK}-compacted")
     create_topic(flow.target, flow.remote(compacted))  # no cleaner on this side, so that the copy can be compared
-    left = compacted_topic(flow.source, compacted)
-    return Before(taken_over, compacted, left)
+    remaining = compacted_topic(flow.source, compacted)
+    return Before(taken_over, compacted, remaining)
 
 
 @pytest.fixture(scope="module")
@@ -168,11 +168,11 @@ def assert_translates_exactly(flow: MirroredFlow, topic: str, source: list[Recor
     upstream = {r.same_as(): r.offset or 0 for r in source}
     places = exact_places((upstream[same], downstream, 1) for same, downstream in copied)
     progress = flow.progress(topic)[0]
-    known = RunMap.build(progress, [row for row in flow.rows(OffsetRuns) if row.topic == topic])
-    assert len(known.runs) >= least
-    found = {at: known.translate(UpstreamOffset(at)) for at in places}
-    assert {at: t and t.downstream for at, t in found.items()} == places
-    assert [at for at, t in found.items() if t and t.behind] == [at for at in places if at > progress.upstream + 1]
+    run_map = RunMap.build(progress, [row for row in flow.rows(OffsetRuns) if row.topic == topic])
+    assert len(run_map.runs) >= least
+    translated = {at: run_map.translate(UpstreamOffset(at)) for at in places}
+    assert {at: t and t.downstream for at, t in translated.items()} == places
+    assert [at for at, t in translated.items() if t and t.behind] == [at for at in places if at > progress.upstream + 1]
 
 
 @pytest.mark.long

@@ -226,9 +226,9 @@ def test_missing_right_has_the_command_that_grants_it(tmp_path: Path, pair: Guar
         missing = Grant("cluster", "kafka-cluster", "Alter", "")
         with without(pair.b, user, missing):
             run = run_doctor(file, "--category", "rights", code=1)
-        one = run.one("LD701", str(flow), "lacks Alter")
-        assert one["detail"].startswith(f"{flow.target}: User:{user} lacks Alter on the cluster")
-        assert one["fix"].startswith(f"kafka-acls --bootstrap-server {pair.b.guarded} --add")
+        finding = run.one("LD701", str(flow), "lacks Alter")
+        assert finding["detail"].startswith(f"{flow.target}: User:{user} lacks Alter on the cluster")
+        assert finding["fix"].startswith(f"kafka-acls --bootstrap-server {pair.b.guarded} --add")
     finally:
         pair.a.revoke(user, source_grants(settings))
         pair.b.revoke(user, target_grants(settings))
@@ -294,7 +294,7 @@ def test_bandwidth_without_its_rights_names_the_commands(tmp_path: Path, pair: G
     finally:
         pair.a.revoke(user, source_grants(settings))
         pair.b.revoke(user, target_grants(settings))
-    one = run.one("LD903", str(flow))
-    assert one["result"] == "failed"
-    assert f"--operation Create --topic {PREFIX} --resource-pattern-type prefixed" in one["fix"]
+    finding = run.one("LD903", str(flow))
+    assert finding["result"] == "failed"
+    assert f"--operation Create --topic {PREFIX} --resource-pattern-type prefixed" in finding["fix"]
     assert scratch_topics(pair.b) == []

@@ -61,17 +61,17 @@ def test_each_login_is_let_in_and_each_certificate_dated(tmp_path: Path, broker:
 
 def test_expired_certificate_is_dated_and_fatal(tmp_path: Path, broker: SecuredBroker) -> None:
     run = examined(tmp_path, broker, broker.lines("TLS", "s", listener="EXPIRED"), 1)
-    one = run.one("LD403", "s")
-    assert (one["result"], one["detail"].partition(":")[0]) == ("failed", "ended 1 day ago")
+    finding = run.one("LD403", "s")
+    assert (finding["result"], finding["detail"].partition(":")[0]) == ("failed", "ended 1 day ago")
     assert run.results("s")["LD504"] == "unknown"
 
 
 def test_certificate_for_another_name_shows_its_names(tmp_path: Path, broker: SecuredBroker) -> None:
     run = examined(tmp_path, broker, broker.lines("TLS", "s", listener="ELSEWHERE"), 1)
     assert run.one("LD404", "s")["result"] == "ok"
-    one = run.one("LD405", "s")
-    assert one["result"] == "failed"
-    assert one["detail"].startswith("localhost is not among elsewhere.example (localhost:")
+    finding = run.one("LD405", "s")
+    assert finding["result"] == "failed"
+    assert finding["detail"].startswith("localhost is not among elsewhere.example (localhost:")
 
 
 def test_authority_that_is_not_trusted_is_a_fault_of_the_chain(tmp_path: Path, broker: SecuredBroker) -> None:
@@ -85,15 +85,15 @@ def test_authority_that_is_not_trusted_is_a_fault_of_the_chain(tmp_path: Path, b
 def test_tls_to_a_plain_port_is_no_tls(tmp_path: Path, broker: SecuredBroker) -> None:
     lines = [*broker.lines("TLS", "s"), f"s.bootstrap.servers = {broker.bootstrap}"]
     run = examined(tmp_path, broker, lines, 1)
-    one = run.one("LD402", "s")
-    assert one["result"] == "failed"
-    assert "most likely the port does not speak TLS" in one["detail"]
+    finding = run.one("LD402", "s")
+    assert finding["result"] == "failed"
+    assert "most likely the port does not speak TLS" in finding["detail"]
 
 
 def test_plain_text_to_a_tls_port_is_no_broker(tmp_path: Path, broker: SecuredBroker) -> None:
     run = examined(tmp_path, broker, [f"s.bootstrap.servers = {broker.address('TLS')}"], 1)
-    one = run.one("LD501", "s")
-    assert one["result"] == "failed"
+    finding = run.one("LD501", "s")
+    assert finding["result"] == "failed"
     assert run.results("s")["LD601"] == "unknown"
 
 
@@ -106,9 +106,9 @@ def test_missing_client_certificate_is_the_brokers_complaint(tmp_path: Path, bro
 def test_wrong_password_is_the_step_of_the_credentials(tmp_path: Path, broker: SecuredBroker) -> None:
     run = examined(tmp_path, broker, broker.lines("SCRAM-SHA-256", "s", password="wrong"), 1)
     assert run.one("LD503", "s")["result"] == "ok"
-    one = run.one("LD504", "s")
-    assert one["result"] == "failed"
-    assert f"the broker refuses the login of user {USER} (SCRAM-SHA-256)" in one["detail"]
+    finding = run.one("LD504", "s")
+    assert finding["result"] == "failed"
+    assert f"the broker refuses the login of user {USER} (SCRAM-SHA-256)" in finding["detail"]
 
 
 @pytest.mark.long
@@ -126,5 +126,5 @@ def test_mechanism_that_a_broker_lacks_is_named_with_its_own(
     """The guarded broker has PLAIN only."""
     lines = [*broker.lines("SCRAM-SHA-256", "s"), f"s.bootstrap.servers = {pair.a.guarded}"]
     run = examined(tmp_path, broker, lines, 1)
-    one = run.one("LD503", "s")
-    assert (one["result"], one["detail"]) == ("failed", "SCRAM-SHA-256 is not offered; the broker offers PLAIN")
+    finding = run.one("LD503", "s")
+    assert (finding["result"], finding["detail"]) == ("failed", "SCRAM-SHA-256 is not offered; the broker offers PLAIN")

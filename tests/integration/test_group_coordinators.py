@@ -51,8 +51,8 @@ def frozen_listener() -> Iterator[str]:
 
 async def offsets(admin: Admin, topic: str) -> list[int]:
     """What each group has committed, all asked at once."""
-    found = await asyncio.gather(*map(admin.group_offsets, GROUPS))
-    return [one[topic, 0].offset for one in found]
+    offsets = await asyncio.gather(*map(admin.group_offsets, GROUPS))
+    return [group_offsets[topic, 0].offset for group_offsets in offsets]
 
 
 async def offsets_or_none(admin: Admin, topic: str) -> list[int] | None:

@@ -54,8 +54,8 @@ def test_mm2_050_metadata_travels_with_the_offset(scene: Scene) -> None:
     with scene.service():
         until(lambda: scene.on_target() == 90)
         target = Admin("B", {"bootstrap.servers": scene.b.bootstrap})
-        found = asyncio.run(target.group_offsets(scene.group))[scene.remote, 0]
-        assert found == GroupOffset(90, COMMITTED)
+        offset = asyncio.run(target.group_offsets(scene.group))[scene.remote, 0]
+        assert offset == GroupOffset(90, COMMITTED)
         (record,) = scene.written()
         assert decode_checkpoint(record.key, record.value).metadata == COMMITTED
 

@@ -42,7 +42,7 @@ AWKWARD = [
 
 
 def test_brokers_are_up_and_are_two_clusters(pair: Pair) -> None:
-    ids = {clusters.admin(one.bootstrap).list_topics(timeout=10).cluster_id for one in (pair.a, pair.b)}
+    ids = {clusters.admin(broker.bootstrap).list_topics(timeout=10).cluster_id for broker in (pair.a, pair.b)}
     assert ids == {pair.a.cluster_id, pair.b.cluster_id}
     assert len(ids) == 2
 
@@ -112,11 +112,11 @@ def test_acls_can_be_created_and_listed(broker_a: Broker, topic_name: str) -> No
 
 
 def test_a_compacted_topic_has_gaps(broker_a: Broker, topic_name: str) -> None:
-    left = compacted_topic(broker_a.bootstrap, topic_name)
-    offsets = [record.offset for record in left if record.offset is not None]
+    remaining = compacted_topic(broker_a.bootstrap, topic_name)
+    offsets = [record.offset for record in remaining if record.offset is not None]
     steps = {later - earlier for earlier, later in pairwise(offsets)}
     assert 4 in steps, "between two records that stayed, three are gone"
-    assert len({record.key for record in left}) == 50 + 5 + 1, "kept for good, shared keys, and the one that rolls"
+    assert len({record.key for record in remaining}) == 50 + 5 + 1, "kept for good, shared keys, and the one that rolls"
 
 
 def test_comparison_counts_missing_doubled_and_reordered_records() -> None:

@@ -53,8 +53,8 @@ def beats(broker: Broker, source: str, target: str) -> list[tuple[Heartbeat, Rec
 
 def three_beats(broker: Broker, source: str, target: str) -> list[tuple[Heartbeat, Record]]:
     """All there are, once there are three."""
-    found = beats(broker, source, target)
-    return found if len(found) >= 3 else []
+    heartbeats = beats(broker, source, target)
+    return heartbeats if len(heartbeats) >= 3 else []
 
 
 def test_mm2_072_080_every_ordered_pair_beats_each_second_on_its_target(
@@ -63,11 +63,11 @@ def test_mm2_072_080_every_ordered_pair_beats_each_second_on_its_target(
     one, other = ALIASES
     for source, target, broker in ((one, other, broker_b), (other, one, broker_a)):
         service.hear("leading", flow=f"{source}->{target}")
-        found = wait_until(partial(three_beats, broker, source, target), within=60, every=0.5)
-        for beat, record in found:
+        heartbeats = wait_until(partial(three_beats, broker, source, target), within=60, every=0.5)
+        for beat, record in heartbeats:
             assert record.timestamp_ms == beat.timestamp_ms
             assert record.partition == 0
-        times = [beat.timestamp_ms for beat, _ in found]
+        times = [beat.timestamp_ms for beat, _ in heartbeats]
         assert times == sorted(times)
         assert max(later - earlier for earlier, later in pairwise(times)) < 5_000
 
@@ -76,8 +76,8 @@ def test_heartbeats_that_arrive_show_the_clusters_upstream(service: ServiceProce
     flow = f"{ALIASES[0]}->{ALIASES[1]}"
 
     def upstreams() -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = service.status(flow)["upstreams"]
-        return found
+        upstreams: dict[str, dict[str, Any]] = service.status(flow)["upstreams"]
+        return upstreams
 
     wait_until(lambda: upstreams().keys() == {ALIASES[0], "far"}, within=60)
     now_ms = time.time_ns() // 1_000_000

@@ -86,8 +86,8 @@ class Place:
         ends = end_offsets(self.a, self.topic)
 
         def is_at_the_end() -> bool:
-            found = {p: committed_offset(self.a, self.group, self.topic, p or 0) or 0 for p in wanted}
-            return all(last < found[p] <= ends[p or 0] for p, last in wanted.items())
+            committed = {p: committed_offset(self.a, self.group, self.topic, p or 0) or 0 for p in wanted}
+            return all(last < committed[p] <= ends[p or 0] for p, last in wanted.items())
 
         until(is_at_the_end, what="the group stands at the end")
 

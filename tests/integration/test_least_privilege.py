@@ -13,12 +13,7 @@ import pytest
 
 from lockstep_config.credentials.permissions import Grant
 from tests.conftest import GuardedPair
-from tests.support.clusters import (
-    Record,
-    commit_offset,
-    create_topic,
-    produce,
-)
+from tests.support.clusters import Record, commit_offset, create_topic, produce
 from tests.support.guarded import without
 from tests.support.mirror_permissions import (
     ALONE,

@@ -8,10 +8,7 @@ import pytest
 from lockstep_config.credentials.permissions import Grant, source_grants, target_grants
 from lockstep_state.names import Flow
 from tests.conftest import GuardedPair
-from tests.support.clusters import (
-    admin,
-    delete_topic,
-)
+from tests.support.clusters import admin, delete_topic
 from tests.support.mirror_permissions import (
     ALONE,
     NEWCOMER,

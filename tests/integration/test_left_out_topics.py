@@ -28,12 +28,12 @@ def topics(broker: Broker) -> set[str]:
 
 
 def rows(broker: Broker, flow: Flow) -> dict[str, MirroredTopic]:
-    found = {}
+    rows_by_topic = {}
     for record in read_topic(broker.bootstrap, state_topic(flow)):
         decoded = decode_row(record.key or b"", record.value)
         if isinstance(decoded, MirroredTopic):
-            found[decoded.source_topic] = decoded
-    return found
+            rows_by_topic[decoded.source_topic] = decoded
+    return rows_by_topic
 
 
 def events(broker: Broker, flow: Flow, kind: str) -> list[Event]:
@@ -53,11 +53,11 @@ def test_topic_left_out_by_its_name_is_named_and_mirrored_if_no_copy(
     clusters = (flow.source, broker_a.bootstrap), (flow.target, broker_b.bootstrap)
     with ServiceProcess(TOPIC_SYNC, two_cluster_file(tmp_path, *clusters, *lines), str(flow)) as service:
         wait_until(lambda: f"{flow.source}.{plain}" in topics(broker_b), what="the other topic is mirrored")
-        found = wait_until(lambda: rows(broker_b, flow).keys() >= {no_copy, copy} and rows(broker_b, flow))
-        assert {found[name].phase for name in (no_copy, copy)} == {"left-out"}
-        assert f"{flow.target} has no such topic: lockstep.cycles=exact mirrors it" in found[no_copy].note
-        assert f"a copy of {plain} of {flow.target}" in found[copy].note
-        assert "has no such topic" not in found[copy].note
+        rows_by_topic = wait_until(lambda: rows(broker_b, flow).keys() >= {no_copy, copy} and rows(broker_b, flow))
+        assert {rows_by_topic[name].phase for name in (no_copy, copy)} == {"left-out"}
+        assert f"{flow.target} has no such topic: lockstep.cycles=exact mirrors it" in rows_by_topic[no_copy].note
+        assert f"a copy of {plain} of {flow.target}" in rows_by_topic[copy].note
+        assert "has no such topic" not in rows_by_topic[copy].note
         time.sleep(ROUNDS_S)
         levels = {line["subject"]: line["level"] for line in service.said("topic left out")}
         assert levels == {no_copy: "warning", copy: "info"}

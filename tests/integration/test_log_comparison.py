@@ -30,11 +30,7 @@ def orders() -> list[Record]:
 
 
 async def differences(
-    brokers: tuple[Broker, Broker],
-    copy: list[Record],
-    *,
-    depth: Depth = Depth.BYTES,
-    codec: str = "lz4",
+    brokers: tuple[Broker, Broker], copy: list[Record], *, depth: Depth = Depth.BYTES, codec: str = "lz4"
 ) -> PartitionVerifier:
     """A topic of A compared with one of B that holds `copy`."""
     a, b = brokers
@@ -73,8 +69,8 @@ def changed(one: Record, **parts: object) -> Record:
 @pytest.mark.parametrize("depth", [Depth.CRC, Depth.BYTES, Depth.RECORD])
 @pytest.mark.parametrize("codec", ["none", "lz4", "zstd"])
 async def test_equal_logs_have_no_difference(brokers: tuple[Broker, Broker], depth: Depth, codec: str) -> None:
-    found = await differences(brokers, orders(), depth=depth, codec=codec)
-    assert (found.records, found.listed) == (COUNT, [])
+    verifier = await differences(brokers, orders(), depth=depth, codec=codec)
+    assert (verifier.records, verifier.listed) == (COUNT, [])
 
 
 @pytest.mark.parametrize(
@@ -91,24 +87,24 @@ async def test_equal_logs_have_no_difference(brokers: tuple[Broker, Broker], dep
 async def test_damage_in_a_log_is_located(
     brokers: tuple[Broker, Broker], copy: list[Record], kind: str, source: int, target: int
 ) -> None:
-    found = await differences(brokers, copy)
-    assert [(one.kind, one.source_offset, one.target_offset) for one in found.listed] == [(kind, source, target)]
+    verifier = await differences(brokers, copy)
+    assert [(d.kind, d.source_offset, d.target_offset) for d in verifier.listed] == [(kind, source, target)]
 
 
 async def test_missing_records_in_the_middle_are_all_named(brokers: tuple[Broker, Broker]) -> None:
-    found = await differences(brokers, [*orders()[:300], *orders()[310:]])
-    assert [one.source_offset for one in found.listed if one.kind == "missing"] == list(range(300, 310))
-    assert found.differences == {"missing": 10, "offset": 1}
+    verifier = await differences(brokers, [*orders()[:300], *orders()[310:]])
+    assert [d.source_offset for d in verifier.listed if d.kind == "missing"] == list(range(300, 310))
+    assert verifier.differences == {"missing": 10, "offset": 1}
 
 
 async def test_exchanged_records_are_out_of_order(brokers: tuple[Broker, Broker]) -> None:
     copy = orders()
     copy[500], copy[501] = copy[501], copy[500]
-    found = await differences(brokers, copy)
-    assert set(found.differences) == {"order"}
+    verifier = await differences(brokers, copy)
+    assert set(verifier.differences) == {"order"}
 
 
 async def test_target_that_has_lost_everything_is_missing_whole(brokers: tuple[Broker, Broker]) -> None:
-    found = await differences(brokers, [Record(b"k0", b"order 0", timestamp_ms=5)])
-    assert found.records == 1
-    assert found.differences["missing"] == COUNT - 1
+    verifier = await differences(brokers, [Record(b"k0", b"order 0", timestamp_ms=5)])
+    assert verifier.records == 1
+    assert verifier.differences["missing"] == COUNT - 1

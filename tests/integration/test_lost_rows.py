@@ -23,14 +23,7 @@ from lockstep_state.rows.state_rows import Origin, PartitionProgress
 from tests.conftest import Pair
 from tests.support.batch_bytes import batch_bytes, record
 from tests.support.broker import Broker
-from tests.support.clusters import (
-    Record,
-    create_topic,
-    end_offsets,
-    produce,
-    read_topic,
-    unique_name,
-)
+from tests.support.clusters import Record, create_topic, end_offsets, produce, read_topic, unique_name
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 
@@ -44,12 +37,12 @@ SOON = 90.0
 
 @asynccontextmanager
 async def cluster(bootstrap: str, topic: str) -> AsyncIterator[ClusterClient]:
-    found = connect_cluster("B", {"bootstrap.servers": bootstrap}, "lost-rows")
+    cluster = connect_cluster("B", {"bootstrap.servers": bootstrap}, "lost-rows")
     try:
-        await found.refresh([topic])
-        yield found
+        await cluster.refresh([topic])
+        yield cluster
     finally:
-        await found.close()
+        await cluster.close()
 
 
 async def append(target: ClusterClient, tp: TopicPartition, values: Sequence[bytes], *producer: int, at: int) -> None:

@@ -92,12 +92,12 @@ def settle(mirror: Mirror) -> None:
 
 
 def _rounds(mirror: Mirror, flow: str) -> float:
-    found = [
+    copies = [
         float(line.rpartition(" ")[2])
         for line in mirror.topic_sync.page("/metrics")[1].splitlines()
         if line.startswith("lockstep_rounds_total{") and f'"{flow}"' in line and "topic refresh" in line
     ]
-    return sum(found)
+    return sum(copies)
 
 
 # -- renamed: a ring, and a hub with spokes ----------------------------------------------------------------------------
@@ -149,8 +149,8 @@ def test_ring_brings_each_topic_round_once(renamed: Renamed) -> None:
     settle(renamed.mirror)
     for place, home in enumerate(RING):
         before, first = RING[place - 1], RING[place - 2]
-        found = {name for name in topics_on(renamed.ring[home]) if name.split(".")[-1] == RING_TOPIC}
-        assert found == {RING_TOPIC, f"{before}.{RING_TOPIC}", f"{before}.{first}.{RING_TOPIC}"}, home
+        copies = {name for name in topics_on(renamed.ring[home]) if name.split(".")[-1] == RING_TOPIC}
+        assert copies == {RING_TOPIC, f"{before}.{RING_TOPIC}", f"{before}.{first}.{RING_TOPIC}"}, home
 
 
 def test_heartbeats_in_a_ring_give_upstream_clusters_and_hops(renamed: Renamed) -> None:
@@ -178,10 +178,10 @@ def test_mm2_167_hub_has_a_topic_of_two_spokes_and_gives_each_to_the_other(renam
         copied((hub, HUB_TOPIC), (renamed.hub[spoke], f"{HUB}.{HUB_TOPIC}"))
     settle(renamed.mirror)
     for home, bootstrap in renamed.hub.items():
-        found = {name for name in topics_on(bootstrap) if name.split(".")[-1] == HUB_TOPIC}
+        copies = {name for name in topics_on(bootstrap) if name.split(".")[-1] == HUB_TOPIC}
         others = [spoke for spoke in SPOKES if spoke != home]
         through = {f"{spoke}.{HUB_TOPIC}" for spoke in others}
-        assert found - {HUB_TOPIC} == (through if home == HUB else {f"{HUB}.{name}" for name in (HUB_TOPIC, *through)})
+        assert copies - {HUB_TOPIC} == (through if home == HUB else {f"{HUB}.{name}" for name in (HUB_TOPIC, *through)})
 
 
 # -- a separator of two characters, and one source to two targets under the same names ---------------------------------

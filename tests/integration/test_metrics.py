@@ -74,10 +74,10 @@ def test_lag_is_shown_in_records_and_in_seconds_while_records_wait(
         proxy_b.delay(answers=DELAY_S)
 
         def waiting() -> list[float] | None:
-            found = lags()
+            measured = lags()
             # Records come from the driver's question to both clusters, seconds from the slot's row: each at its own
             # time.
-            return found if found and found[0] >= DELAY_S * RATE / 2 and found[2] >= DELAY_S / 2 else None
+            return measured if measured and measured[0] >= DELAY_S * RATE / 2 and measured[2] >= DELAY_S / 2 else None
 
         records, of_consumer, seconds = wait_until(waiting, within=COPIED_WITHIN, every=0.1, what="records wait")
         assert of_consumer == records

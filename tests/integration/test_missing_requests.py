@@ -79,16 +79,16 @@ def test_configs_and_acls_go_on_without_requests_of_the_target(planned: PlannedF
 def test_plan_and_doctor_name_requests_and_no_missing_right(planned: PlannedFlow) -> None:
     planned.topic()
     is_too_old = APIS["metadata"].oldest > LACKS[Request.METADATA]
-    found = planned.only(code=int(is_too_old))
-    assert ("LS028" in hazards(found)) is is_too_old
-    assert found["rights"] == []
-    assert any(f"rights on {planned.flow.target} are not checked" in remark for remark in found["remarks"])
-    details = hazards(found)["LS029"]
+    plan = planned.only(code=int(is_too_old))
+    assert ("LS028" in hazards(plan)) is is_too_old
+    assert plan["rights"] == []
+    assert any(f"rights on {planned.flow.target} are not checked" in remark for remark in plan["remarks"])
+    details = hazards(plan)["LS029"]
     assert any("does not know IncrementalAlterConfigs" in detail for detail in details)
     run = run_doctor(planned.file, "--category", "capabilities", "--category", "rights", code=4)
     assert run.one("LD652", planned.flow.target)["result"] == "warning"
     assert run.one("LD652", planned.flow.source)["result"] == "ok"
-    assert [one for one in run.not_ok() if one[0] == "LD701"] == [("LD701", str(planned.flow))]
+    assert [check for check in run.not_ok() if check[0] == "LD701"] == [("LD701", str(planned.flow))]
     assert run.one("LD701", str(planned.flow), "are not checked")["result"] == "unknown"
 
 

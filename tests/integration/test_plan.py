@@ -23,21 +23,21 @@ HOUR_S, DAY_S = 3600, 86_400
 def test_plan_of_a_new_flow_shows_all_and_changes_nothing(planned: PlannedFlow) -> None:
     topic = planned.topic(partitions=2, records=200, retention_ms="86400000")
     before = planned.names()
-    found = planned.only("--rate", "1MB/s", "--detailed-exitcode", code=2)
+    plan = planned.only("--rate", "1MB/s", "--detailed-exitcode", code=2)
     assert planned.names() == before
-    changes = {one["name"]: one for one in found["changes"]}
+    changes = {change["name"]: change for change in plan["changes"]}
     remote = f"{planned.flow.source}.{topic}"
     assert changes[remote]["action"] == "create"
     assert (changes[remote]["partitions"], changes[remote]["configs"]) == (2, {"retention.ms": "86400000"})
     assert state_topic(planned.flow) in changes
-    copy = found["copy"]
+    copy = plan["copy"]
     assert (copy["rate"], copy["rate_basis"], copy["bytes_basis"]) == (1_000_000, "stated", "log-directories")
     assert copy["records"] == 200
     assert 10_000 < copy["bytes"] < 100_000, "200 records of some 100 bytes, as they are on disk"
     assert copy["seconds"] == pytest.approx(copy["bytes"] / 1_000_000, rel=0.5)
-    assert {one["begins"] for one in copy["topics"]} == {"earliest"}
-    assert found["hazards"] == []
-    assert found["rights"] == []
+    assert {topic["begins"] for topic in copy["topics"]} == {"earliest"}
+    assert plan["hazards"] == []
+    assert plan["rights"] == []
 
 
 def test_plan_of_a_day_has_the_bytes_of_both_links(planned: PlannedFlow) -> None:
@@ -67,10 +67,10 @@ def test_plan_for_people_has_whole_lines_and_a_sum(planned: PlannedFlow) -> None
 def test_everything_that_differs_is_altered(planned: PlannedFlow) -> None:
     topic = planned.topic(partitions=3, retention_ms="5000")
     remote = create_topic(planned.target, f"{planned.flow.source}.{topic}", configs={"segment.ms": "77777"})
-    found = planned.only("--detailed-exitcode", code=2)
-    altered = {(one["kind"], one["key"]): one for one in found["changes"] if one["action"] == "alter"}
+    plan = planned.only("--detailed-exitcode", code=2)
+    altered = {(change["kind"], change["key"]): change for change in plan["changes"] if change["action"] == "alter"}
     assert altered.keys() == {("partitions", ""), ("config", "retention.ms"), ("config", "segment.ms")}
-    assert {one["name"] for one in altered.values()} == {remote}
+    assert {change["name"] for change in altered.values()} == {remote}
     assert (altered["partitions", ""]["before"], altered["partitions", ""]["after"]) == ("1", "3")
     assert (altered["config", "retention.ms"]["before"], altered["config", "retention.ms"]["after"]) == (None, "5000")
     assert (altered["config", "segment.ms"]["before"], altered["config", "segment.ms"]["after"]) == ("77777", None)
@@ -82,10 +82,10 @@ def test_groups_are_found_with_their_fates(planned: PlannedFlow) -> None:
     ours, other = f"{planned.mark}-billing", f"other-{planned.mark}"
     for group in (ours, other):
         commit_offset(planned.source, group, topic, 0, 3)
-    found = planned.only()
-    assert [one["name"] for one in found["changes"] if one["kind"] == "group"] == [ours]
-    assert {one["group"]: one["fate"] for one in found["groups"]} == {ours: "create", other: "excluded"}
-    assert list(hazards(found)) == ["LS012"]
+    plan = planned.only()
+    assert [change["name"] for change in plan["changes"] if change["kind"] == "group"] == [ours]
+    assert {group["group"]: group["fate"] for group in plan["groups"]} == {ours: "create", other: "excluded"}
+    assert list(hazards(plan)) == ["LS012"]
 
 
 def test_mirrored_flow_has_nothing_to_do(planned: PlannedFlow) -> None:
@@ -100,8 +100,8 @@ def test_mirrored_flow_has_nothing_to_do(planned: PlannedFlow) -> None:
     assert "none: topics, configs, ACLs and groups are as they should be" in text
     assert text.rstrip().splitlines()[-1] == "Plan: 0 to create, 0 to alter, 0 to delete; nothing to copy; 0 hazards"
     produce(planned.source, topic, numbered(5))
-    found = planned.only("--detailed-exitcode")
-    assert (only_partition(found)["begins"], only_partition(found)["records"]) == ("lockstep", 5)
+    plan = planned.only("--detailed-exitcode")
+    assert (only_partition(plan)["begins"], only_partition(plan)["records"]) == ("lockstep", 5)
 
 
 @pytest.mark.long
@@ -123,7 +123,7 @@ def test_flow_that_runs_has_nothing_to_do(planned: PlannedFlow) -> None:
 def test_parts_that_are_paused_or_stopped_are_shown(planned: PlannedFlow) -> None:
     topic = planned.topic(records=5)
     assert planned.only()["held_back"] == []
-    state = next(one for one in planned.only()["changes"] if one["name"] == state_topic(planned.flow))
+    state = next(change for change in planned.only()["changes"] if change["name"] == state_topic(planned.flow))
     create_topic(planned.target, state["name"], configs=state["configs"])
     planned.write_rows(
         DesiredState(scope="connector:MirrorCheckpointConnector", phase="stopped"),
@@ -156,15 +156,15 @@ def test_heartbeats_are_planned_before_their_topic_is_there(planned: PlannedFlow
     )
     both = replace(planned, file=file)
     before = planned.names()
-    plans = {one["flow"]: one for one in both.body("--rate", "1MB/s")["flows"]}
+    plans = {plan["flow"]: plan for plan in both.body("--rate", "1MB/s")["flows"]}
     assert planned.names() == before
     for flow in (away, back):
-        found = {one["name"]: one for one in plans[str(flow)]["changes"]}
-        written, mirrored = found["heartbeats"], found[f"{flow.source}.heartbeats"]
+        changes = {change["name"]: change for change in plans[str(flow)]["changes"]}
+        written, mirrored = changes["heartbeats"], changes[f"{flow.source}.heartbeats"]
         assert (written["kind"], written["cluster"]) == ("control-topic", flow.target)
         assert (mirrored["kind"], mirrored["source"], mirrored["partitions"]) == ("topic", "heartbeats", 1)
         assert mirrored["configs"]["cleanup.policy"] == "compact"
-        (copied,) = [one for one in plans[str(flow)]["copy"]["topics"] if one["topic"] == "heartbeats"]
+        (copied,) = [topic for topic in plans[str(flow)]["copy"]["topics"] if topic["topic"] == "heartbeats"]
         assert (copied["records"], copied["bytes"], copied["seconds"]) == (0, 0, 0.0)
         assert "heartbeats" not in plans[str(flow)]["source"]["topics"], "a plan does not rely on what is not there"
 
@@ -214,9 +214,9 @@ def test_progress_of_strimzi_is_a_hazard_until_it_is_taken_over(planned: Planned
     topic = planned.topic(records=10)
     connector = f"{planned.flow}.MirrorSourceConnector"
     mm2_copied(planned, "mirrormaker2-cluster-offsets", connector, topic, 5)
-    found = planned.only()
-    assert only_partition(found)["begins"] == "earliest"
-    assert "has offsets of 1 partition" in hazards(found)["LS020"][0]
+    plan = planned.only()
+    assert only_partition(plan)["begins"] == "earliest"
+    assert "has offsets of 1 partition" in hazards(plan)["LS020"][0]
     mm2_copied(planned, progress_topic(planned.flow), "MirrorSourceConnector", topic, 5)
     assert "LS020" not in hazards(planned.only())
 
@@ -225,13 +225,13 @@ def test_progress_of_strimzi_is_a_hazard_until_it_is_taken_over(planned: Planned
 def test_measured_rate_is_that_of_reading(planned: PlannedFlow) -> None:
     topic = planned.topic()
     produce(planned.source, topic, [Record(value=b"v" * 10_000) for _ in range(2000)])
-    found = planned.only("--measure")["copy"]
-    assert found["rate_basis"] == "measured"
-    assert found["rate"] > 1_000_000
+    copy = planned.only("--measure")["copy"]
+    assert copy["rate_basis"] == "measured"
+    assert copy["rate"] > 1_000_000
 
 
 def test_measurement_of_too_little_is_no_rate(planned: PlannedFlow) -> None:
     planned.topic(records=3)
-    found = planned.only("--measure")
-    assert found["copy"]["rate_basis"] == "assumed"
-    assert any("too few bytes to measure" in remark for remark in found["remarks"])
+    plan = planned.only("--measure")
+    assert plan["copy"]["rate_basis"] == "assumed"
+    assert any("too few bytes to measure" in remark for remark in plan["remarks"])

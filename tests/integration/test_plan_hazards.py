@@ -18,8 +18,8 @@ def test_foreign_data_is_an_error(planned: PlannedFlow) -> None:
     topic = planned.topic(records=5)
     remote = create_topic(planned.target, f"{planned.flow.source}.{topic}")
     produce(planned.target, remote, numbered(3))
-    found = planned.only(code=1)
-    assert hazards(found)["LS003"][0].startswith(f"{remote} on {planned.flow.target} has 3 records")
+    plan = planned.only(code=1)
+    assert hazards(plan)["LS003"][0].startswith(f"{remote} on {planned.flow.target} has 3 records")
 
 
 def test_retention_that_is_shorter_than_the_catch_up_is_found(planned: PlannedFlow) -> None:
@@ -36,9 +36,9 @@ def test_retention_that_is_shorter_than_the_catch_up_is_found(planned: PlannedFl
 def test_names_that_collide_on_the_target_are_found(planned: PlannedFlow) -> None:
     topic = planned.topic()
     create_topic(planned.target, f"{planned.flow.source}_{topic}")
-    found = planned.only(code=1)
-    assert "LS004" in hazards(found)
-    assert "collides" in hazards(found)["LS015"][0], "the target was asked, and says so too"
+    plan = planned.only(code=1)
+    assert "LS004" in hazards(plan)
+    assert "collides" in hazards(plan)["LS015"][0], "the target was asked, and says so too"
 
 
 def test_name_that_grows_too_long_is_found(planned: PlannedFlow) -> None:
@@ -52,9 +52,9 @@ def test_smaller_messages_and_rebuilt_topics_are_found(planned: PlannedFlow) -> 
     )
     topic = planned.topic(cleanup_policy="compact", max_message_bytes="5000000")
     produce(planned.source, topic, [Record(key=b"k", value=b"v")])
-    found = hazards(planned.only())
-    assert found["LS007"][0].startswith(f"{topic} takes 5,000,000 bytes")
-    assert found["LS013"] == [f"{topic}: cleanup.policy has compact"]
+    texts = hazards(planned.only())
+    assert texts["LS007"][0].startswith(f"{topic} takes 5,000,000 bytes")
+    assert texts["LS013"] == [f"{topic}: cleanup.policy has compact"]
 
 
 def test_too_few_brokers_are_found(planned: PlannedFlow) -> None:
@@ -66,8 +66,8 @@ def test_too_few_brokers_are_found(planned: PlannedFlow) -> None:
 def test_one_cluster_under_two_aliases_is_found(planned: PlannedFlow, tmp_path: Path) -> None:
     flow = planned.flow
     file = one_flow_file(tmp_path, flow, planned.mark, planned.source, planned.source, *FACTORS, *QUIET)
-    found = PlannedFlow(flow, file, planned.mark, planned.source, planned.source).only(code=1)
-    assert "LS002" in hazards(found)
+    plan = PlannedFlow(flow, file, planned.mark, planned.source, planned.source).only(code=1)
+    assert "LS002" in hazards(plan)
 
 
 # -- clusters that do not answer, or do not permit it ------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_missing_rights_have_the_command_that_grants_them(planned: PlannedFlow, 
     planned.file.write_text(text + "\n".join(lines) + "\n")
     nothing = planned.only(code=1)
     assert nothing["rights"]
-    assert all(one["command"].startswith("kafka-acls --bootstrap-server") for one in nothing["rights"])
+    assert all(right["command"].startswith("kafka-acls --bootstrap-server") for right in nothing["rights"])
     assert "lockstep-secret" not in json.dumps(nothing)
     assert any("shows no topic" in remark and "--operation Read" in remark for remark in nothing["remarks"])
     see = [Grant("topic", "*", "Describe", ""), Grant("topic", "*", "DescribeConfigs", "")]
@@ -99,7 +99,7 @@ def test_missing_rights_have_the_command_that_grants_them(planned: PlannedFlow, 
         some = planned.only(code=1)
     assert some["copy"]["bytes_basis"] in ("sampled", "unknown")
     assert any("bytes are" in remark for remark in some["remarks"])
-    lacks = " ".join(one["lacks"] for one in some["rights"])
+    lacks = " ".join(right["lacks"] for right in some["rights"])
     assert f"lacks Read on topic {topic}" in lacks or "lacks Read on topic *" in lacks
     assert "Create on topic" in lacks
 

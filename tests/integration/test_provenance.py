@@ -39,12 +39,12 @@ def test_records_written_on_both_sides_are_on_both_sides_once(
     ]
     with writers[0], writers[1]:
         wait_until(lambda: min(_written(both, topic)) > MOVED, within=90, every=0.25, what=f"{MOVED} records each")
-    found = same_everywhere(both, topic, within=60)
+    copies = same_everywhere(both, topic, within=60)
     # What came from the other side was looked at and passed over to the last record.
     for flow in same_names:
         flow.wait_written_down(topic)
     assert sum(len(p) for p in (read_topic(onward.source, topic), read_topic(onward.target, topic))) == 2 * sum(
-        count.records for count in found.values()
+        count.records for count in copies.values()
     )
     (own,) = {(o.source, o.target) for o in onward.rows(Origin)}
     assert own == (onward.flow.source, onward.flow.target)
@@ -84,9 +84,9 @@ def test_short_lived_producers_are_distinguished_from_the_mirror(same_names: Sam
     wanted = sorted(b"%d" % number for number in range(PRODUCERS))
 
     def there() -> bool:
-        found = [sorted(r.value or b"" for r in read_topic(at, topic)) for at in (onward.source, onward.target)]
-        assert all(len(each) <= len(wanted) for each in found)
-        return found == [wanted, wanted]
+        copies = [sorted(r.value or b"" for r in read_topic(at, topic)) for at in (onward.source, onward.target)]
+        assert all(len(each) <= len(wanted) for each in copies)
+        return copies == [wanted, wanted]
 
     wait_until(there, within=60, every=0.25, what="each record on both sides")
     for flow in same_names:

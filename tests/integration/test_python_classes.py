@@ -106,9 +106,9 @@ def test_python_classes_decide_in_every_process(
     try:
         with ServiceProcess("lockstep_checkpoint", running.config, str(running.flow)).start() as checkpoint:
             checkpoint.wait_ready()
-            found = wait_until(
+            topics = wait_until(
                 lambda: translated(broker_b, f"s{mark}", group, policy), within=60, every=0.5, what="a checkpoint"
             )
     finally:
         sys.modules.pop(MODULE, None)
-    assert [(one.topic, one.partition, one.offset) for one in found] == [(f"{wanted}-from-s{mark}", 0, 40)]
+    assert [(topic.topic, topic.partition, topic.offset) for topic in topics] == [(f"{wanted}-from-s{mark}", 0, 40)]

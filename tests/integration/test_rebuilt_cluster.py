@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broker import Broker, two_brokers
+from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, delete_topic, end_offsets, produce
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
@@ -15,12 +15,6 @@ pytestmark = pytest.mark.long
 
 WITHIN = 120.0
 SERVICES = {"topic-sync", "data-plane"}
-
-
-@pytest.fixture
-def brokers() -> Iterator[tuple[Broker, Broker]]:
-    with two_brokers() as pair:
-        yield pair
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def test_status_shows_why_services_cannot_begin(planned: PlannedFlow, refused: C
         running.hear("target failing")
         reported(planned, fails=True)
         flow = flow_status(planned)
-        said = flow.get("unknown") or " ".join(one["what"] + ": " + one["why"] for one in flow["troubles"])
+        said = flow.get("unknown") or " ".join(trouble["what"] + ": " + trouble["why"] for trouble in flow["troubles"])
         assert "topic-sync: target: " in said
         assert f"refused to create topic {refused(planned.flow)}" in said
         client = admin(planned.target)

@@ -259,7 +259,7 @@ async def test_mm2_146_147_control_topics_are_created_once_and_their_factor_fits
     admin = Admin("B", conf(broker_b))
     wanted = [ControlTopic(topic_name, 6, 3, {"cleanup.policy": "delete", "retention.ms": "1000"})]
     created = await asyncio.gather(*(ensure_control_topics(admin, wanted) for _ in range(3)))
-    assert sorted(one.names for one in created) == [(), (), (topic_name,)]
+    assert sorted(topic.names for topic in created) == [(), (), (topic_name,)]
     described = (await admin.topics([topic_name])).done
     assert described[topic_name].partitions == 6  # with three replicas one broker would have refused it
     assert len(described[topic_name].topic_id) == 22
@@ -309,8 +309,8 @@ async def test_configs_are_set_and_taken_back(broker_b: Broker, topic_name: str)
 
     async def flush() -> tuple[str, bool, bool]:
         configs = (await together(admin.config_pieces([topic_name]))).done[topic_name]
-        (found,) = (c for c in configs if c.name == "flush.messages")
-        return found.value, found.is_topics, found.is_default
+        (entry,) = (c for c in configs if c.name == "flush.messages")
+        return entry.value, entry.is_topics, entry.is_default
 
     async def becomes(wanted: tuple[str, bool, bool]) -> None:
         found: tuple[str, bool, bool] | None = None
@@ -344,5 +344,5 @@ async def test_acls_are_deleted_one_by_one_and_absent_ones_are_no_trouble(broker
     deadline = time.monotonic() + 15.0
     while ann in (left := await admin.describe_acls("TOPIC")) and time.monotonic() < deadline:
         continue  # brokers learn of it a moment later
-    assert [one for one in left if one.name == topic_name] == [bob]
+    assert [task for task in left if task.name == topic_name] == [bob]
     await admin.delete_acls([bob])

@@ -60,7 +60,7 @@ def expected(mirror: Mirror) -> Expect:
         said = lockstep("status", mirror.config, "--flow", flow, "--output", "json", code=code)
         (body,) = json.loads(said)["flows"]
         blockers: list[dict[str, Any]] = body["switch_blockers"]
-        assert [(one["reason"], one["subject"]) for one in blockers] == list(found), blockers
+        assert [(blocker["reason"], blocker["subject"]) for blocker in blockers] == list(found), blockers
         assert body["switch_ready"] is not bool(found)
         return blockers or [{}]
 

@@ -14,26 +14,9 @@ import pytest
 from lockstep_state.events import Event, decode_event
 from lockstep_state.names import events_topic, state_topic
 from tests.support.broker import Broker
-from tests.support.clusters import (
-    add_partitions,
-    create_topic,
-    delete_topic,
-    read_topic,
-    set_configs,
-    unique_name,
-)
+from tests.support.clusters import add_partitions, create_topic, delete_topic, read_topic, set_configs, unique_name
 from tests.support.services import ServiceProcess, two_cluster_file
-from tests.support.synced_topics import (
-    FLOW,
-    FORCING,
-    MARK,
-    SOURCE,
-    TARGET,
-    configs,
-    partitions,
-    row,
-    wait_until,
-)
+from tests.support.synced_topics import FLOW, FORCING, MARK, SOURCE, TARGET, configs, partitions, row, wait_until
 
 SEEN_WITHIN = 60.0  # much less than the 600 s between two scans; usual is less than 5
 
@@ -149,7 +132,7 @@ def test_mm2_174_176_configs_follow_the_source_and_changes_are_reverted(
     wait_until(
         lambda: (
             configs(broker_b, remote) == {"delete.retention.ms": "1111111"} if partitions(broker_b, remote) else None
-        ),
+        )
     )
 
     set_configs(broker_a.bootstrap, topic, {"max.message.bytes": "2000000"})

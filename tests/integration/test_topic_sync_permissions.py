@@ -33,14 +33,7 @@ from tests.support.clusters import (
 from tests.support.metrics import read_page, values, wait_for_value
 from tests.support.mirror import Mirror
 from tests.support.services import ServiceProcess, two_cluster_file
-from tests.support.synced_topics import (
-    MARK,
-    client,
-    configs,
-    partitions,
-    row,
-    wait_until,
-)
+from tests.support.synced_topics import MARK, client, configs, partitions, row, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +99,8 @@ def topic() -> str:
 
 def row_that_says(broker: Broker, topic: str, words: str) -> MirroredTopic | None:
     """The topic's row of the guarded flow once these words are in its reason."""
-    found = row(broker, topic, GUARDED)
-    return found if found is not None and words in found.reason else None
+    synced = row(broker, topic, GUARDED)
+    return synced if synced is not None and words in synced.reason else None
 
 
 @pytest.mark.long
@@ -201,7 +194,7 @@ def test_config_change_arrives_in_10_s_a_manual_one_at_the_interval(
     set_configs(broker_b.bootstrap, still_there, {"delete.retention.ms": "4444444"})
     arrives("3000000")
     wait_until(
-        lambda: (r := row(broker_b, topic, GUARDED)) and dict(r.target_configs)["max.message.bytes"] == "3000000",
+        lambda: (r := row(broker_b, topic, GUARDED)) and dict(r.target_configs)["max.message.bytes"] == "3000000"
     )
     assert configs(broker_b, still_there) == {"delete.retention.ms": "4444444"}
 

@@ -56,8 +56,8 @@ def test_records_and_progress_are_committed_together(exactly: Mirror) -> None:
     produce(flow.source, topic, numbered(3_000, partitions=3))
     produce_transaction(flow.source, topic, numbered(50, first=10_000), commit=False)
     produce(flow.source, topic, numbered(30, first=20_000, partitions=3))
-    found = wait_committed(flow, topic)
-    assert len(found) == 3_030
+    committed = wait_committed(flow, topic)
+    assert len(committed) == 3_030
     wait_until(lambda: set(flow.mm2_progress(topic)) == {0, 1, 2}, within=SOON)
     last = {r.partition: r.offset or 0 for r in read_topic(flow.source, topic, isolation="read_committed")}
     ends = end_offsets(flow.source, topic)
@@ -140,10 +140,10 @@ def test_good_records_are_committed_before_the_partition_halts(exactly: Mirror) 
     wait_committed(flow, topic)
     produce(flow.source, topic, [*numbered(5, first=20), LATE])
     flow.wait_event("PartitionHalted", f"{topic}-0", within=SOON)
-    found = read_topic(flow.target, flow.remote(topic), isolation="read_committed")
-    assert [r.value for r in found] == [r.value for r in numbered(len(found))]
-    assert len(found) >= 20
-    wait_until(lambda: flow.mm2_progress(topic)[0] == len(found) - 1, within=SOON)
+    records = read_topic(flow.target, flow.remote(topic), isolation="read_committed")
+    assert [r.value for r in records] == [r.value for r in numbered(len(records))]
+    assert len(records) >= 20
+    wait_until(lambda: flow.mm2_progress(topic)[0] == len(records) - 1, within=SOON)
 
 
 @pytest.mark.parametrize("policy", ["halt", "skip"])
@@ -159,8 +159,8 @@ def test_records_deleted_before_their_copy_are_a_gap_in_progress(exactly: Mirror
     delete_records(flow.source, topic, begin)
     flow.ask("resume", f"topic:{topic}")
     gap = flow.wait_event("GapFound", f"{topic}-0", within=SOON)
-    found = {key: gap.detail[key] for key in ("case", "wanted", "source_start", "source_end")}
-    assert found == {"case": "records-gone", "wanted": 50, "source_start": begin, "source_end": 150}
+    details = {key: gap.detail[key] for key in ("case", "wanted", "source_start", "source_end")}
+    assert details == {"case": "records-gone", "wanted": 50, "source_start": begin, "source_end": 150}
     if policy == "halt":
         flow.wait_event("PartitionHalted", f"{topic}-0", within=SOON)
         row = wait_until(lambda: (r := flow.progress(topic)[0]).phase == "halted" and r, within=SOON, every=0.25)

@@ -117,8 +117,8 @@ def test_a_target_topic_created_again(troubled: Mirror, policy: str) -> None:
     delete_topic(flow.target, flow.remote(topic))
     gap = flow.wait_event("GapFound", f"{topic}-0", within=SOON)
     # A marker stands behind the records, and the next record was to be appended behind that.
-    found = (gap.detail["case"], gap.detail["target_wanted"], gap.detail["gone"])
-    assert found == ("target-recreated", 51, [0, 50])
+    details = (gap.detail["case"], gap.detail["target_wanted"], gap.detail["gone"])
+    assert details == ("target-recreated", 51, [0, 50])
     if policy == "halt":
         flow.wait_event("PartitionHalted", f"{topic}-0", within=SOON)
         assert flow.copy_of(topic) == []

@@ -40,9 +40,9 @@ def test_plan_and_doctor_name_unfit_control_topics(planned: PlannedFlow) -> None
         for detail in details
     )
     assert any("partitions=2, and needs 6" in detail for detail in details)
-    found = run_doctor(planned.file, "--category", "limits", code=1)
+    run = run_doctor(planned.file, "--category", "limits", code=1)
     sentence = f"{state_topic(planned.flow)} has cleanup.policy=delete"
-    assert found.one("LD807", str(planned.flow), sentence)["result"] == "failed"
+    assert run.one("LD807", str(planned.flow), sentence)["result"] == "failed"
 
 
 def test_service_sets_control_topics_right_when_it_starts(planned: PlannedFlow) -> None:

@@ -133,14 +133,14 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_unhappy_input_ends_with_a_sentence_and_changes_nothing(case: UnhappyCase, ended: dict[str, Ended]) -> None:
-    found = ended[case.name]
-    assert found.code == case.code, found.printed
-    assert "Traceback" not in found.printed
-    assert case.words in found.printed
-    assert found.left == {"gone.properties"}
-    lines = [line for line in found.printed.splitlines() if line and not line.startswith(("Usage: ", "Try '"))]
+    ended_run = ended[case.name]
+    assert ended_run.code == case.code, ended_run.printed
+    assert "Traceback" not in ended_run.printed
+    assert case.words in ended_run.printed
+    assert ended_run.left == {"gone.properties"}
+    lines = [line for line in ended_run.printed.splitlines() if line and not line.startswith(("Usage: ", "Try '"))]
     allowed = 2 if case.command == "config check" else 1  # a line for each mistake, and a sum
-    assert len(lines) <= allowed, found.printed
+    assert len(lines) <= allowed, ended_run.printed
 
 
 def test_every_command_has_its_unhappy_cases() -> None:

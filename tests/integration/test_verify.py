@@ -50,9 +50,9 @@ def copied(flow: MirroredFlow, records: int, **more: Any) -> str:
 @pytest.mark.parametrize("depth", ["count", "crc", "bytes", "record"])
 def test_verification_of_a_whole_copy_is_equal_at_each_depth(mirror: Mirror, flow: MirroredFlow, depth: str) -> None:
     topic = copied(flow, 2_000, codec="lz4")
-    code, found = lockstep(mirror, str(mirror.config), "--topic", topic, "--depth", depth)
-    assert (code, found["equal"], found["depth"]) == (0, True, depth)
-    (line,) = found["topics"]
+    code, report = lockstep(mirror, str(mirror.config), "--topic", topic, "--depth", depth)
+    assert (code, report["equal"], report["depth"]) == (0, True, depth)
+    (line,) = report["topics"]
     assert (line["topic"], line["records"], line["behind"]) == (topic, 2_000, 0)
     assert flow.rows(Verification)[0].phase == "ended"
 
@@ -63,8 +63,8 @@ def test_verification_goes_on_from_what_is_verified(mirror: Mirror, flow: Mirror
     produce(flow.source, topic, [Record(value=b"later-%d" % n) for n in range(50)])
     flow.wait_copied(topic)
     flow.wait_written_down(topic)
-    code, found = lockstep(mirror, "report", str(mirror.config), "--topic", topic)
-    assert (code, found["topics"][0]["behind"]) == (4, 50), "what was copied since is not verified yet"
+    code, report = lockstep(mirror, "report", str(mirror.config), "--topic", topic)
+    assert (code, report["topics"][0]["behind"]) == (4, 50), "what was copied since is not verified yet"
     assert lockstep(mirror, str(mirror.config), "--topic", topic)[0] == 0
     (row,) = [row for row in flow.rows(VerifiedPartition) if row.topic == topic]
     assert (row.records, row.upstream) == (150, 149)
@@ -76,9 +76,9 @@ def test_foreign_record_in_the_copy_is_found_and_shown(mirror: Mirror, flow: Mir
     produce(flow.source, topic, [Record(b"last", b"record")])
     wait_until(lambda: len(flow.copy_of(topic)) == 102, within=WITHIN, what="the record behind is copied")
     wait_until(lambda: flow.progress(topic)[0].upstream == 100, within=WITHIN, what="its progress is written")
-    code, found = lockstep(mirror, str(mirror.config), "--topic", topic)
+    code, report = lockstep(mirror, str(mirror.config), "--topic", topic)
     assert code == 1
-    assert found["differences"] == [
+    assert report["differences"] == [
         {"topic": topic, "partition": 0, "kind": "foreign", "source_offset": -1, "target_offset": 100}
     ]
     code, pair = lockstep(mirror, "show", str(mirror.config), f"{topic}-0", "100")
@@ -89,9 +89,9 @@ def test_record_at_the_end_of_the_target_is_beyond_the_copy(mirror: Mirror, flow
     topic = copied(flow, 100)
     assert lockstep(mirror, str(mirror.config), "--topic", topic)[0] == 0
     produce(flow.target, flow.remote(topic), [Record(b"key-%d" % n, b"value-%d" % n) for n in range(97, 100)])
-    code, found = lockstep(mirror, str(mirror.config), "--topic", topic)
-    assert (code, found["equal"], found["differences"]) == (1, False, [])
-    assert found["beyond"] == [{"topic": topic, "partition": 0, "records": 3, "target_offset": 100}]
+    code, report = lockstep(mirror, str(mirror.config), "--topic", topic)
+    assert (code, report["equal"], report["differences"]) == (1, False, [])
+    assert report["beyond"] == [{"topic": topic, "partition": 0, "records": 3, "target_offset": 100}]
 
 
 def test_verification_of_a_flow_that_runs_is_equal_to_its_ends(mirror: Mirror, flow: MirroredFlow) -> None:
@@ -99,8 +99,8 @@ def test_verification_of_a_flow_that_runs_is_equal_to_its_ends(mirror: Mirror, f
     with Traffic(flow.source, topic, rate=200.0):
         flow.wait_for_more(topic)
         for _ in range(3):
-            code, found = lockstep(mirror, str(mirror.config), "--topic", topic)
-            assert (code, found["beyond"], found["topics"][0]["behind"]) == (0, [], 0), found
+            code, report = lockstep(mirror, str(mirror.config), "--topic", topic)
+            assert (code, report["beyond"], report["topics"][0]["behind"]) == (0, [], 0), report
 
 
 def test_transactions_of_the_source_leave_nothing_unverified(mirror: Mirror, flow: MirroredFlow) -> None:
@@ -111,8 +111,8 @@ def test_transactions_of_the_source_leave_nothing_unverified(mirror: Mirror, flo
         produce(flow.source, topic, [Record(value=b"plain %d" % number)])
     flow.wait_copied(topic)
     flow.wait_written_down(topic)
-    code, found = lockstep(mirror, str(mirror.config), "--topic", topic)
-    assert (code, found["topics"][0]["records"]) == (0, 84), found
+    code, report = lockstep(mirror, str(mirror.config), "--topic", topic)
+    assert (code, report["topics"][0]["records"]) == (0, 84), report
 
 
 def test_verification_of_a_topic_that_is_not_mirrored_is_refused(mirror: Mirror) -> None:

@@ -26,7 +26,7 @@ Damage = Callable[[list[Batch]], bytes]
 
 def stored(content: Sequence[PlainRecord], batch: Batch, shift: int = 0, **more: Any) -> bytes:
     """The batch with other records, as our producer would have appended it, so many offsets later."""
-    moved = [one._replace(offset=one.offset + shift) for one in content]
+    moved = [record._replace(offset=record.offset + shift) for record in content]
     header = {
         "base_offset": batch.base_offset + shift,
         "last_offset": batch.last_offset + shift,
@@ -42,7 +42,7 @@ def changed(at: int, **parts: Any) -> Damage:
     def damage(batches: list[Batch]) -> bytes:
         whole = b""
         for batch in batches:
-            content = [one._replace(**parts) if one.offset == at else one for one in read_records(batch)]
+            content = [record._replace(**parts) if record.offset == at else record for record in read_records(batch)]
             whole += stored(content, batch)
         return whole
 
@@ -54,7 +54,7 @@ def exchanged(batches: list[Batch]) -> bytes:
     whole = b""
     for batch in batches:
         content = list(read_records(batch))
-        places = {one.offset: index for index, one in enumerate(content)}
+        places = {record.offset: index for index, record in enumerate(content)}
         if 25 in places:
             i, j = places[25], places[26]
             content[i], content[j] = content[j]._replace(offset=25), content[i]._replace(offset=26)
@@ -64,7 +64,7 @@ def exchanged(batches: list[Batch]) -> bytes:
 
 def lost(batches: list[Batch]) -> bytes:
     """A record is not there, and its offset is not used."""
-    return b"".join(stored([one for one in read_records(batch) if one.offset != 25], batch) for batch in batches)
+    return b"".join(stored([r for r in read_records(batch) if r.offset != 25], batch) for batch in batches)
 
 
 def added(batches: list[Batch], *, at: int, **more: Any) -> bytes:
@@ -174,15 +174,13 @@ def verified(
 def test_damage_on_the_disk_of_the_target_is_located(verified: tuple[Mirror, dict[str, str], Any], name: str) -> None:
     _, topics, (code, report) = verified
     assert code == 1
-    found = [
-        (one["kind"], one["source_offset"], one["target_offset"])
-        for one in report["differences"]
-        if one["topic"] == topics[name]
+    listed = [
+        (d["kind"], d["source_offset"], d["target_offset"]) for d in report["differences"] if d["topic"] == topics[name]
     ]
-    assert found == DAMAGES[name][1]
+    assert listed == DAMAGES[name][1]
     (line,) = [line for line in report["topics"] if line["topic"] == topics[name]]
     assert line["behind"] == 0
-    lacking = sum(kind == "missing" for kind, _, _ in found)
+    lacking = sum(kind == "missing" for kind, _, _ in listed)
     left_out = 10 if name == "flipped" else 0
     assert line["not_verified"] == left_out
     assert line["records"] == COUNT - lacking - left_out - (2 if name == "exchanged" else 0)
@@ -206,4 +204,4 @@ def test_report_needs_no_data_plane(verified: tuple[Mirror, dict[str, str], Any]
     mirror.kill_data_plane()
     code, shown = lockstep("report", str(mirror.config), "--topic", topics["value"])
     assert code == 1
-    assert shown["differences"] == [one for one in report["differences"] if one["topic"] == topics["value"]]
+    assert shown["differences"] == [d for d in report["differences"] if d["topic"] == topics["value"]]

@@ -62,20 +62,20 @@ def test_copies_of_both_directions_are_equal_by_origin(
     for flow in same_names:
         flow.wait_written_down(topic)
     for flow, records in ((onward, 100), (backward, 170)):
-        code, found = verify(mirror, flow, topic)
-        assert (found["not_verified"], found["waiting"], found["differences"]) == ([], {}, [])
-        assert (code, found["topics"][0]["records"], found["topics"][0]["behind"]) == (0, records, 0)
+        code, report = verify(mirror, flow, topic)
+        assert (report["not_verified"], report["waiting"], report["differences"]) == ([], {}, [])
+        assert (code, report["topics"][0]["records"], report["topics"][0]["behind"]) == (0, records, 0)
 
 
 def test_copy_of_a_compacted_topic_is_equal_by_record(mirror: Mirror, there: MirroredFlow) -> None:
     """Its batches have gaps, so that each was rebuilt."""
     topic = unique_name("there-compacted")
-    left = compacted_topic(there.source, topic)
+    remaining = compacted_topic(there.source, topic)
     there.wait_written_down(topic)
-    code, found = verify(mirror, there, topic)
-    (line,) = found["topics"]
-    assert (code, line["differ"], line["missing"], line["extra"]) == (0, 0, 0, 0), json.dumps(found)
-    assert line["records"] >= len(left)
+    code, report = verify(mirror, there, topic)
+    (line,) = report["topics"]
+    assert (code, line["differ"], line["missing"], line["extra"]) == (0, 0, 0, 0), json.dumps(report)
+    assert line["records"] >= len(remaining)
 
 
 def test_quarantined_records_are_named_and_not_verified(mirror: Mirror, there: MirroredFlow) -> None:
@@ -85,9 +85,9 @@ def test_quarantined_records_are_named_and_not_verified(mirror: Mirror, there: M
     keyed = [Record(key=b"%d" % n, value=b"%d" % n) for n in range(10)]
     produce(there.source, topic, [*keyed[:5], Record(key=None, value=b"no key"), *keyed[5:]])
     there.wait_written_down(topic)
-    code, found = verify(mirror, there, topic)
-    assert (code, found["topics"][0]["records"], found["differences"]) == (4, 10, [])
-    assert found["not_verified"] == [
+    code, report = verify(mirror, there, topic)
+    assert (code, report["topics"][0]["records"], report["differences"]) == (4, 10, [])
+    assert report["not_verified"] == [
         {"topic": topic, "partition": 0, "reason": "passed-over", "first": 5, "last": 5, "records": 1}
     ]
 
@@ -98,9 +98,9 @@ def test_timestamps_that_the_target_sets_are_not_verified(mirror: Mirror, there:
     create_topic(there.source, topic)
     produce(there.source, topic, [Record(b"k", b"%d" % n, timestamp_ms=1_700_000_000_000) for n in range(20)])
     there.wait_written_down(topic)
-    code, found = verify(mirror, there, topic)
-    assert (code, found["topics"][0]["records"], found["differences"]) == (4, 20, [])
-    assert [(one["reason"], one["records"]) for one in found["not_verified"]] == [("target-timestamps", 20)]
+    code, report = verify(mirror, there, topic)
+    assert (code, report["topics"][0]["records"], report["differences"]) == (4, 20, [])
+    assert [(part["reason"], part["records"]) for part in report["not_verified"]] == [("target-timestamps", 20)]
 
 
 def test_records_that_one_log_has_removed_are_not_verified(mirror: Mirror, there: MirroredFlow) -> None:
@@ -109,14 +109,14 @@ def test_records_that_one_log_has_removed_are_not_verified(mirror: Mirror, there
     produce(there.source, topic, [Record(b"k", b"%d" % n) for n in range(30)])
     there.wait_written_down(topic)
     delete_records(there.source, topic, before=10)
-    code, found = verify(mirror, there, topic)
-    assert (code, found["topics"][0]["records"], found["differences"]) == (4, 20, [])
-    assert [(one["reason"], one["first"], one["last"]) for one in found["not_verified"]] == [
+    code, report = verify(mirror, there, topic)
+    assert (code, report["topics"][0]["records"], report["differences"]) == (4, 20, [])
+    assert [(part["reason"], part["first"], part["last"]) for part in report["not_verified"]] == [
         ("removed-on-source", 0, 9)
     ]
     delete_records(there.target, there.remote(topic), before=15)
-    code, found = verify(mirror, there, topic, "--again")
-    assert [(one["reason"], one["first"], one["last"]) for one in found["not_verified"]] == [
+    code, report = verify(mirror, there, topic, "--again")
+    assert [(part["reason"], part["first"], part["last"]) for part in report["not_verified"]] == [
         ("removed-on-target", 10, 14)
     ]
 
@@ -129,11 +129,11 @@ def test_copy_of_a_paused_topic_is_verified_to_where_it_is(mirror: Mirror, there
     there.ask("pause", f"topic:{topic}")
     wait_until(lambda: there.progress(topic)[0].phase == "paused", within=WITHIN, what="it is paused")
     produce(there.source, topic, [Record(value=b"later %d" % n) for n in range(5)])
-    code, found = verify(mirror, there, topic)
-    assert (code, found["topics"][0]["records"], found["topics"][0]["behind"]) == (4, 10, 5)
+    code, report = verify(mirror, there, topic)
+    assert (code, report["topics"][0]["records"], report["topics"][0]["behind"]) == (4, 10, 5)
     there.ask("resume", f"topic:{topic}")
-    code, found = verify(mirror, there, topic)
-    assert (code, found["topics"][0]["records"]) == (0, 15), "it waits for the copy"
+    code, report = verify(mirror, there, topic)
+    assert (code, report["topics"][0]["records"]) == (0, 15), "it waits for the copy"
 
 
 def test_flow_that_is_verified_as_it_grows_has_no_lag(
@@ -149,8 +149,8 @@ def test_flow_that_is_verified_as_it_grows_has_no_lag(
     committed.wait_written_down(topic)
 
     def verified() -> VerifiedPartition | None:
-        found = [row for row in committed.rows(VerifiedPartition) if row.topic == topic]
-        return found[0] if found and found[0].upstream >= committed.progress(topic)[0].upstream else None
+        rows = [row for row in committed.rows(VerifiedPartition) if row.topic == topic]
+        return rows[0] if rows and rows[0].upstream >= committed.progress(topic)[0].upstream else None
 
     row = wait_until(verified, within=WITHIN, what="all is verified")
     assert (row.records, row.differences, row.not_verified, row.reason) == (45, (), (), "")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lockstep_config import load
+from lockstep_config import FlowSettings, load
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.tracing import NO_TRACING, Tracing
 from lockstep_kafka.topics.topic_reader import Record
@@ -15,6 +15,13 @@ from lockstep_state.rows.state_rows import Row
 FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 
 
+def flow_settings(folder: Path, lines: str = "") -> FlowSettings:
+    """Of the flow in `mm2.properties`. `lines`: more of the file, from line 5."""
+    path = folder / "mm2.properties"
+    path.write_text(FILE + lines)
+    return load(path, {}).flow(Flow("A", "B"))
+
+
 def flow_context(
     folder: Path,
     service: str,
@@ -25,13 +32,11 @@ def flow_context(
     tracing: Tracing = NO_TRACING,
     clock: Clock | None = None,
 ) -> FlowContext:
-    """Return a context that stands by, and has read nothing yet. `lines`: more of the file, from line 5."""
-    path = folder / "mm2.properties"
-    path.write_text(FILE + lines)
+    """One that stands by, and has read nothing yet. `lines`: as of `flow_settings`."""
     nowhere = {"bootstrap.servers": "127.0.0.1:1"}
     return FlowContext(
         service,
-        load(path, {}).flow(Flow("A", "B")),
+        flow_settings(folder, lines),
         instance="one",
         source=Admin("A", nowhere),
         target=Admin("B", nowhere),

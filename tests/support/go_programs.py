@@ -10,7 +10,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from tests.support.kafka_jars import REPOSITORY
+from tests.support.source_modules import REPOSITORY
 
 SOURCES = Path(__file__).with_name("franz_go")
 BUILT = REPOSITORY / ".cache" / "go"

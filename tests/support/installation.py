@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.support.source_modules import REPOSITORY
+
 INSTALL_PAGE = REPOSITORY / "docs" / "guides" / "install.md"
 OF_THE_CHECKOUT = (
     "PYTHONPATH",

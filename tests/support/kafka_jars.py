@@ -33,9 +33,9 @@ from typing import Self
 from xml.sax.saxutils import quoteattr
 
 from tests.support.java import NoJava, find_java
+from tests.support.source_modules import REPOSITORY
 
 VERSION = "4.3.1"
-REPOSITORY = Path(__file__).resolve().parents[2]
 CACHES = REPOSITORY / ".cache" / "kafka"
 RELOAD4J = (("org.slf4j", "slf4j-reload4j", "1.7.36"), ("ch.qos.reload4j", "reload4j", "1.2.25"))
 ZOOKEEPER_FOR_JAVA_17 = ("org.apache.zookeeper", "zookeeper", "3.5.9")

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from tests.support.eventually import wait_until
 from tests.support.java import NoJava, find_java
-from tests.support.kafka_jars import REPOSITORY, JarsUnavailable, Kafka, WrongChecksum, classpath, fetch, home, say
+from tests.support.kafka_jars import JarsUnavailable, Kafka, WrongChecksum, classpath, fetch, home, say
 from tests.support.processes import end, spawn, tail
+from tests.support.source_modules import REPOSITORY
 
 VERSION = "0.8.0"
 COMMIT = "18a52002cb8393ae97491bb9e7c342933817cb60"

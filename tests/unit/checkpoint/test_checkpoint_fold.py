@@ -23,8 +23,8 @@ def test_mm2_025_the_last_checkpoint_of_each_group_and_partition_counts() -> Non
     """Also one of a group that went back. A record read again changes nothing."""
     written = WrittenCheckpoints()
     log = [checkpoint(9), checkpoint(5, "shipping"), checkpoint(3), checkpoint(2, partition=1)]
-    for offset, one in [*enumerate(log), (0, log[0])]:
-        read(written, offset, one)
+    for offset, record in [*enumerate(log), (0, log[0])]:
+        read(written, offset, record)
     assert written.for_group("billing") == {TP: checkpoint(3), ("A.orders", 1): checkpoint(2, partition=1)}
     assert written.for_group("shipping") == {TP: checkpoint(5, "shipping")}
     assert written.for_group("unknown") == {}
@@ -63,8 +63,8 @@ LOGS = st.lists(
 @given(LOGS, st.data())
 def test_checkpoint_fold_is_independent_of_order_and_repetition(log: list[Checkpoint], data: st.DataObject) -> None:
     straight, crooked = WrittenCheckpoints(), WrittenCheckpoints()
-    for at, one in enumerate(log):
-        read(straight, at, one)
+    for at, record in enumerate(log):
+        read(straight, at, record)
     positions = list(range(len(log)))
     for at in [*data.draw(st.permutations(positions)), *data.draw(st.permutations(positions))]:
         read(crooked, at, log[at])

@@ -63,11 +63,7 @@ def planned(
 class TestNames:
     @pytest.mark.parametrize(
         ("topic", "remote"),
-        [
-            ("topic3", "source1.topic3"),
-            ("target2.topic3", "topic3"),
-            ("source6.topic7", "source1.source6.topic7"),
-        ],
+        [("topic3", "source1.topic3"), ("target2.topic3", "topic3"), ("source6.topic7", "source1.source6.topic7")],
     )
     def test_mm2_049_topic_from_the_target_keeps_its_target_name(self, topic: str, remote: str) -> None:
         rule = CheckpointRule(Flow("source1", "target2"), DefaultReplicationPolicy(), EVERYTHING)
@@ -85,11 +81,7 @@ class TestDue:
         [
             (("orders", 0, 3, 4), at("orders", 0, 10), checkpoint(10, 5)),  # past the sync
             (("orders", 0, 7, 11), at("orders", 0, 7), checkpoint(7, 11)),  # exactly at it
-            (
-                ("orders", 5, 3, 4),
-                at("orders", 5, 3, "from anna"),
-                checkpoint(3, 4, partition=5, metadata="from anna"),
-            ),
+            (("orders", 5, 3, 4), at("orders", 5, 3, "from anna"), checkpoint(3, 4, partition=5, metadata="from anna")),
             (("orders", 0, 3, 4), at("orders", 0, None), None),
         ],
     )
@@ -102,7 +94,7 @@ class TestDue:
         rule = CheckpointRule(FLOW, DefaultReplicationPolicy(), NameFilter(("orders",), ()))
         syncs = store(("orders", 0, 3, 4), ("payments", 0, 3, 4))
         plan = planned(syncs, at("payments", 0, 3), at("orders", 0, 3), rule=rule)
-        assert [one.topic for one in plan.due] == ["A.orders"]
+        assert [due.topic for due in plan.due] == ["A.orders"]
         assert [tp for tp, _ in plan.translated_offsets] == [("A.orders", 0)]
         by_remote_name = replace(rule, topics=NameFilter((r"A\.orders",), ()))
         assert planned(syncs, at("orders", 0, 3), rule=by_remote_name).due == (), "the name on the source counts"
@@ -149,8 +141,8 @@ class TestMoreRecent:
 
         def round_(syncs: OffsetSyncStore, upstream: int) -> list[tuple[int, int]]:
             plan = planned(syncs, at("orders", 0, upstream), last=last)
-            last.update({one.tp: one for one in plan.due})
-            return [(one.upstream, one.downstream) for one in plan.due]
+            last.update({due.tp: due for due in plan.due})
+            return [(due.upstream, due.downstream) for due in plan.due]
 
         dense = store(*(("orders", 0, offset, offset) for offset in range(0, 1001, 10)))
         sparse = store(("orders", 0, 500, 500), ("orders", 0, 1000, 1000))
@@ -251,9 +243,9 @@ def test_checkpoints_only_go_back_when_the_group_does(rounds: list[tuple[int, li
             newest += step
             position += 1
             syncs.fold(position, OffsetSync("orders", 0, UpstreamOffset(newest), DownstreamOffset(newest)))
-        for one in planned(syncs, at("orders", 0, upstream), last=last).due:
-            before = last.get(one.tp)
-            assert one.downstream <= one.upstream  # never beyond the group in a log copied one to one
-            assert before is None or one.downstream > before.downstream or one.upstream < before.upstream
-            last[one.tp] = one
+        for due in planned(syncs, at("orders", 0, upstream), last=last).due:
+            before = last.get(due.tp)
+            assert due.downstream <= due.upstream  # never beyond the group in a log copied one to one
+            assert before is None or due.downstream > before.downstream or due.upstream < before.upstream
+            last[due.tp] = due
         assert planned(syncs, at("orders", 0, upstream), last=last).due == ()

@@ -22,6 +22,7 @@ from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
 from lockstep_state.rows.state_rows import GroupStatus, decode_row
 from tests.support.reasons import reported
+from tests.support.source_modules import REPOSITORY
 from tests.unit.checkpoint.test_target_group_sync import GROUP, Stage
 
 LINES = "sync.group.offsets.enabled = true\n"
@@ -29,7 +30,6 @@ OLD = Path(__file__).parent / "old" / "group_rows.jsonl"
 """Rows as the code wrote them that had no codes. They never change."""
 BEFORE = "2b69b9b2"
 """The last commit of that code."""
-REPOSITORY = Path(__file__).resolve().parents[3]
 SIXTY = [("A.t", number) for number in range(60)]
 RECREATED = TranslatedOffset(None, reason=ReasonCode.TARGET_RECREATED.to_reason())
 NO_SYNC = TranslatedOffset(None, reason=ReasonCode.NO_OFFSET_SYNC.to_reason())
@@ -220,10 +220,7 @@ def test_code_of_before_reads_what_this_one_writes(tmp_path: Path) -> None:
     subprocess.run(["tar", "-x", "-C", str(tmp_path)], input=archive.stdout, check=True)
     sources = ":".join(map(str, sorted(tmp_path.glob("*/*/src"))))
     gone = GroupStatus(
-        group=GROUP,
-        phase="waiting",
-        reason=ReasonCode.GROUP_GONE.sentence,
-        cause=ReasonCode.GROUP_GONE.to_reason(),
+        group=GROUP, phase="waiting", reason=ReasonCode.GROUP_GONE.sentence, cause=ReasonCode.GROUP_GONE.to_reason()
     )
     rows = [*map(row_for, ReasonCode), gone]
     lines = "".join(json.dumps([part.decode() for part in row.encode()]) + "\n" for row in rows)
@@ -232,6 +229,6 @@ def test_code_of_before_reads_what_this_one_writes(tmp_path: Path) -> None:
         [sys.executable, "-c", READS], input=lines, env=environment, capture_output=True, text=True, check=True
     )
     read = [json.loads(line) for line in answer.stdout.splitlines()]
-    assert [one["gone"] for one in read] == [False] * len(ReasonCode) + [True]
-    withheld = {code for code, one in zip(ReasonCode, read, strict=False) if one["withheld"]}
+    assert [answer_line["gone"] for answer_line in read] == [False] * len(ReasonCode) + [True]
+    withheld = {code for code, row in zip(ReasonCode, read, strict=False) if row["withheld"]}
     assert withheld == set(WRONG_SINCE_BEFORE)

@@ -134,11 +134,7 @@ def rule(policy: ReplicationPolicy, topics: str = ".*", *, fails_back: bool = Fa
 @pytest.mark.parametrize(
     ("row", "rule", "topics"),
     [
-        (
-            {"waiting": (("A.t", 0, "no"),), "behind": (("A.u", 1, 4),)},
-            rule(DefaultReplicationPolicy()),
-            {"t", "u"},
-        ),
+        ({"waiting": (("A.t", 0, "no"),), "behind": (("A.u", 1, 4),)}, rule(DefaultReplicationPolicy()), {"t", "u"}),
         ({"waiting": (("A.t", 0, "no"),), "behind": (("A.u", 1, 4),)}, rule(DefaultReplicationPolicy(), "t"), {"t"}),
         ({"positions": (("t", 0, 1, 1),)}, rule(IdentityReplicationPolicy("A")), {"t"}),
         ({}, rule(DefaultReplicationPolicy()), set()),

@@ -14,8 +14,8 @@ FIVE = 5  # as many as a lane to a near broker allows
 
 def chain_of(*outgoing_batches: OutgoingBatch, sequence: int = -1, downstream: int = -1) -> AppendSequence:
     append_sequence = AppendSequence(4000, 2, sequence, downstream)
-    for one in outgoing_batches:
-        append_sequence.enqueue(one)
+    for outgoing_batch in outgoing_batches:
+        append_sequence.enqueue(outgoing_batch)
     return append_sequence
 
 
@@ -27,14 +27,14 @@ def launch_all(append_sequence: AppendSequence) -> list[InFlightBatch]:
 
 
 def stamped(sent: InFlightBatch) -> Batch:
-    (found,) = scan(bytes(sent.data))
-    return found
+    (sent_batch,) = scan(bytes(sent.data))
+    return sent_batch
 
 
 def opened(*outgoing_batches: OutgoingBatch) -> AppendSequence:
     """A chain whose first append was acknowledged, at downstream offset 0 and with sequence 0."""
     append_sequence = chain_of(outgoing(0))
     append_sequence.on_ack(append_sequence.launch(), 0)
-    for one in outgoing_batches:
-        append_sequence.enqueue(one)
+    for outgoing_batch in outgoing_batches:
+        append_sequence.enqueue(outgoing_batch)
     return append_sequence

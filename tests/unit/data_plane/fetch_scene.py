@@ -44,13 +44,9 @@ def fetcher_with(settings: FetchSettings) -> Fetcher:
 
 
 def shard_of(fetcher: Fetcher, partition: PartitionState) -> FetchConnection:
-    (found,) = [
-        fetch_connection
-        for fetch_connection in fetcher._connections.values()
-        if partition in fetch_connection.partitions
-    ]
-    assert fetcher._fetched_by[partition] is found
-    return found
+    (connection,) = (each for each in fetcher._connections.values() if partition in each.partitions)
+    assert fetcher._fetched_by[partition] is connection
+    return connection
 
 
 def ask(fetcher: Fetcher, fetch_connection: FetchConnection, connection: Connection) -> asyncio.Future[Any] | None:

@@ -98,18 +98,15 @@ class World:
 
     def translated(self) -> tuple[dict[int, int | None], dict[int, int]]:
         """Where groups of the source stand in the target: as what is written says, and exactly."""
-        known = RunMap.build(self.row, self.runs.values())
+        run_map = RunMap.build(self.row, self.runs.values())
         copied = zip(self.source.visible, self.target.ours, strict=False)
         exact = exact_places([(r.offset, downstream, 1) for r, (downstream, _) in copied]) if self.target.ours else {}
-        found = {u: known.translate(UpstreamOffset(u)) for u in exact}
-        return {u: None if t is None else t.downstream for u, t in found.items()}, exact
+        translations = {u: run_map.translate(UpstreamOffset(u)) for u in exact}
+        return {u: None if t is None else t.downstream for u, t in translations.items()}, exact
 
     def finish(self) -> None:
         """Every other slot ends; one goes on undisturbed, but for what was still in sockets."""
-        for stray in [
-            *self.strays,
-            *(bytes(sent.data) for slot in self.slots for sent in slot.socket),
-        ]:
+        for stray in [*self.strays, *(bytes(sent.data) for slot in self.slots for sent in slot.socket)]:
             self.target.append(stray)
         slot = Slot(self.source, self.target, self.row, TargetLimits(300), self.runs.values())
         for _ in range(20 * (len(self.source.batches) + len(self.source.visible)) + 20):

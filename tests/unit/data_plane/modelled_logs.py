@@ -91,8 +91,8 @@ class SourceLog:
             self._put(_encoded(content, TRANSACTIONAL, producer_id), count, content)
             self._marker(producer_id, None)
         elif kind in ("tiny", "passed on"):
-            for one in content:
-                self._put(_encoded([one], producer_id=FROM_ELSEWHERE if kind == "passed on" else -1), 1, [one])
+            for record in content:
+                self._put(_encoded([record], producer_id=FROM_ELSEWHERE if kind == "passed on" else -1), 1, [record])
         elif kind == "came from the target":
             self._put(_encoded(content, producer_id=FROM_THE_TARGET), count, [])
         else:
@@ -126,9 +126,9 @@ class SourceLog:
     def cleaned(self, offsets: Set[int]) -> "SourceLog":
         """The log after its cleaner has removed the records at `offsets`. Batches stay, be they empty."""
         batches = []
-        for found in scan(b"".join(self.batches)):
-            left = [r for r in decoded(found.data, found.base_offset) if r.offset not in offsets]
-            batches.append(batch_bytes(left, base_offset=found.base_offset, last_offset=found.last_offset))
+        for batch in scan(b"".join(self.batches)):
+            remaining = [r for r in decoded(batch.data, batch.base_offset) if r.offset not in offsets]
+            batches.append(batch_bytes(remaining, base_offset=batch.base_offset, last_offset=batch.last_offset))
         visible = [r for r in self.visible if r.offset not in offsets]
         return SourceLog(batches, [], visible, self.end)
 
@@ -137,9 +137,9 @@ class SourceLog:
         transactions in them."""
         if not self._scanned:
             self._scanned = list(scan(b"".join(self.batches)))
-        found = [b for b in self._scanned if b.last_offset >= offset][:count]
-        last = found[-1].last_offset if found else -1
-        groups = tuple(scan_groups(b"".join(b.data for b in found), any_producer=False))
+        batches = [b for b in self._scanned if b.last_offset >= offset][:count]
+        last = batches[-1].last_offset if batches else -1
+        groups = tuple(scan_groups(b"".join(b.data for b in batches), any_producer=False))
         return groups, [(p, first) for p, first, end in self.aborted if first <= last and end >= offset]
 
 
@@ -200,16 +200,16 @@ class TargetLog:
         if batch.producer_id >= 0:
             assert batch.producer_epoch == OUR_EPOCH
             first, last = batch.base_sequence, (batch.base_sequence + batch.last_offset_delta) % SEQUENCES
-            known = self._producers.get(batch.producer_id)
-            for begin, end, base in known.recent if known else ():
+            producer = self._producers.get(batch.producer_id)
+            for begin, end, base in producer.recent if producer else ():
                 if (begin, end) == (first, last):
                     return 0, base
-            if known is None:
-                known = self._producers[batch.producer_id] = Producer(first - 1)
-            elif first != (known.last + 1) % SEQUENCES:
+            if producer is None:
+                producer = self._producers[batch.producer_id] = Producer(first - 1)
+            elif first != (producer.last + 1) % SEQUENCES:
                 return OUT_OF_ORDER, -1
-            known.last = last
-            known.recent.append((first, last, self.end))
+            producer.last = last
+            producer.recent.append((first, last, self.end))
             self.ours += [(r.offset, r) for r in decoded(data, self.end)]
         base, self.end = self.end, self.end + batch.record_count
         self.batches.append(struct.pack(">q", base) + data[8:])
@@ -221,11 +221,11 @@ class TargetLog:
     def cleaned(self, offsets: Set[int]) -> None:
         """The log's cleaner removes the records at `offsets`. Batches stay, be they empty, and bear what they bore."""
         batches = []
-        for found in scan(b"".join(self.batches)):
-            left = [r for r in decoded(found.data, found.base_offset) if r.offset not in offsets]
-            bore = (found.producer_id, found.producer_epoch, found.base_sequence)
+        for batch in scan(b"".join(self.batches)):
+            remaining = [r for r in decoded(batch.data, batch.base_offset) if r.offset not in offsets]
+            bore = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
             batches.append(
-                batch_bytes(left, base_offset=found.base_offset, last_offset=found.last_offset, producer=bore)
+                batch_bytes(remaining, base_offset=batch.base_offset, last_offset=batch.last_offset, producer=bore)
             )
         self.batches = batches
 

@@ -127,9 +127,9 @@ def partition(upstream: int = -1, limits: TargetLimits | None = None) -> Partiti
 
 def copied(p: PartitionState) -> list[OutgoingBatch]:
     """What the partition appends, each batch acknowledged at once."""
-    found = []
+    appended = []
     while waits(p):
         sent = launch(p)
-        found.append(sent.outgoing)
-        p.step(Acked(sent, len(found) * 1000, now_ms=0))
-    return found
+        appended.append(sent.outgoing)
+        p.step(Acked(sent, len(appended) * 1000, now_ms=0))
+    return appended

@@ -267,7 +267,7 @@ PAUSE_FACTOR: Cases = {
 QUARANTINES: Cases = {
     "quarantine, in transactions": lambda: known(
         Scene(COMMITTED, source_of(14), committed_log(10), [TRANSACTIONS], remembers=COMMITTED, quarantines=((11, 12),))
-    ),
+    )
 }
 
 CASES: Cases = FENCED | KEYED | PAUSE_FACTOR | QUARANTINES

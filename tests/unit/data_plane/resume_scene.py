@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import cast
 
-from lockstep_config import FlowSettings, load
+from lockstep_config import FlowSettings
 from lockstep_data_plane.core.append_sequence import IdentityRouting
 from lockstep_data_plane.core.events import PartitionEvent, Resumed, Unplaced
 from lockstep_data_plane.core.keyed_routing import KeyedRouting
@@ -25,9 +25,8 @@ from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_state.codecs.mm2_codec import encode_source_progress, encode_source_progress_reset
 from lockstep_state.errors import RetriableError
-from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Row
-from tests.support.flow_context import FILE
+from tests.support.flow_context import flow_settings
 from tests.support.memory_cluster import MemoryCluster, MemoryLog
 from tests.support.skipping_loop import run_skipping_waits
 
@@ -188,9 +187,7 @@ class Scene:
     def play(self) -> list[str]:
         """Resume, at most twice; what was done, and what came out of it."""
         with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "mm2.properties"
-            file.write_text(FILE + "\n".join([*self.lines, ""]))
-            settings = load(file, {}).flow(Flow("A", "B"))
+            settings = flow_settings(Path(folder), "\n".join([*self.lines, ""]))
         settings = replace(settings, data_plane=replace(settings.data_plane, read_back=self.reads_back))
         run_skipping_waits(self._resume(settings))
         for cluster in self.clusters:
@@ -205,10 +202,7 @@ class Scene:
         writer = cast(ControlTopicWriter, _Written(self))
         io = _StepsAlone([partition])
         transactions = TransactionRunner(
-            settings,
-            target,
-            io,
-            UnreadableRecords(FlowLog("data-plane", settings.flow)).pass_over_at,
+            settings, target, io, UnreadableRecords(FlowLog("data-plane", settings.flow)).pass_over_at
         )
         resumer = Resumer(settings, FlowIds(OURS), source, target, writer, self.rows, io, transactions)
         topic = MirroredTopic(

@@ -6,36 +6,36 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import pytest
 
-from lockstep_config import load
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import FlowIds
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, TRANSACTIONAL, scan
+from lockstep_data_plane.slot.partition_task import PartitionBackoff
 from lockstep_data_plane.slot.slot_loop import SlotLoop
+from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_state.names import Flow
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Row
 from tests.support.batch_bytes import decoded
 from tests.support.eventually import eventually
-from tests.support.flow_context import FILE
+from tests.support.flow_context import flow_settings
 from tests.support.kio_codec import read_back
 from tests.support.memory_cluster import NOTHING, MemoryCluster, MemoryLog, _MemoryConnection
 from tests.unit.data_plane.resume_scene import FIRST_ID, OURS
 
 SOON_S = 0.01
-"""How long a broker keeps a fetch for which there is nothing."""
+"""How long a broker keeps a fetch for which there is nothing, and the first pause after a failure."""
 
 
 class ScriptedCluster(MemoryCluster):
@@ -62,10 +62,10 @@ class ScriptedCluster(MemoryCluster):
         self.connections: dict[tuple[int, str], AskingConnection] = {}
 
     async def connection(self, broker: int, produce_connection: str) -> Connection:
-        known = self.connections.get((broker, produce_connection))
-        if known is None or known.closed:
-            known = self.connections[broker, produce_connection] = AskingConnection(self)
-        return known
+        connection = self.connections.get((broker, produce_connection))
+        if connection is None or connection.closed:
+            connection = self.connections[broker, produce_connection] = AskingConnection(self)
+        return connection
 
     async def any_connection(self) -> Connection:
         return await self.connection(1, "any")
@@ -167,8 +167,8 @@ class AskingConnection(_MemoryConnection):
             raise ConnectionClosedError("broker:9092: the connection ended")
         code = code or self._scripted.refused_codecs.get(batch.attributes & CODEC_MASK, 0)
         if not code:
-            known = log.remembered.get(batch.producer_id, (-1, -1))
-            last = known[1] if known[0] == batch.producer_epoch else -1
+            remembered = log.remembered.get(batch.producer_id, (-1, -1))
+            last = remembered[1] if remembered[0] == batch.producer_epoch else -1
             checks = self._scripted.checks_sequences and batch.producer_id >= 0
             code = 0 if batch.base_sequence == last + 1 or not checks else 45
             code = code if self._scripted.takes_ids or batch.producer_id < 0 else 59
@@ -195,8 +195,8 @@ class AskingConnection(_MemoryConnection):
         code = codes.popleft() if codes else 0
         producer = request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
         if not code and self._scripted.fences:
-            known = self._scripted.producers.get(request.v3_and_below_transactional_id, producer)
-            code = 0 if known == producer else 90
+            current = self._scripted.producers.get(request.v3_and_below_transactional_id, producer)
+            code = 0 if current == producer else 90
         results = tuple(
             m.AddPartitionsToTxnTopicResult(
                 name=topic.name,
@@ -260,9 +260,7 @@ class SlotLoopScene:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str, reads_back: bool = False) -> None:
         """`reads_back`: the trial of the target has chosen that."""
-        file = folder / "mm2.properties"
-        file.write_text(FILE + "\n".join([*lines, ""]))
-        settings = load(file, {}).flow(Flow("A", "B"))
+        settings = flow_settings(folder, "\n".join([*lines, ""]))
         settings = replace(settings, data_plane=replace(settings.data_plane, read_back=reads_back))
         self.waits = False
         """The slot is not to fetch now."""
@@ -274,6 +272,11 @@ class SlotLoopScene:
         monkeypatch.setattr(
             "lockstep_data_plane.slot.slot_loop.connect_clusters", lambda *_: (self.source, self.target)
         )
+        monkeypatch.setattr(
+            "lockstep_data_plane.slot.partition_task.PartitionBackoff",
+            lambda: PartitionBackoff(Backoff(first=SOON_S), Backoff(first=SOON_S)),
+        )
+        monkeypatch.setattr("lockstep_data_plane.produce.sender.BACK_PRESSURE_S", SOON_S)
         self.writer = Written()
         self.rows: dict[tuple[str, int], PartitionProgress] = {}
         self.topic = MirroredTopic(
@@ -296,6 +299,14 @@ class SlotLoopScene:
             waits=lambda: self.waits,
         )
         self.task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.task is not None and not self.task.done():
+            self.loop.leave(("t", 0), goes_on=True)
+        await self.end()
 
     async def begin(self) -> PartitionState:
         """The slot takes the partition up, and it copies."""
@@ -325,8 +336,7 @@ class SlotLoopScene:
         wanted = [b"value-%d" % n for n in range(count)]
         partition = self.loop.partitions["t", 0]
         await eventually(
-            lambda: len(self.copied) >= count and partition.row().upstream >= self.log.end - 1,
-            what="all is copied",
+            lambda: len(self.copied) >= count and partition.row().upstream >= self.log.end - 1, what="all is copied"
         )
         assert self.copied == wanted
 

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config import FlowSettings, load
+from lockstep_config import FlowSettings
 from lockstep_data_plane.core.append_trial import AppendFault, AppendMode
 from lockstep_data_plane.driver.flow_origin import FlowOrigin
 from lockstep_data_plane.provenance.producer_ids import settle_appends, try_target
 from lockstep_kafka.common.errors import AppendsUnsafe
 from lockstep_rules.policy import IdentityReplicationPolicy
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_state.names import Flow, events_topic
+from lockstep_state.names import events_topic
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import Origin
-from tests.support.flow_context import FILE, flow_context, read_row
+from tests.support.flow_context import flow_context, flow_settings, read_row
 from tests.support.memory_cluster import MemoryLog
 from tests.unit.data_plane.slot_loop_scene import ScriptedCluster
 
@@ -25,9 +25,7 @@ TRANSACTIONS = ("find_coordinator", "add_partitions_to_txn", "end_txn")
 
 @pytest.fixture
 def settings(tmp_path: Path) -> FlowSettings:
-    file = tmp_path / "mm2.properties"
-    file.write_text(FILE)
-    return load(file, {}).flow(Flow("A", "B"))
+    return flow_settings(tmp_path)
 
 
 @pytest.fixture
@@ -36,8 +34,8 @@ def clients(settings: FlowSettings, monkeypatch: pytest.MonkeyPatch) -> tuple[Sc
     both, log = (ScriptedCluster("B"), ScriptedCluster("B")), MemoryLog()
     for client in both:
         client.create(events_topic(settings.flow, settings.group_id), log)
-    left = list(both)
-    monkeypatch.setattr("lockstep_data_plane.provenance.target_trial.connect_cluster", lambda *_: left.pop(0))
+    remaining = list(both)
+    monkeypatch.setattr("lockstep_data_plane.provenance.target_trial.connect_cluster", lambda *_: remaining.pop(0))
     return both
 
 

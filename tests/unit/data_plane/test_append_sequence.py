@@ -1,5 +1,6 @@
 """A chain numbers its appends without a gap, keeps few of them unanswered, and stops at the first failure."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,16 +11,7 @@ from lockstep_data_plane.core.append_sequence import AppendSequence, InFlightBat
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import OutgoingBatch, as_outgoing, scan
 from lockstep_state.offsets import SEQUENCES
-from tests.support.batch_bytes import (
-    DELETE_HORIZON,
-    GZIP,
-    LOG_APPEND_TIME,
-    LZ4,
-    TRANSACTIONAL,
-    batch,
-    decoded,
-    record,
-)
+from tests.support.batch_bytes import DELETE_HORIZON, GZIP, LOG_APPEND_TIME, LZ4, TRANSACTIONAL, batch, decoded, record
 from tests.unit.data_plane.append_steps import FIVE, chain_of, launch_all, opened, outgoing, stamped
 
 
@@ -210,11 +202,7 @@ class TestMerging:
         ]
         sent, append_sequence = self.merged(*(as_outgoing(batch([r], codec=codec)) for r in content))
         assert [r._replace(offset=0) for r in decoded(bytes(sent.data))] == [r._replace(offset=0) for r in content]
-        assert (
-            list(sent.outgoing.offsets),
-            sent.outgoing.count,
-            sent.outgoing.covers,
-        ) == ([0, 3, 4], 3, 4)
+        assert (list(sent.outgoing.offsets), sent.outgoing.count, sent.outgoing.covers) == ([0, 3, 4], 3, 4)
         assert stamped(sent).attributes == codec
         assert append_sequence.bytes_held == sent.outgoing.size
         append_sequence.on_ack(sent, 0)
@@ -227,17 +215,20 @@ class TestMerging:
         sent, _ = self.merged(one, two)
         assert sent.outgoing.covers == 8
 
-    def test_merge_stops_at_another_codec(self) -> None:
-        sent, append_sequence = self.merged(outgoing(0), outgoing(1, codec=LZ4), outgoing(2))
+    @pytest.mark.parametrize(
+        "other",
+        [
+            pytest.param(lambda: outgoing(1, codec=LZ4), id="another codec"),
+            pytest.param(lambda: outgoing(1, attributes=LOG_APPEND_TIME), id="another timestamp type"),
+            pytest.param(lambda: as_outgoing(batch([record(1, bytes(5000))])), id="a large batch"),
+        ],
+    )
+    def test_merge_stops_at_a_batch_of_another_kind(self, other: Callable[[], OutgoingBatch]) -> None:
+        sent, append_sequence = self.merged(outgoing(0), other(), outgoing(2))
         assert list(sent.outgoing.offsets) == [0]
         assert not append_sequence.idle
-
-    def test_merge_stops_at_a_large_batch(self) -> None:
-        large = as_outgoing(batch([record(1, bytes(5000))]))
-        sent, _ = self.merged(outgoing(0), large)
-        assert list(sent.outgoing.offsets) == [0]
-        sent, _ = self.merged(large, outgoing(2))
-        assert sent.outgoing is large
+        alone = other()
+        assert self.merged(alone, outgoing(2))[0].outgoing is alone
 
     def test_merge_stops_at_the_size_limit(self) -> None:
         size = outgoing(0).size
@@ -249,11 +240,6 @@ class TestMerging:
         bad.data = bytes(bad.data)[:61] + b"\xff" * (bad.size - 61)
         sent, _ = self.merged(outgoing(0), bad)
         assert list(sent.outgoing.offsets) == [0]
-
-    def test_merge_stops_at_another_timestamp_type(self) -> None:
-        sent, append_sequence = self.merged(outgoing(0), outgoing(1, attributes=LOG_APPEND_TIME))
-        assert list(sent.outgoing.offsets) == [0]
-        assert not append_sequence.idle
 
     def test_merge_joins_a_committed_transaction_and_its_neighbours(self) -> None:
         sent, _ = self.merged(

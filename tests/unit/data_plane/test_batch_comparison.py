@@ -17,8 +17,8 @@ def stamped(source: Batch, producer: tuple[int, int, int] = (4711, 3, 77), *, tr
     data = bytearray(bytes(stamp(source.data, *producer, transactional=transactional)))
     data[0:8] = (900).to_bytes(8, "big")
     data[12:16] = (12).to_bytes(4, "big")
-    (found,) = scan(bytes(data))
-    return found
+    (result,) = scan(bytes(data))
+    return result
 
 
 @pytest.mark.parametrize("depth", CLOSE)

@@ -1,10 +1,8 @@
 """`docs/reference/batches.md` shows the judge's cases as they are."""
 
-from pathlib import Path
-
 from lockstep_data_plane.record_batch.classify import BatchAction, BatchCase
+from tests.support.source_modules import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 PAGE = (REPOSITORY / "docs" / "reference" / "batches.md").read_text()
 WORDS = {
     BatchAction.PASS: "passes as it is",

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config import FlowSettings, load
+from lockstep_config import FlowSettings
 from lockstep_data_plane.slot import certificate_watch
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_state.names import Flow
-
-FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+from tests.support.flow_context import flow_settings
 
 
 class Scene:
@@ -20,8 +18,7 @@ class Scene:
         self.key = folder / "user.pem"
         self.key.write_text("one")
         self.taken = True
-        (folder / "mm2.properties").write_text(FILE)
-        settings = load(folder / "mm2.properties", {}).flow(Flow("A", "B"))
+        settings = flow_settings(folder)
         if named:
             keystore = {"ssl.keystore.location": str(self.key)}
             settings = replace(settings, clients=replace(settings.clients, source_consumer=keystore))
@@ -34,10 +31,10 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    found = Scene(tmp_path)
+    made = Scene(tmp_path)
     monkeypatch.setattr(certificate_watch, "CHECK_INTERVAL_S", 0.01)
-    monkeypatch.setattr(certificate_watch, "try_each", found.unusable)
-    return found
+    monkeypatch.setattr(certificate_watch, "try_each", made.unusable)
+    return made
 
 
 async def test_certificate_watch_reports_new_accepted_certificates(scene: Scene) -> None:

@@ -6,12 +6,7 @@ from typing import NamedTuple
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from lockstep_data_plane.record_batch.classify import (
-    BatchAction,
-    BatchCase,
-    TargetLimits,
-    classify,
-)
+from lockstep_data_plane.record_batch.classify import BatchAction, BatchCase, TargetLimits, classify
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from tests.support.batch_bytes import (
     CONTROL,

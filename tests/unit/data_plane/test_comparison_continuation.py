@@ -1,6 +1,7 @@
 """A comparison may be stopped anywhere: it goes on from where all is reported, and finds what one run would find."""
 
 from collections import Counter
+from functools import cache
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,11 +14,17 @@ from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules
 from lockstep_rules.offsets.offset_runs import Run
 from tests.support.batch_bytes import record, records
-from tests.unit.data_plane.verify_scene import OURS, as_copy, copied, found, in_batches, verified
+from tests.unit.data_plane.verify_scene import OURS, as_copy, copied, differences_in, in_batches, verified
 
 ORDERS = records(100, 60)
 CHANGED = copied([*ORDERS[:25], ORDERS[25]._replace(value=b"x"), *ORDERS[26:]])
+NUMBERED = [record(at, b"%d" % at, timestamp=at) for at in range(700)]
 DEPTHS = (Depth.CRC, Depth.BYTES, Depth.RECORD)
+
+
+@cache
+def numbered_batches(size: int) -> list[Batch]:
+    return in_batches(NUMBERED, size)
 
 
 def test_position_waits_until_all_before_it_is_decided() -> None:
@@ -32,10 +39,10 @@ def test_position_waits_until_all_before_it_is_decided() -> None:
     verifier.add_target(as_copy(CHANGED, 10)[2:3], AbortedTransactions())
     verifier.compare()
     assert verifier.position == (125, 25), "the difference may still be a record in another place"
-    assert found(verifier) == []
+    assert differences_in(verifier) == []
     verifier.finish()
     assert verifier.position == (130, 30)
-    assert found(verifier) == [("value", 125, 25)]
+    assert differences_in(verifier) == [("value", 125, 25)]
 
 
 def test_position_stays_while_a_lone_record_may_still_be_found() -> None:
@@ -43,15 +50,15 @@ def test_position_stays_while_a_lone_record_may_still_be_found() -> None:
     copy = copied([*source[:300], *source[301:]])
     verifier = PartitionVerifier((0, 0), (540, 539), Depth.BYTES, TargetRules(), OffsetMap(), lambda _: True)
     positions = set()
-    for one, other in zip(in_batches(source, 20), as_copy(copy, 20), strict=True):
-        verifier.add_source([one], AbortedTransactions())
-        verifier.add_target([other], AbortedTransactions())
+    for original, copied_batch in zip(in_batches(source, 20), as_copy(copy, 20), strict=True):
+        verifier.add_source([original], AbortedTransactions())
+        verifier.add_target([copied_batch], AbortedTransactions())
         verifier.compare()
         positions.add(verifier.position[0])
     assert verifier.differences == {}
     assert max(positions) <= 300
     verifier.finish()
-    assert found(verifier) == [("missing", 300, -1)]
+    assert differences_in(verifier) == [("missing", 300, -1)]
 
 
 @settings(max_examples=200)
@@ -72,7 +79,7 @@ def test_one_damage_anywhere_is_the_only_difference(
     if damage == "value":
         copy[at] = copy[at]._replace(value=b"damaged")
     elif damage == "missing":
-        copy = copied(one for one in copy if one.offset != at)
+        copy = copied(r for r in copy if r.offset != at)
     elif damage == "extra":
         copy = copied([*copy[:at], record(0, b"extra", timestamp=-5), *copy[at:]])
     result = verified(in_batches(source, size), as_copy(copy, copied_size), at_once=at_once, start=(0, 0))
@@ -82,7 +89,7 @@ def test_one_damage_anywhere_is_the_only_difference(
         "missing": [("missing", at * 2, -1)],
         "extra": [("extra", -1, at)],
     }
-    assert found(result) == wanted[damage]
+    assert differences_in(result) == wanted[damage]
     assert result.position == (source[-1].offset + 1, len(copy))
 
 
@@ -98,16 +105,10 @@ def test_one_damage_anywhere_is_the_only_difference(
     depth=st.sampled_from(DEPTHS),
 )
 def test_comparison_that_is_killed_anywhere_finds_the_same(
-    size: int,
-    copied_size: int,
-    damages: list[tuple[str, int]],
-    stops: list[int],
-    with_runs: bool,
-    depth: Depth,
+    size: int, copied_size: int, damages: list[tuple[str, int]], stops: list[int], with_runs: bool, depth: Depth
 ) -> None:
     """After each kill it goes on from the last place that was written. All parts together find what one run finds."""
-    source = [record(at, b"%d" % at, timestamp=at) for at in range(700)]
-    copy = copied(source)
+    copy = copied(NUMBERED)
     for kind, at in damages:
         place = at % (len(copy) - 1)
         if kind == "value":
@@ -118,7 +119,7 @@ def test_comparison_that_is_killed_anywhere_finds_the_same(
             copy.insert(place, record(0, b"extra %d" % at, timestamp=-5))
         else:
             copy[place], copy[place + 1] = copy[place + 1], copy[place]
-    logs = in_batches(source, size), as_copy(copied(copy), copied_size)
+    logs = numbered_batches(size), as_copy(copied(copy), copied_size)
     end, offsets = (700, len(copy)), OffsetMap([Run(0, 0, 700)] if with_runs else [])
 
     def comparison(begin: tuple[int, int], shift: int) -> PartitionVerifier:
@@ -141,8 +142,8 @@ def test_comparison_that_is_killed_anywhere_finds_the_same(
 
 def feed(verifier: PartitionVerifier, source: list[Batch], target: list[Batch], *, steps: int | None) -> bool:
     """Both logs from where the verifier begins: so many steps, or to the end. Whether it may be left there."""
-    ahead = [one for one in source if one.last_offset >= verifier.position[0]]
-    behind = [one for one in target if one.last_offset >= verifier.position[1]]
+    ahead = [batch for batch in source if batch.last_offset >= verifier.position[0]]
+    behind = [batch for batch in target if batch.last_offset >= verifier.position[1]]
     for number in range(max(len(ahead), len(behind))):
         if number == steps:
             return verifier.is_settled

@@ -33,8 +33,8 @@ def known(*batches: Batch, connector: str = "MirrorSourceConnector") -> dict[tup
 
 def of_source(fold: CommittedProgress, connector: str = "MirrorSourceConnector") -> dict[tuple[str, int], int | None]:
     """What is known of the partitions of S."""
-    found = [(change.source_partition(), change.offset) for change in fold.offsets.for_connector(connector).values()]
-    return {place[1]: offset for place, offset in found if place is not None and place[0] == "S"}
+    changes = [(change.source_partition(), change.offset) for change in fold.offsets.for_connector(connector).values()]
+    return {place[1]: offset for place, offset in changes if place is not None and place[0] == "S"}
 
 
 def test_a_record_outside_of_transactions_counts_at_once() -> None:

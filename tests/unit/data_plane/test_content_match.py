@@ -16,12 +16,12 @@ def test_content_match_finds_the_first_record_missing_on_the_target(
     log = records(0, total)
     copied = min(copied, total)
     alignment = ContentMatch(log[:copied])
-    left = [r for r in log if r.offset not in gone]
-    found = any(alignment.compare(left[i : i + chunk]) for i in range(0, len(left), chunk))
-    expected = [r.offset for r in left if r.offset >= copied]
-    assert found == bool(expected)
+    remaining = [r for r in log if r.offset not in gone]
+    matched = any(alignment.compare(remaining[i : i + chunk]) for i in range(0, len(remaining), chunk))
+    expected = [r.offset for r in remaining if r.offset >= copied]
+    assert matched == bool(expected)
     assert alignment.next == (expected[0] if expected else None)
-    assert alignment.upstream == max((r.offset for r in left if r.offset < copied), default=-1)
+    assert alignment.upstream == max((r.offset for r in remaining if r.offset < copied), default=-1)
 
 
 @given(
@@ -38,21 +38,21 @@ def test_content_match_with_losses_on_the_target_is_right_or_ambiguous(
 ) -> None:
     log = records(0, total)
     copied = min(copied, total)
-    there = [r for r in log[:copied] if r.offset not in gone_there]
+    target = [r for r in log[:copied] if r.offset not in gone_there]
     lost_there = gone_there & set(range(copied))
-    gone_before = sum(1 for r in there if r.offset < max(lost_there)) if lost_there else -1
-    alignment = ContentMatch(there, gone_before, copied)
-    left = [r for r in log if r.offset not in gone]
-    expected = [r.offset for r in left if r.offset >= copied]
+    gone_before = sum(1 for r in target if r.offset < max(lost_there)) if lost_there else -1
+    alignment = ContentMatch(target, gone_before, copied)
+    remaining = [r for r in log if r.offset not in gone]
+    expected = [r.offset for r in remaining if r.offset >= copied]
     try:
-        found = alignment.compare(left)
-        if not found:
+        matched = alignment.compare(remaining)
+        if not matched:
             alignment.ends()
     except AmbiguousMatch:
-        behind = max((r.offset for r in left if r in there), default=-1)
+        behind = max((r.offset for r in remaining if r in target), default=-1)
         assert max(lost_there, default=-1) > behind, "the last one that both have leaves some untold"
         return
-    assert (alignment.next if found else None) == (expected[0] if expected else None)
+    assert (alignment.next if matched else None) == (expected[0] if expected else None)
 
 
 def test_content_match_of_equal_records_is_ambiguous() -> None:
@@ -79,13 +79,13 @@ Pass = tuple[int, bool]
 def cleaned(log: list[PlainRecord], passes: list[Pass], end: int) -> list[PlainRecord]:
     """What compaction leaves of a log that ended at `end`: of the records in a cleaner's map the last of each key. A
     tombstone that is old goes too. The last record lies in the active segment, which is not cleaned."""
-    left = [r for r in log if r.offset < end]
+    remaining = [r for r in log if r.offset < end]
     for upto, expires in passes:
-        mapped = [r for r in left if r.offset < min(upto, end - 1)]
+        mapped = [r for r in remaining if r.offset < min(upto, end - 1)]
         last = {r.key: r.offset for r in mapped}
         gone = {r.offset for r in mapped if last[r.key] > r.offset or (expires and r.value is None)}
-        left = [r for r in left if r.offset not in gone]
-    return left
+        remaining = [r for r in remaining if r.offset not in gone]
+    return remaining
 
 
 def keyed(writes: list[tuple[int, bool]]) -> list[PlainRecord]:
@@ -127,9 +127,9 @@ def test_content_match_after_compaction_on_both_sides_is_never_in_doubt(
 ) -> None:
     log = keyed(writes)
     copied = min(copied, len(log))
-    left = cleaned(log, here, len(log))
-    expected = [r.offset for r in left if r.offset >= copied]
-    assert aligned(log, left, cleaned(log, there, copied), copied, 0) == (expected[0] if expected else None)
+    remaining = cleaned(log, here, len(log))
+    expected = [r.offset for r in remaining if r.offset >= copied]
+    assert aligned(log, remaining, cleaned(log, there, copied), copied, 0) == (expected[0] if expected else None)
 
 
 @given(
@@ -144,13 +144,13 @@ def test_content_match_with_lost_tombstones_is_right_or_ambiguous(
 ) -> None:
     log = keyed(writes)
     copied = min(copied, len(log))
-    left = cleaned(log, here, len(log))
-    expected = [r.offset for r in left if r.offset >= copied]
+    remaining = cleaned(log, here, len(log))
+    expected = [r.offset for r in remaining if r.offset >= copied]
     try:
-        found = aligned(log, left, cleaned(log, there, copied), copied, since)
+        match = aligned(log, remaining, cleaned(log, there, copied), copied, since)
     except AmbiguousMatch:
         return
-    assert found == (expected[0] if expected else None)
+    assert match == (expected[0] if expected else None)
 
 
 def test_without_a_key_nothing_is_known_of_what_compaction_leaves() -> None:

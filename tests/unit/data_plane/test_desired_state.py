@@ -51,12 +51,12 @@ def test_desired_phase_applies_to_all_partitions_of_its_scope(scope: str, found:
 
 
 def test_desired_partition_has_the_most_restrictive_phase() -> None:
-    found = rests(
+    phases = rests(
         DesiredState(scope="topic:orders", phase="paused"),
         DesiredState(scope="partition:orders-1", phase="running"),
         DesiredState(scope="slot:0", phase="stopped"),
     )
-    assert found == dict.fromkeys(MINE, "stopped")
+    assert phases == dict.fromkeys(MINE, "stopped")
 
 
 def test_desired_partitions_rest_where_the_file_pauses_the_source() -> None:
@@ -130,14 +130,14 @@ def test_failed_slot_waits_for_a_restart_of_it_or_of_its_connector() -> None:
         owner="data-plane", subject="slot:0", count=3, phase="failed", cause=reported("x"), asked=("c1", "")
     )
     asked = DesiredState(scope=SOURCE, restart="c1")
-    known = {failed.key(): failed, asked.key(): asked}
-    assert slot_restarts(known, 0) == failed
-    assert has_failed(known, 0)
-    assert not has_failed(known, 1)
-    assert closed_slots(known, 2) == {0}
+    rows = {failed.key(): failed, asked.key(): asked}
+    assert slot_restarts(rows, 0) == failed
+    assert has_failed(rows, 0)
+    assert not has_failed(rows, 1)
+    assert closed_slots(rows, 2) == {0}
     for scope in ("slot:0", SOURCE):
         again = DesiredState(scope=scope, restart="c2")
-        assert not has_failed({**known, again.key(): again}, 0)
+        assert not has_failed({**rows, again.key(): again}, 0)
     other = DesiredState(scope="slot:1", restart="c2")
-    assert has_failed({**known, other.key(): other}, 0)
+    assert has_failed({**rows, other.key(): other}, 0)
     assert slot_restarts({}, 4) == Restarts(owner="data-plane", subject="slot:4")

@@ -73,9 +73,9 @@ def test_each_exception_of_the_copy_path_has_its_category() -> None:
 
 def test_each_trouble_with_a_cluster_is_retriable() -> None:
     own = {value for value in vars(errors).values() if isinstance(value, type) and value.__module__ == errors.__name__}
-    found = own - {errors.LeadershipLost, errors.ShutdownRequested, errors.RefusedCommand}
-    assert found
-    assert {error for error in found if issubclass(error, RetriableError)} == found
+    fatal = own - {errors.LeadershipLost, errors.ShutdownRequested, errors.RefusedCommand}
+    assert fatal
+    assert {error for error in fatal if issubclass(error, RetriableError)} == fatal
     assert issubclass(GroupLost, RetriableError)
     assert not issubclass(errors.LeadershipLost, LockstepError)
     assert not issubclass(errors.ShutdownRequested, LockstepError)

@@ -57,10 +57,10 @@ def test_row_of_a_partition_at_rest_covers_all_records_of_the_target(
         world.happens("crash", 0)  # it left for another
     slot = world.slots[0]
     slot.come_to_rest()
-    row, there = slot.partition.row(), len(world.target.ours)
+    row, appended = slot.partition.row(), len(world.target.ours)
     assert row.located
-    assert appended_since(world.first_row, row.sequence, row.others) == there
-    assert sum(record.offset <= row.upstream for record in world.source.visible) == there
+    assert appended_since(world.first_row, row.sequence, row.others) == appended
+    assert sum(record.offset <= row.upstream for record in world.source.visible) == appended
     world.check()
     again = Slot(world.source, world.target, row, LIMITS[0])
     assert not again.partition.records_to_skip, "and who copies next finds nothing more"
@@ -73,7 +73,7 @@ def test_no_batch_lands_behind_a_refused_one_of_five_in_flight(landed: int) -> N
     slot = world.slots[0]
     for what in (*ROUTES["round"], *ROUTES["fetch"] * 2, *["send"] * 5):  # the first goes alone, and is answered
         world.step(what, 3)
-    known = len(world.target.ours)
+    appended = len(world.target.ours)
     assert len(slot.socket) == 5
     assert slot.partition.routing.records_held > 10, "more waits behind them"
     sizes = [sent.outgoing.count for sent in slot.socket]
@@ -81,10 +81,10 @@ def test_no_batch_lands_behind_a_refused_one_of_five_in_flight(landed: int) -> N
         world.step(what, 0)
         world.check()
     assert slot.partition.phase is Phase.HALTED
-    assert len(world.target.ours) == known + sum(sizes[:landed])
+    assert len(world.target.ours) == appended + sum(sizes[:landed])
     for what in ROUTES["round"]:
         world.step(what, 0)
-    assert len(world.target.ours) == known + sum(sizes[:landed]), "until somebody decides"
+    assert len(world.target.ours) == appended + sum(sizes[:landed]), "until somebody decides"
     world.happens("leave", 0)
     world.finish()
     world.check()
@@ -111,10 +111,10 @@ def test_killed_at_any_point_and_resumed_from_any_row_written_before(
             world.step(what, 0)
             rows.append(world.slots[0].partition.row())
     world.row = killed.draw(st.sampled_from(rows), label="the row that was written last")
-    known = len(world.target.ours)
+    appended = len(world.target.ours)
     limits = killed.draw(st.sampled_from(LIMITS), label="what the target takes by then")
     slot = Slot(world.source, world.target, world.row, limits)
-    assert slot.partition.records_to_skip == known - appended_since(
+    assert slot.partition.records_to_skip == appended - appended_since(
         world.first_row, world.row.sequence, world.row.others
     )
     while not slot.all_done():
@@ -123,7 +123,7 @@ def test_killed_at_any_point_and_resumed_from_any_row_written_before(
         slot.send()
         if slot.socket:
             break
-    rest = [r.offset for r in world.source.visible[known:]]
+    rest = [r.offset for r in world.source.visible[appended:]]
     if slot.socket:
         assert slot.socket[0].outgoing.offsets[0] == rest[0], "the next record is the first one that is not there"
     world.finish()
@@ -191,10 +191,10 @@ def test_records_deleted_after_their_copy_are_never_miscounted(
         remains.records, remains.gone_before, appended_since(row, append_sequence.sequence, append_sequence.others)
     )
     try:
-        found = alignment.compare(r for r in cleaned.visible if r.offset > row.upstream)
-        if not found:
+        match = alignment.compare(r for r in cleaned.visible if r.offset > row.upstream)
+        if not match:
             alignment.ends()
     except AmbiguousMatch:
         assert gone_there & set(range(there)), "the target has lost some of ours, too"
         return
-    assert (alignment.next if found else None) == (expected[0] if expected else None)
+    assert (alignment.next if match else None) == (expected[0] if expected else None)

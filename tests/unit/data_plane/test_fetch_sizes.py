@@ -17,9 +17,9 @@ def sizing(*, grows: bool = True, max_bytes: int = 50 * MIB) -> FetchSizes:
 
 
 def limits(made: FetchSizes, round_trip_s: float, *, connections: int = 1, partitions: int = 4) -> FetchBudget:
-    found = made.limits(round_trip_s, connections=connections, partitions=partitions)
-    assert found is not None
-    return found
+    limits = made.limits(round_trip_s, connections=connections, partitions=partitions)
+    assert limits is not None
+    return limits
 
 
 @pytest.mark.parametrize("round_trip_s", [0.0, 0.001])

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from lockstep_data_plane.core.events import AllAnswered, Failed, Resumed
+from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
-from lockstep_data_plane.fetch.fetcher import Fetcher
+from lockstep_data_plane.fetch.fetcher import FetchConnection, Fetcher
 from lockstep_kafka.messages.fetch_codec import DIVERGED
 from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
@@ -31,6 +32,14 @@ from tests.unit.data_plane.fetch_scene import (
 )
 
 
+def copying_from_replica(fetcher: Fetcher) -> tuple[PartitionState, FetchConnection]:
+    """A partition whose leader has named a replica, and the connection to that."""
+    partition = copying()
+    fetcher.attach(partition)
+    answered(shard_of(fetcher, partition), partition, near=NEAR)
+    return partition, shard_of(fetcher, partition)
+
+
 async def test_a_replica_that_the_leader_names_is_fetched_from(fetcher: Fetcher) -> None:
     partition = copying()
     fetcher.attach(partition)
@@ -44,10 +53,7 @@ async def test_a_replica_that_the_leader_names_is_fetched_from(fetcher: Fetcher)
 
 
 async def test_fetch_refused_by_a_replica_goes_to_the_leader(fetcher: Fetcher) -> None:
-    partition = copying()
-    fetcher.attach(partition)
-    answered(shard_of(fetcher, partition), partition, near=NEAR)
-    near = shard_of(fetcher, partition)
+    partition, near = copying_from_replica(fetcher)
     answered(near, partition, code=OUT_OF_RANGE)
     assert shard_of(fetcher, partition).broker == LEADER
     assert fetcher._rack([partition]) == ""
@@ -105,23 +111,15 @@ async def test_fetch_with_another_epoch_or_diverged_log_resumes_the_partition(
     assert delivery.batches == ()
 
 
-async def test_fetch_from_a_replica_with_a_later_leader_makes_it_resume(
-    fetcher: Fetcher,
-) -> None:
-    partition = copying()
-    fetcher.attach(partition)
-    answered(shard_of(fetcher, partition), partition, near=NEAR)
-    near = shard_of(fetcher, partition)
+async def test_fetch_from_a_replica_with_a_later_leader_makes_it_resume(fetcher: Fetcher) -> None:
+    partition, near = copying_from_replica(fetcher)
     (delivery,) = deliveries_of(near, partition, answer(code=KafkaErrorCode.FENCED_LEADER_EPOCH))
     assert delivery.fetched.code == KafkaErrorCode.FENCED_LEADER_EPOCH
     assert fetcher._rack([partition]) == "here"
 
 
 async def test_fetch_from_a_diverged_replica_goes_back_to_the_leader(fetcher: Fetcher) -> None:
-    partition = copying()
-    fetcher.attach(partition)
-    answered(shard_of(fetcher, partition), partition, near=NEAR)
-    near = shard_of(fetcher, partition)
+    partition, near = copying_from_replica(fetcher)
     assert deliveries_of(near, partition, answer(parted=7)) == []
     assert shard_of(fetcher, partition).broker == LEADER
 
@@ -134,19 +132,14 @@ async def test_a_partition_that_counts_is_read_from_its_leader(fetcher: Fetcher)
 
 
 async def test_a_partition_that_resumes_begins_at_its_leader(fetcher: Fetcher) -> None:
-    partition = copying()
-    fetcher.attach(partition)
-    answered(shard_of(fetcher, partition), partition, near=NEAR)
+    partition, _ = copying_from_replica(fetcher)
     fetcher.attach(partition)
     assert shard_of(fetcher, partition).broker == LEADER
     assert fetcher._rack([partition]) == "here"
 
 
 async def test_fetch_asks_the_leader_again_at_the_end_of_a_replica_lease(fetcher: Fetcher) -> None:
-    partition = copying()
-    fetcher.attach(partition)
-    answered(shard_of(fetcher, partition), partition, near=NEAR)
-    near = shard_of(fetcher, partition)
+    partition, near = copying_from_replica(fetcher)
     fetcher._end_replica_leases(near)
     assert shard_of(fetcher, partition) is near
     fetcher._replicas.reset(("t", 0))

@@ -6,19 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from lockstep_config import FlowSettings, load
+from lockstep_config import FlowSettings
 from lockstep_data_plane.core.append_trial import AppendMode
 from lockstep_data_plane.driver.flow_origin import FlowOrigin
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import Origin
-from tests.support.flow_context import FILE
-
-
-def read_settings(folder: Path) -> FlowSettings:
-    file = folder / "mm2.properties"
-    file.write_text(FILE)
-    return load(file, {}).flow(Flow("A", "B"))
+from tests.support.flow_context import flow_settings
 
 
 def origin_in(appends: str, settings: FlowSettings) -> tuple[FlowOrigin, Any]:
@@ -32,16 +25,16 @@ def origin_in(appends: str, settings: FlowSettings) -> tuple[FlowOrigin, Any]:
 
 @pytest.mark.parametrize("appends", ["", AppendMode.SEQUENCES.value])
 def test_settings_of_the_usual_mode_are_those_of_the_file(tmp_path: Path, appends: str) -> None:
-    settings = read_settings(tmp_path)
+    settings = flow_settings(tmp_path)
     assert origin_in(appends, settings)[0].settings is settings
 
 
 @pytest.mark.parametrize("appends", [AppendMode.TRANSACTIONS.value, AppendMode.READ_BACK.value])
 def test_settings_of_another_mode_are_one_object(tmp_path: Path, appends: str) -> None:
-    settings = read_settings(tmp_path)
+    settings = flow_settings(tmp_path)
     origin, ctx = origin_in(appends, settings)
     chosen = origin.settings
     assert chosen.data_plane != settings.data_plane
     assert origin.settings is chosen
-    ctx.settings = read_settings(tmp_path)
+    ctx.settings = flow_settings(tmp_path)
     assert origin.settings is not chosen, "credentials were read again"

@@ -21,9 +21,9 @@ keys = st.one_of(st.none(), st.binary(max_size=12))
 
 def gathered(*batches: list[PlainRecord], codecs: tuple[int, ...] = (0, 0, 0), begin: int = 0) -> KeyPartitioner:
     gathering, sticky = KeyPartitioner(-1), StickyPartition(begin)
-    for one, codec in zip(batches, codecs, strict=False):
-        gathering.add_records(one, codec, PARTITIONS, sticky)
-        gathering.cover(one[-1].offset, 5)
+    for batch, codec in zip(batches, codecs, strict=False):
+        gathering.add_records(batch, codec, PARTITIONS, sticky)
+        gathering.cover(batch[-1].offset, 5)
     return gathering
 
 
@@ -49,10 +49,10 @@ def test_each_record_goes_once_where_javas_producer_puts_it_in_order(
     parts = [part for part in (content[:cut], content[cut:]) if part]
     group = gathered(*parts, codecs=codecs).group(TargetLimits())
     assert (group.covers, group.leader_epoch) == (content[-1].offset, 5)
-    there = found(group)
-    everything = sorted((r for found_there in there.values() for r in found_there), key=lambda r: r.offset)
+    partitions = found(group)
+    everything = sorted((r for found_there in partitions.values() for r in found_there), key=lambda r: r.offset)
     assert [r._replace(headers=tuple(r.headers)) for r in everything] == content
-    for to, records_there in there.items():
+    for to, records_there in partitions.items():
         assert [r.offset for r in records_there] == sorted(r.offset for r in records_there)
         assert {partition_for(r.key, PARTITIONS) for r in records_there if r.key is not None} <= {to}
 
@@ -76,7 +76,7 @@ def test_sticky_partition_keeps_keyless_records_together_and_rotates() -> None:
         gathering = KeyPartitioner(first - 1)
         batch = [record(first + n, b"v" * (STICKS_BYTES // 20 + 1), key=None) for n in range(10)]
         gathering.add_records(batch, 0, PARTITIONS, sticky)
-        [to] = {one.target_partition for one in gathering.spread}
+        [to] = {spread_batch.target_partition for spread_batch in gathering.spread}
         places[to] += 1
     assert places == dict.fromkeys(range(PARTITIONS), 10)
 

@@ -36,8 +36,8 @@ parts = st.lists(st.tuples(st.sampled_from(kinds), st.integers(1, 5)), min_size=
 steps = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3)), max_size=80)
 
 
-def comparable(found: PlainRecord) -> tuple[object, ...]:
-    return found.timestamp, found.key, found.value, tuple(found.headers)
+def comparable(record: PlainRecord) -> tuple[object, ...]:
+    return record.timestamp, record.key, record.value, tuple(record.headers)
 
 
 def check(source: SourceLog, target: Target, without: frozenset[int] = frozenset()) -> None:

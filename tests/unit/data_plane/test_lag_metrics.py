@@ -3,12 +3,7 @@
 import pytest
 
 from lockstep_data_plane.driver.metrics_collector import CASES, SlotRun
-from lockstep_state.rows.state_rows import (
-    DesiredState,
-    MirroredTopic,
-    Restarts,
-    SlotStatus,
-)
+from lockstep_state.rows.state_rows import DesiredState, MirroredTopic, Restarts, SlotStatus
 from tests.support.metered_driver import PRODUCER, Driver, copying, row
 
 TASK = {"connector": '"A->B.MirrorSourceConnector"', "task": "0"}

@@ -49,10 +49,10 @@ def compared(tail: ReadBackTail, source: Sequence[PlainRecord], copied: int = CO
     """Compare as the edge does: behind the row first, and then everything before it."""
     comparison = CopyComparison(row(copied), tail)
     if comparison.is_open:
-        comparison.compare(found for found in source if found.offset >= copied)
+        comparison.compare(record for record in source if record.offset >= copied)
     comparison.ends(source[-1].offset + 1 if source else 0)
     if comparison.strangers:
-        comparison.search(found for found in source if found.offset < copied)
+        comparison.search(record for record in source if record.offset < copied)
     return comparison.result()
 
 
@@ -100,20 +100,13 @@ def test_comparison_of_the_tail_finds_the_place_and_the_doubles(there: list[Batc
 
 def test_comparison_with_records_that_the_source_lost_goes_on_behind_them() -> None:
     tail = tail_of(copies(10, 10, 11, 12, 13))
-    source = [found for found in records(0, 20) if found.offset not in (11, 13)]
-    assert compared(tail, source) == ComparedCopy(
-        14,
-        14,
-        (
-            Run(10, 10, 1),
-            Run(12, 12, 1),
-        ),
-    )
+    source = [record for record in records(0, 20) if record.offset not in (11, 13)]
+    assert compared(tail, source) == ComparedCopy(14, 14, (Run(10, 10, 1), Run(12, 12, 1)))
 
 
 def test_comparison_with_a_source_that_begins_later_names_what_is_wanted() -> None:
-    found = compared(tail_of(copies(10, 10, 11)), records(15, 5))
-    assert found == ComparedCopy(15, 12), "offsets 12 to 14 were never copied"
+    result = compared(tail_of(copies(10, 10, 11)), records(15, 5))
+    assert result == ComparedCopy(15, 12), "offsets 12 to 14 were never copied"
 
 
 def test_comparison_with_a_record_of_another_program_is_in_doubt() -> None:
@@ -188,31 +181,31 @@ def test_comparison_loses_nothing_and_sends_nothing_again(
     log: list[tuple[PlainRecord, bool]] = []
     rows = [(0, 0)]
     for index, (first, end) in enumerate(begins):
-        log += [(found, True) for found in source[first:end]]
+        log += [(record, True) for record in source[first:end]]
         rows.append((end, len(log)))
         for which, when in late:
             if when == index and which <= index:
-                log += [(found, False) for found in source[slice(*begins[which])]]
+                log += [(record, False) for record in source[slice(*begins[which])]]
     copied, target_end = rows[known % len(rows)]
     before = PartitionProgress(
         topic="t", partition=0, upstream=copied - 1, downstream=target_end - 1, producer_id=1, read_back=True
     )
     tail = ReadBackTail(before, log_end=len(log))
-    placed = [found._replace(offset=offset) for offset, (found, _) in enumerate(log)]
-    tail.add_batches([batch([found]) for found in placed[target_end:]])
+    placed = [record._replace(offset=offset) for offset, (record, _) in enumerate(log)]
+    tail.add_batches([batch([record]) for record in placed[target_end:]])
     tail.replicated(len(log))
     comparison = CopyComparison(before, tail)
     if comparison.is_open:
         comparison.compare(source[copied:])
     comparison.ends(len(source))
     comparison.search(source[:copied])
-    found = comparison.result()
-    assert found.next >= at, "nothing that was appended is sent again"
+    result = comparison.result()
+    assert result.next >= at, "nothing that was appended is sent again"
     if len(set(values)) == len(values):
-        assert found.next == at
-        assert found.doubled == sum(not first for _, first in log[target_end:])
-    assert sum(count for *_, count in found.runs) + found.doubled == len(log) - target_end
-    for upstream, downstream, count in found.runs:
+        assert result.next == at
+        assert result.doubled == sum(not first for _, first in log[target_end:])
+    assert sum(count for *_, count in result.runs) + result.doubled == len(log) - target_end
+    for upstream, downstream, count in result.runs:
         for i in range(count):
             assert placed[downstream + i].value == source[upstream + i].value
-    assert sum(count for *_, count in found.runs) == found.next - copied, "nothing is passed over"
+    assert sum(count for *_, count in result.runs) == result.next - copied, "nothing is passed over"

@@ -107,8 +107,8 @@ LOG = [batch_bytes(records(offset, 1)) for offset in range(5)]
 
 
 async def test_an_answer_without_records_is_not_the_end() -> None:
-    found = await read_all(Leading(LOG, [True, False, True, True]), 5)
-    assert [batch.base_offset for batch in found] == list(range(5))
+    records_read = await read_all(Leading(LOG, [True, False, True, True]), 5)
+    assert [batch.base_offset for batch in records_read] == list(range(5))
 
 
 async def test_log_reader_forgets_a_leader_that_denies_to_lead() -> None:
@@ -129,8 +129,8 @@ async def test_log_reader_names_records_that_the_broker_does_not_return() -> Non
 
 
 async def test_committed_records_end_at_the_last_stable_offset() -> None:
-    found = await read_all(Leading(LOG, [], LAST_STABLE), 5, "read_committed")
-    assert [batch.base_offset for batch in found] == list(range(LAST_STABLE))
+    records_read = await read_all(Leading(LOG, [], LAST_STABLE), 5, "read_committed")
+    assert [batch.base_offset for batch in records_read] == list(range(LAST_STABLE))
 
 
 @pytest.mark.parametrize("log", ["source", "target"])

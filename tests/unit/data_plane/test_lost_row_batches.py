@@ -6,7 +6,7 @@ from tests.support.batch_bytes import batch, records
 
 def test_batch_that_cannot_be_read_proves_nothing() -> None:
     good = batch(records(5, 3))
-    assert [one.offset for one in readable_records(good)] == [5, 6, 7]
+    assert [record.offset for record in readable_records(good)] == [5, 6, 7]
     assert readable_records(good._replace(record_count=9)) == ()
 
 

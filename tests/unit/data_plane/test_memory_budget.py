@@ -19,41 +19,41 @@ def grant(
     return flight.grant(connections=connections, partitions=partitions, each=each, at_most=at_most)
 
 
-def some(found: FetchBudget | None) -> FetchBudget:
-    assert found is not None
-    return found
+def some(budget: FetchBudget | None) -> FetchBudget:
+    assert budget is not None
+    return budget
 
 
 def test_memory_budget_with_room_gives_each_partition_its_usual_size() -> None:
     flight = MemoryBudget(CAP)
-    found = some(grant(flight))
-    assert (found.each, found.is_tight) == (MIB, False)
-    assert found.at_most >= 4 * MIB, "all that four partitions may bring"
+    budget = some(grant(flight))
+    assert (budget.each, budget.is_tight) == (MIB, False)
+    assert budget.at_most >= 4 * MIB, "all that four partitions may bring"
     for number in range(8):
         flight.set_held(number, 4 * MIB)
     assert (flight.held, some(grant(flight)).each, some(grant(flight)).below) == (32 * MIB, MIB, 16 * MIB)
 
 
 def test_memory_budget_for_a_far_broker_is_two_fetches_of_all_partitions() -> None:
-    found = some(grant(MemoryBudget(CAP), each=4 * MIB))
-    assert (found.each, found.at_most) == (4 * MIB, 16 * MIB)
+    budget = some(grant(MemoryBudget(CAP), each=4 * MIB))
+    assert (budget.each, budget.at_most) == (4 * MIB, 16 * MIB)
 
 
 def test_memory_budget_of_all_connections_is_half_of_the_cap() -> None:
     flight = MemoryBudget(CAP)
     for connection in range(16):
-        found = some(grant(flight, connections=16, partitions=2000))
-        flight.reserve(connection, found.at_most)
+        budget = some(grant(flight, connections=16, partitions=2000))
+        flight.reserve(connection, budget.at_most)
     assert (flight.held, sum(flight._asked.values())) == (0, CAP // 2)
 
 
 def test_memory_budget_of_a_stuck_partition_leaves_as_much_for_others() -> None:
     flight = MemoryBudget(CAP)
     for _ in range(100):
-        found = some(grant(flight))
-        if flight.held_by("stuck") >= found.below:
+        budget = some(grant(flight))
+        if flight.held_by("stuck") >= budget.below:
             break
-        flight.set_held("stuck", flight.held_by("stuck") + found.each)
+        flight.set_held("stuck", flight.held_by("stuck") + budget.each)
     assert flight.held_by("stuck") == CAP * 3 // 8
     assert some(grant(flight)).below == CAP * 3 // 8
 
@@ -76,8 +76,8 @@ def test_memory_budget_gives_few_partitions_large_steps_with_little_room() -> No
 
 
 def test_a_small_cap_is_a_cap_whatever_a_fetch_is_configured_to_bring() -> None:
-    found = some(grant(MemoryBudget(MIB), partitions=1))
-    assert (found.each, found.at_most) == (MIB // 4, MIB // 4)
+    budget = some(grant(MemoryBudget(MIB), partitions=1))
+    assert (budget.each, budget.at_most) == (MIB // 4, MIB // 4)
 
 
 def test_a_batch_larger_than_all_there_is_passes_and_then_nothing_does() -> None:
@@ -142,13 +142,13 @@ class Slot:
 
     def ask(self, connection: int) -> bool:
         """Whether it is waiting for an answer then."""
-        found = self.grant()
-        if connection in self.asked or found is None:
+        budget = self.grant()
+        if connection in self.asked or budget is None:
             return connection in self.asked
-        roomy = [p for p in self.fetched[connection] if self.flight.held_by(p) < found.below]
+        roomy = [p for p in self.fetched[connection] if self.flight.held_by(p) < budget.below]
         if roomy:
-            self.asked[connection] = found, roomy
-            self.flight.reserve(connection, min(found.at_most, len(roomy) * found.each))
+            self.asked[connection] = budget, roomy
+            self.flight.reserve(connection, min(budget.at_most, len(roomy) * budget.each))
         return bool(roomy)
 
     def answer(self, connection: int, first: int) -> None:
@@ -156,12 +156,12 @@ class Slot:
         if connection not in self.asked:
             return
         found, roomy = self.asked.pop(connection)
-        left = found.at_most
+        remaining = found.at_most
         begin = first % len(roomy)
         for at, partition in enumerate((*roomy[begin:], *roomy[:begin])):
-            size = min(found.each, left) // self.batch * self.batch
+            size = min(found.each, remaining) // self.batch * self.batch
             size = max(size, self.batch) if not at else size
-            left = max(0, left - size)
+            remaining = max(0, remaining - size)
             self.flight.set_held(partition, self.flight.held_by(partition) + size)
         self.flight.reserve(connection, 0)
 
@@ -184,9 +184,13 @@ def slots(draw: st.DrawFn, *, batch: int) -> Slot:
 TURNS = st.lists(st.tuples(st.sampled_from(["ask", "answer", "drain"]), st.integers(0, 239)), max_size=60)
 
 
-@given(slots(batch=1), TURNS)
+@pytest.mark.parametrize("batch", [1, 3 * MIB])
+@given(st.data(), TURNS)
 @settings(deadline=None)
-def test_memory_budget_never_exceeds_the_cap(slot: Slot, turns: list[tuple[str, int]]) -> None:
+def test_memory_budget_is_exceeded_by_one_large_batch_of_each_connection_at_most(
+    batch: int, data: st.DataObject, turns: list[tuple[str, int]]
+) -> None:
+    slot = data.draw(slots(batch=batch))
     for what, which in turns:
         if what == "drain":
             slot.drain()
@@ -194,20 +198,10 @@ def test_memory_budget_never_exceeds_the_cap(slot: Slot, turns: list[tuple[str, 
             slot.ask(which % len(slot.fetched))
         else:
             slot.answer(which % len(slot.fetched), which)
-        assert slot.flight._used <= slot.cap
-
-
-@given(slots(batch=3 * MIB), TURNS)
-@settings(deadline=None)
-def test_large_batches_exceed_it_by_one_of_each_connection(slot: Slot, turns: list[tuple[str, int]]) -> None:
-    for what, which in turns:
-        if what == "drain":
-            slot.drain()
-        elif what == "ask":
-            slot.ask(which % len(slot.fetched))
+        if batch == 1:
+            assert slot.flight._used <= slot.cap
         else:
-            slot.answer(which % len(slot.fetched), which)
-        assert slot.flight.held <= slot.cap + len(slot.fetched) * slot.batch
+            assert slot.flight.held <= slot.cap + len(slot.fetched) * slot.batch
 
 
 @given(slots(batch=1))
@@ -244,9 +238,9 @@ def test_memory_budget_may_take_whatever_a_grant_lets_ask_for(held: list[int], a
     flight.reserve("connection", asked)
     for number, size in enumerate(held):
         flight.set_held(number, size)
-    found = grant(flight, partitions=len(held))
+    budget = grant(flight, partitions=len(held))
     for number, size in enumerate(held):
-        if found is not None and size < found.below:
+        if budget is not None and size < budget.below:
             assert flight.may_take(number, len(held))
 
 

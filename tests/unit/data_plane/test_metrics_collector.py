@@ -7,11 +7,7 @@ import pytest
 from lockstep_data_plane.driver.metrics import METRICS
 from lockstep_data_plane.driver.metrics_collector import SlotRun
 from lockstep_runtime.flow import common_metrics
-from lockstep_state.rows.state_rows import (
-    Assignment,
-    MirroredTopic,
-    SlotStatus,
-)
+from lockstep_state.rows.state_rows import Assignment, MirroredTopic, SlotStatus
 from tests.support.metered_driver import PRODUCER, Driver, T, copying, row
 
 CONSUMER = '"A->B|A->B.MirrorSourceConnector-0|replication-consumer"'
@@ -117,8 +113,8 @@ class TestSeries:
         driver.say(MirroredTopic(source_topic="u", target_topic="A.u", partitions=2, target_partitions=2))
         driver.assign(("u", 1))
         driver.say(replace(row(1), topic="u"))
-        left = [s for samples in driver.page().values() for s in samples if s[0].get("topic") in ("t", "A.t")]
-        assert left == []
+        remaining = [s for samples in driver.page().values() for s in samples if s[0].get("topic") in ("t", "A.t")]
+        assert remaining == []
         assert driver.value("lockstep_partitions") == 1
 
     def test_a_replica_that_does_not_lead_shows_none(self) -> None:

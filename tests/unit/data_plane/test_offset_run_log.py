@@ -67,17 +67,18 @@ class TestOpenAndEnd:
         assert list(decode_runs(row)) == [Run(0, 7, 10)]
         assert log.due() == []
 
-    def test_run_log_ignores_records_that_it_has(self) -> None:
+    @pytest.mark.parametrize(
+        ("slot_spans", "open_run"),
+        [
+            pytest.param([(0, 0, 10), (0, 0, 10), (4, 4, 4), (5, 5, 8)], (0, 0, 13), id="it has them"),
+            pytest.param([(0, 5, 10), (20, 3, 4)], (0, 5, 10), id="before the downstream end"),
+        ],
+    )
+    def test_run_log_ignores_records(self, slot_spans: list[Stretch], open_run: Stretch) -> None:
         log = begun()
-        for stretch in ((0, 0, 10), (0, 0, 10), (4, 4, 4), (5, 5, 8)):
+        for stretch in slot_spans:
             log.add_run(*stretch)
-        assert (log.open_run, log.due()) == ((0, 0, 13), [])
-
-    def test_run_log_ignores_records_before_the_downstream_end(self) -> None:
-        log = begun()
-        for stretch in ((0, 5, 10), (20, 3, 4)):
-            log.add_run(*stretch)
-        assert (log.open_run, log.due()) == ((0, 5, 10), [])
+        assert (log.open_run, log.due()) == (open_run, [])
 
     def test_a_row_is_due_until_it_is_written_and_not_before_it_changes(self) -> None:
         log = begun()
@@ -131,11 +132,11 @@ def test_thinned_runs_keep_to_the_bound(
         if part < deaths:
             partition.dies_and_goes_on()
     partition.writes()
-    known = RunMap.build(partition.progress, ()).fold_progress(partition.log[-1])  # type: ignore[arg-type]  # progress is last
+    run_map = RunMap.build(partition.progress, ()).fold_progress(partition.log[-1])  # type: ignore[arg-type]  # progress is last
     for row in partition.present().values():
-        known = known.fold(row) if isinstance(row, OffsetRuns) else known
-    assert sum(len(runs) for _, runs in known.chunks.values()) <= CHUNK * RING
-    check_bound(slot_spans, known, lag_max)
+        run_map = run_map.fold(row) if isinstance(row, OffsetRuns) else run_map
+    assert sum(len(runs) for _, runs in run_map.chunks.values()) <= CHUNK * RING
+    check_bound(slot_spans, run_map, lag_max)
     if data is not None:
         seen = read(data.draw(st.lists(st.sampled_from(partition.log), max_size=20)))
         places = exact_places(slot_spans)
@@ -146,10 +147,10 @@ def check_bound(slot_spans: list[Stretch], known: RunMap, lag_max: int) -> None:
     places = exact_places(slot_spans)
     end = slot_spans[-1][1] + slot_spans[-1][2]
     exact_from = slot_spans[-EXACT][0] if len(slot_spans) > EXACT else 0
-    for position, found in translated(known, places):
-        assert found is not None, "what could be translated once always can be"
-        error, distance = places[position] - found.downstream, end - places[position]
-        assert 0 <= error <= found.reread or found.behind
+    for position, translation in translated(known, places):
+        assert translation is not None, "what could be translated once always can be"
+        error, distance = places[position] - translation.downstream, end - places[position]
+        assert 0 <= error <= translation.reread or translation.behind
         assert error <= max(lag_max, distance // COARSEST)
         assert position < exact_from or error == 0
 
@@ -198,8 +199,8 @@ def test_run_log_of_two_slots_at_once_is_kept_by_the_next() -> None:
     mixed = [both[0].present()["runs/t/0/1"], both[1].present()["runs/t/0/0"]]
     rows = [row for row in mixed if isinstance(row, OffsetRuns)]
     log = RunLog(100).continued(both[1].progress, rows)
-    known = RunMap.build(both[1].progress, log.due())
+    run_map = RunMap.build(both[1].progress, log.due())
     places = exact_places(slot_spans)
     wanted = slot_spans[256:556]
-    assert [run for run in known.runs if run.upstream <= wanted[-1][0]] == [Run(*stretch) for stretch in wanted]
-    assert all(t is None or t.downstream <= places[p] for p, t in translated(known, places))
+    assert [run for run in run_map.runs if run.upstream <= wanted[-1][0]] == [Run(*stretch) for stretch in wanted]
+    assert all(t is None or t.downstream <= places[p] for p, t in translated(run_map, places))

@@ -42,18 +42,18 @@ EVERY_VERSION = [(name, version) for name, api in APIS.items() for version in ra
 def read_by_aiokafka(module: Any, name: str, request: EncodedRequest) -> Any:
     """Return the request as aiokafka reads it, which must be all of it."""
     stream = BytesIO(b"".join(request.parts))
-    found = getattr(module, f"{name}_v{request.version}").decode(stream)
+    decoded = getattr(module, f"{name}_v{request.version}").decode(stream)
     assert stream.read() == b""
-    return found
+    return decoded
 
 
 def read_answer_back(entity: Any) -> Any:
     """Return an answer of kio's as a connection reads it from its frame."""
     body = BytesIO()
     entity_writer(type(entity))(body, entity)
-    found = message_format(int(entity.__api_key__), int(entity.__version__))
-    header = struct.pack(">i", 5) + (b"\0" if found.is_flexible else b"")
-    return found.read_answer(memoryview(header + body.getvalue()))
+    codec = message_format(int(entity.__api_key__), int(entity.__version__))
+    header = struct.pack(">i", 5) + (b"\0" if codec.is_flexible else b"")
+    return codec.read_answer(memoryview(header + body.getvalue()))
 
 
 @pytest.mark.parametrize("version", OLD_FETCHES)
@@ -62,16 +62,16 @@ def test_old_fetch_holds_what_its_version_knows(version: int) -> None:
     plan = SessionRequest(31, 8, wanted, [(("gone", 1), LEADER)] if version >= fetch_codec.WITH_SESSIONS else [])
     request = fetch_request(version, wanted, SETTINGS, isolation="read_committed", session=plan, rack="east")
     assert (request.api_key, request.version, request.asked_bytes) == (1, version, 9000)
-    found = read_by_aiokafka(aiokafka_fetch, "FetchRequest", request)
-    assert (found.replica_id, found.max_wait_time, found.min_bytes) == (-1, 500, 1)
-    assert (found.max_bytes, found.isolation_level) == (9000, 1)
+    decoded = read_by_aiokafka(aiokafka_fetch, "FetchRequest", request)
+    assert (decoded.replica_id, decoded.max_wait_time, decoded.min_bytes) == (-1, 500, 1)
+    assert (decoded.max_bytes, decoded.isolation_level) == (9000, 1)
     epoch = (6,) if version >= 9 else ()
     start = (-1,) if version >= 5 else ()
     partitions = [(3, *epoch, 17, *start, 800), (4, *epoch, 0, *start, 800)]
-    assert found.topics == [("orders", partitions), ("café", [(0, *epoch, 2**40, *start, 800)])]
+    assert decoded.topics == [("orders", partitions), ("café", [(0, *epoch, 2**40, *start, 800)])]
     if version >= fetch_codec.WITH_SESSIONS:
-        assert (found.session_id, found.session_epoch, found.forgotten_topics_data) == (31, 8, [("gone", [1])])
-    assert getattr(found, "rack_id", None) == ("east" if version >= fetch_codec.WITH_RACK else None)
+        assert (decoded.session_id, decoded.session_epoch, decoded.forgotten_topics_data) == (31, 8, [("gone", [1])])
+    assert getattr(decoded, "rack_id", None) == ("east" if version >= fetch_codec.WITH_RACK else None)
 
 
 @pytest.mark.parametrize("version", range(APIS["fetch"].oldest, APIS["fetch"].newest + 1))
@@ -113,9 +113,9 @@ def test_old_produce_holds_the_batches_as_they_are(version: int, name: str | Non
     ]
     request = produce_request(version, batches, timedelta(seconds=30), name)
     assert (request.api_key, request.version) == (0, version)
-    found = read_by_aiokafka(aiokafka_produce, "ProduceRequest", request)
-    assert (found.transactional_id, found.required_acks, found.timeout) == (name, -1, 30_000)
-    assert found.topics == [("orders", [(3, bytes(stamped)), (4, b"third")]), ("café", [(0, b"other")])]
+    decoded = read_by_aiokafka(aiokafka_produce, "ProduceRequest", request)
+    assert (decoded.transactional_id, decoded.required_acks, decoded.timeout) == (name, -1, 30_000)
+    assert decoded.topics == [("orders", [(3, bytes(stamped)), (4, b"third")]), ("café", [(0, b"other")])]
 
 
 @pytest.mark.parametrize("version", range(APIS["produce"].oldest, APIS["produce"].newest + 1))
@@ -144,12 +144,12 @@ def test_produce_answer_of_each_version_is_read(version: int) -> None:
 @pytest.mark.parametrize("version", range(APIS["metadata"].oldest, APIS["metadata"].newest + 1))
 def test_metadata_request_of_each_version_creates_no_topic(version: int) -> None:
     request = metadata_request(version, ["orders"])
-    found = read_metadata_back(request)
+    decoded = read_metadata_back(request)
     if version < 4:
-        assert found.topics is None, "the version would create a topic that is named"
+        assert decoded.topics is None, "the version would create a topic that is named"
     else:
-        assert [topic.name for topic in found.topics] == ["orders"]
-        assert not found.allow_auto_topic_creation
+        assert [topic.name for topic in decoded.topics] == ["orders"]
+        assert not decoded.allow_auto_topic_creation
     assert read_metadata_back(metadata_request(version, None)).topics is None
     assert read_metadata_back(metadata_request(version, [])).topics == ()
 

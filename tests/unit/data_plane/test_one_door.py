@@ -2,49 +2,23 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 from typing import get_args
 
-import lockstep_data_plane
 from lockstep_data_plane.core import partition_state
 from lockstep_data_plane.core.events import PartitionEvent
 from lockstep_data_plane.core.partition_state import HANDLERS, PartitionState
+from tests.support.source_modules import source_modules
 
-PACKAGE = Path(lockstep_data_plane.__file__).parent
-CORE = PACKAGE / "core"
 PARTS = ("acked", "routing")
 """Parts of the state that others read."""
 
 CHANGES_OF_PARTS = frozenset(
-    [
-        "load",
-        "resumed",
-        "saw_end",
-        "numbered",
-        "reached",
-        "appended",
-        "add_run",
-        "fetched",
-        "acknowledged",
-        "begun",
-        "enqueue",
-        "launch",
-        "gather",
-        "on_ack",
-        "count_acked",
-        "on_failure",
-        "on_failed",
-        "break_off",
-        "marked",
-        "reset",
-        "extend_last",
-        "spread_over",
-        "pass_on",
-        "queue_records",
-        "close_group",
-        "breaks_round",
-        "joining",
-    ]
+    {
+        *("load", "resumed", "saw_end", "numbered", "reached", "appended", "add_run", "fetched"),
+        *("acknowledged", "begun", "enqueue", "launch", "gather", "on_ack", "count_acked", "on_failure"),
+        *("on_failed", "break_off", "marked", "reset", "extend_last", "spread_over", "pass_on"),
+        *("queue_records", "close_group", "breaks_round", "joining"),
+    }
 )
 """What changes them."""
 
@@ -57,16 +31,16 @@ def written(node: ast.AST) -> Iterator[ast.Attribute]:
 
 
 def methods() -> dict[str, ast.FunctionDef]:
-    module = ast.parse(Path(partition_state.__file__).read_text())
-    (found,) = [node for node in module.body if isinstance(node, ast.ClassDef)]
-    return {node.name: node for node in found.body if isinstance(node, ast.FunctionDef)}
+    module = dict(source_modules())[partition_state.__name__]
+    (state_class,) = [node for node in module.body if isinstance(node, ast.ClassDef)]
+    return {node.name: node for node in state_class.body if isinstance(node, ast.FunctionDef)}
 
 
-def outside_the_core() -> Iterator[tuple[Path, ast.AST]]:
-    for file in sorted(PACKAGE.rglob("*.py")):
-        if CORE not in file.parents:
-            for node in ast.walk(ast.parse(file.read_text())):
-                yield file, node
+def outside_the_core() -> Iterator[tuple[str, ast.AST]]:
+    for module, tree in source_modules():
+        if module.startswith("lockstep_data_plane.") and not module.startswith("lockstep_data_plane.core."):
+            for node in ast.walk(tree):
+                yield module, node
 
 
 def test_public_methods_but_step_write_nothing() -> None:
@@ -92,8 +66,8 @@ def test_code_outside_the_core_writes_no_attribute_of_a_partition() -> None:
     names = {each.attr for each in written(methods()["__init__"]) if not each.attr.startswith("_")}
     assert len(names) > 15
     wrong = [
-        f"{file.name}:{node.lineno} writes {node.attr}"
-        for file, node in outside_the_core()
+        f"{module}:{node.lineno} writes {node.attr}"
+        for module, node in outside_the_core()
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del)
         if node.attr in names and not (isinstance(node.value, ast.Name) and node.value.id == "self")
     ]
@@ -102,10 +76,10 @@ def test_code_outside_the_core_writes_no_attribute_of_a_partition() -> None:
 
 def test_code_outside_the_core_changes_no_part_of_a_partition() -> None:
     seen, wrong = 0, []
-    for file, node in outside_the_core():
+    for module, node in outside_the_core():
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute) and node.value.attr in PARTS:
             seen += 1
             if node.attr in CHANGES_OF_PARTS:
-                wrong.append(f"{file.name}:{node.lineno} calls {node.attr}")
+                wrong.append(f"{module}:{node.lineno} calls {node.attr}")
     assert seen > 20
     assert wrong == []

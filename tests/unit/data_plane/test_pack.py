@@ -17,7 +17,7 @@ def test_archive_needs_packages_below_the_data_plane_and_no_spark() -> None:
 
 def test_archive_has_the_modules_of_editable_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "environment.tar.gz"
-    own = {name: found for name, found in pack.needed().items() if name.startswith(pack.PREFIX)}
+    own = {name: distribution for name, distribution in pack.needed().items() if name.startswith(pack.PREFIX)}
     monkeypatch.setattr(pack, "needed", lambda: own)
     pack.pack(path)
     with tarfile.open(path) as archive:

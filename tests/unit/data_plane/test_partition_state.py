@@ -148,9 +148,9 @@ class TestWhereCountingArrives:
     )
     def test_resume_with_another_record_is_a_mismatch_and_sends_nothing(self, other: PlainRecord) -> None:
         p = self.at(batch([*records(0, 1), other]))
-        (found,) = reports(admit(p, batch(records(0, 3))))
-        assert isinstance(found, CopyTrouble)
-        assert "last record of ours, at its offset 1, is not the source's at 1" in str(found.error)
+        (report,) = reports(admit(p, batch(records(0, 3))))
+        assert isinstance(report, CopyTrouble)
+        assert "last record of ours, at its offset 1, is not the source's at 1" in str(report.error)
         assert (p.misnumbered, p.routing.records_held) == (True, 0)
         assert (p.row().upstream, p.row().sequence) == (-1, -1)
 
@@ -159,9 +159,9 @@ class TestAcknowledgement:
     def test_counters_count_appended_records(self) -> None:
         p = partition()
         one, two = batch(records(0, 2)), batch(records(2, 3))
-        for found in (one, two):
-            admit(p, found)
-            append(p, found.base_offset)
+        for source in (one, two):
+            admit(p, source)
+            append(p, source.base_offset)
         assert (p.row().records, p.row().bytes) == (5, len(one.data) + len(two.data))
         assert not p.no_progress_since_resume
 

@@ -60,12 +60,7 @@ def test_killed_slot_without_partitions_is_released_once_it_is_silent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "running"),
-    [
-        ((STARTED, Assignment(slot=0, partitions=(TP,))), ()),
-        ((STARTED,), (0,)),
-        ((RELEASED,), ()),
-    ],
+    ("state", "running"), [((STARTED, Assignment(slot=0, partitions=(TP,))), ()), ((STARTED,), (0,)), ((RELEASED,), ())]
 )
 def test_a_slot_that_has_some_or_runs_speaks_for_itself(state: tuple[Row, ...], running: tuple[int, ...]) -> None:
     ends = PendingEnds()

@@ -33,28 +33,18 @@ from lockstep_kafka.messages.produce_codec import ProduceAnswer
 from lockstep_kafka.messages.request_size import SMALL_BYTES, RequestSize
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
-from lockstep_kafka.wire.request_framing import PendingRequest
 from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.batch_bytes import batch, record, records
 from tests.support.eventually import eventually
+from tests.support.written_frames import WrittenFrames
 from tests.unit.data_plane.partition_steps import ROW, admit, append, launch, resumed
 
 LEADER = PartitionLeader(1, 0, UUID(int=7))
 
 
-class Written:
-    """Stands where a connection has its stream: keeps what is written."""
-
-    def __init__(self) -> None:
-        self.frames: list[bytes] = []
-
-    def write(self, frame: bytes | memoryview) -> None:
-        self.frames.append(bytes(frame))
-
-
-def produce_connection() -> tuple[ProduceConnection, Written]:
+def produce_connection() -> tuple[ProduceConnection, WrittenFrames]:
     connection = Connection("broker", 9092, client_id="client")
-    stream = Written()
+    stream = WrittenFrames()
     connection._writer = stream
     connection._versions = {APIS["produce"].key: (0, 13)}
     return ProduceConnection(connection, timedelta(seconds=30), lambda *_: None, RequestSize()), stream
@@ -82,10 +72,22 @@ def asked(frame: bytes) -> Any:
     return request
 
 
-def show(request: PendingRequest, answer: Any) -> None:
-    """Show an answer to what sees it as soon as it is read."""
+def answer_first(made: ProduceConnection, *parts: tuple[int, ErrorCode, int]) -> asyncio.Future[Any]:
+    """Show an answer to what sees it as soon as it is read: number, code and base offset of each partition.
+
+    Returns:
+        The future of the request, which is not done yet.
+    """
+    _, request, future = made.connection._requests.popleft()
+    m = message("produce", 13, "response")
+    partitions = tuple(
+        m.PartitionProduceResponse(index=number, error_code=code, base_offset=base_offset, record_errors=())
+        for number, code, base_offset in parts
+    )
+    topics = (m.TopicProduceResponse(topic_id=LEADER.topic_id, partition_responses=partitions),) if parts else ()
     assert request.on_answer is not None
-    request.on_answer(answer)
+    request.on_answer(m.ProduceResponse(responses=topics, throttle_time=timedelta(0)))
+    return future
 
 
 async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas() -> None:
@@ -205,14 +207,7 @@ async def test_answered_request_is_handled_whole_before_its_future_is_awaited() 
     for partition in partitions:
         made._ready[to_target(partition)] = LEADER
     made.pump()
-    (_, asked, future), m = made.connection._requests[0], message("produce", 13, "response")
-    parts = [
-        m.PartitionProduceResponse(index=number, error_code=ErrorCode.none, base_offset=number, record_errors=())
-        for number in (1, 0)
-    ]
-    topic = m.TopicProduceResponse(topic_id=LEADER.topic_id, partition_responses=tuple(parts))
-    made.connection._requests.popleft()
-    show(asked, m.ProduceResponse(responses=(topic,), throttle_time=timedelta(0)))
+    future = answer_first(made, (1, ErrorCode.none, 1), (0, ErrorCode.none, 0))
     ((first, second, third),) = answered
     assert [first[0], second[0], third[0]] == partitions
     assert (first[2], second[2]) == (ProduceAnswer(0, 0), ProduceAnswer(0, 1))
@@ -235,11 +230,7 @@ async def test_connection_with_an_answer_over_a_limit_pauses(code: ErrorCode, re
     made, _ = produce_connection()
     made._ready[to_target(waiting(0, 3))] = LEADER
     made.pump()
-    (_, asked, _), m = made.connection._requests[0], message("produce", 13, "response")
-    part = m.PartitionProduceResponse(index=0, error_code=code, base_offset=-1, record_errors=())
-    topic = m.TopicProduceResponse(topic_id=LEADER.topic_id, partition_responses=(part,))
-    made.connection._requests.popleft()
-    show(asked, m.ProduceResponse(responses=(topic,), throttle_time=timedelta(0)))
+    answer_first(made, (0, code, -1))
     assert (made.connection.throttled_for > 0) == rests
 
 
@@ -255,9 +246,9 @@ async def test_mistake_in_handling_an_answer_is_no_lost_connection() -> None:
     made._on_answers = handle
     made._ready[to_target(waiting(0, 1))] = LEADER
     made.pump()
-    (_, asked, future), m = made.connection._requests[0], message("produce", 13, "response")
+    future = made.connection._requests[0][2]
     with pytest.raises(KeyError):
-        show(asked, m.ProduceResponse(responses=(), throttle_time=timedelta(0)))
+        answer_first(made)
     raised: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
     future.set_exception(mistake)
@@ -272,15 +263,9 @@ def placed(partitions: int, *, alone: bool = False) -> list[int]:
     return taken
 
 
-def test_connection_is_shared_by_few_partitions() -> None:
+def test_connections_are_several_for_many_partitions_or_without_common_requests() -> None:
     assert placed(SHARED) == [SHARED, 0]
-
-
-def test_connections_are_several_for_many_partitions() -> None:
     assert placed(3 * SHARED) == [1.5 * SHARED, 1.5 * SHARED]
-
-
-def test_connections_without_common_requests_share_partitions_evenly() -> None:
     assert placed(4, alone=True) == [2, 2]
 
 
@@ -310,7 +295,7 @@ async def test_request_that_cannot_be_written_leaves_no_error_behind() -> None:
     reported: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
 
-    class Broken(Written):
+    class Broken(WrittenFrames):
         def write(self, frame: bytes | memoryview) -> None:
             raise OSError("broken pipe")
 

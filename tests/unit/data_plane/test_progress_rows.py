@@ -32,16 +32,16 @@ histories = st.lists(
 @given(histories, st.integers(0, 3))
 def test_progress_rows_equal_those_that_are_decoded_at_once(history: list[PartitionProgress], read_each: int) -> None:
     wanted: dict[TopicPartition, PartitionProgress] = {}
-    found = ProgressRows()
+    progress_rows = ProgressRows()
     for number, row in enumerate(history):
         tp = row.topic, row.partition
         if tp not in wanted or not row.is_outdated_by(wanted[tp]):
             wanted[tp] = row
-        assert found.fold(*row.encode())
+        assert progress_rows.fold(*row.encode())
         if read_each and number % read_each == 0:
-            assert found[tp] == wanted[tp]
-    assert dict(found) == wanted
-    assert len(found) == len(wanted)
+            assert progress_rows[tp] == wanted[tp]
+    assert dict(progress_rows) == wanted
+    assert len(progress_rows) == len(wanted)
 
 
 def test_row_that_nobody_asks_for_is_not_decoded() -> None:

@@ -6,12 +6,7 @@ from typing import Any
 import pytest
 
 from lockstep_data_plane.core.append_sequence import WINDOW, AppendSequence
-from lockstep_data_plane.core.provenance import (
-    ProvenanceRule,
-    appended_since,
-    origins_by_producer,
-    producers_of_copy,
-)
+from lockstep_data_plane.core.provenance import ProvenanceRule, appended_since, origins_by_producer, producers_of_copy
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, last_append_in
 from lockstep_data_plane.provenance.origin_lookup import rows_in
 from lockstep_data_plane.record_batch.classify import TargetLimits
@@ -101,13 +96,13 @@ class TestTheChain:
 
     def test_chain_continues_each_producer_id_with_its_sequences(self) -> None:
         append_sequence = self.append_sequence(-1, OTHER, -1)
-        found = []
+        appended = []
         for downstream in (100, 102, 104):
             sent = append_sequence.launch()
-            one = stamped(sent)
-            found.append((one.producer_id, one.producer_epoch, one.base_sequence))
+            sent_batch = stamped(sent)
+            appended.append((sent_batch.producer_id, sent_batch.producer_epoch, sent_batch.base_sequence))
             assert len(append_sequence.on_ack(sent, downstream)) == 1
-        assert found == [(OURS, 2, 10), (OTHER, 2, 5), (OURS, 2, 12)]
+        assert appended == [(OURS, 2, 10), (OTHER, 2, 5), (OURS, 2, 12)]
         assert (append_sequence.sequence, append_sequence.others, append_sequence.downstream) == (
             13,
             ((OTHER, 6),),

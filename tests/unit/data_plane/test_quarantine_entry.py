@@ -50,17 +50,17 @@ def test_quarantine_entry_has_the_whole_record_and_its_origin() -> None:
 
 
 def test_a_batch_that_cannot_be_read_is_kept_as_its_bytes() -> None:
-    found = batch(records(10, 3))
-    refusal = refused_batch(found, "its records cannot be read", None, 100)
+    source = batch(records(10, 3))
+    refusal = refused_batch(source, "its records cannot be read", None, 100)
     assert refusal is not None
     assert refusal.ranges == ((10, 12),)
-    assert refusal.entries[0].value == bytes(found.data)
+    assert refusal.entries[0].value == bytes(source.data)
     assert refusal.entries[0].batch
 
 
-def with_last_offset_delta(found: Batch, delta: int) -> Batch:
+def with_last_offset_delta(source: Batch, delta: int) -> Batch:
     """The batch with another last offset in its header, which its CRC does not fit."""
-    spoilt = bytearray(found.data)
+    spoilt = bytearray(source.data)
     struct.pack_into(">i", spoilt, 23, delta)
     (made,) = scan(bytes(spoilt))
     return made

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.record_batch import compiled_module
+from tests.support.source_modules import REPOSITORY
 
 SOURCE = Path(compiled_module.__file__).with_name("compiled_records.c")
-REPOSITORY = Path(__file__).resolve().parents[3]
 SEED = os.environ.get("SEED") or "57"
 """SEED=4711 tries another one."""
 

@@ -22,11 +22,8 @@ INVALID_RECORD, NOT_ENOUGH_REPLICAS, TOO_LARGE = 87, 19, 10
 
 @pytest.fixture
 async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlotLoopScene]:
-    made = SlotLoopScene(tmp_path, monkeypatch, "A->B.lockstep.on.refused = quarantine")
-    yield made
-    if made.task is not None and not made.task.done():
-        made.loop.leave(("t", 0), goes_on=True)
-    await made.end()
+    async with SlotLoopScene(tmp_path, monkeypatch, "A->B.lockstep.on.refused = quarantine") as scene:
+        yield scene
 
 
 async def test_slot_copies_each_record_once_and_counts_it(scene: SlotLoopScene) -> None:

@@ -17,15 +17,8 @@ UNSUPPORTED_COMPRESSION_TYPE, UNSUPPORTED_FOR_MESSAGE_FORMAT = 76, 43
 
 @pytest.fixture
 async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlotLoopScene]:
-    made = SlotLoopScene(tmp_path, monkeypatch)
-    yield made
-    await _leave(made)
-
-
-async def _leave(scene: SlotLoopScene) -> None:
-    if scene.task is not None and not scene.task.done():
-        scene.loop.leave(("t", 0), goes_on=True)
-    await scene.end()
+    async with SlotLoopScene(tmp_path, monkeypatch) as scene:
+        yield scene
 
 
 def append_compressed(scene: SlotLoopScene, *codecs: int) -> None:
@@ -64,14 +57,13 @@ async def test_slot_halts_where_the_target_refuses_uncompressed_batches(scene: S
 
 @pytest.mark.parametrize("word", ["never", "false"])
 async def test_slot_that_never_recompresses_halts(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = SlotLoopScene(tmp_path, monkeypatch, f"A->B.lockstep.recompress = {word}")
-    scene.target.refused_codecs = {LZ4: UNSUPPORTED_COMPRESSION_TYPE}
-    partition = await scene.begin()
-    append_compressed(scene, LZ4)
-    await eventually(lambda: partition.phase is Phase.HALTED, what="it halts")
-    assert scene.copied == []
-    assert "CodecRefused" not in scene.writer.events
-    await _leave(scene)
+    async with SlotLoopScene(tmp_path, monkeypatch, f"A->B.lockstep.recompress = {word}") as scene:
+        scene.target.refused_codecs = {LZ4: UNSUPPORTED_COMPRESSION_TYPE}
+        partition = await scene.begin()
+        append_compressed(scene, LZ4)
+        await eventually(lambda: partition.phase is Phase.HALTED, what="it halts")
+        assert scene.copied == []
+        assert "CodecRefused" not in scene.writer.events
 
 
 async def test_slot_remembers_a_refused_codec_when_the_topic_changes(scene: SlotLoopScene) -> None:
@@ -104,14 +96,13 @@ async def test_slot_that_was_killed_counts_past_what_it_had_recompressed(
     await scene.loop.close()
     scene.task = None
 
-    after = SlotLoopScene(tmp_path, monkeypatch)
-    after.log, after.copy = scene.log, scene.copy
-    after.source.logs["t", 0], after.target.logs["A.t", 0] = scene.log, scene.copy
-    after.target.refused_codecs = scene.target.refused_codecs
-    after.rows["t", 0] = row
-    await after.begin()
-    append_compressed(after, ZSTD, GZIP)
-    await after.has_copied(21)
-    assert "ProgressRecovered" in after.writer.events
-    assert set(after.codecs) == {GZIP}
-    await _leave(after)
+    async with SlotLoopScene(tmp_path, monkeypatch) as after:
+        after.log, after.copy = scene.log, scene.copy
+        after.source.logs["t", 0], after.target.logs["A.t", 0] = scene.log, scene.copy
+        after.target.refused_codecs = scene.target.refused_codecs
+        after.rows["t", 0] = row
+        await after.begin()
+        append_compressed(after, ZSTD, GZIP)
+        await after.has_copied(21)
+        assert "ProgressRecovered" in after.writer.events
+        assert set(after.codecs) == {GZIP}

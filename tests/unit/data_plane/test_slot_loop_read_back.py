@@ -14,12 +14,9 @@ from tests.unit.data_plane.slot_loop_scene import SlotLoopScene
 @pytest.fixture
 async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlotLoopScene]:
     monkeypatch.setattr("lockstep_data_plane.resume.log_read_back.ON_ITS_WAY_S", 0.01)
-    made = SlotLoopScene(tmp_path, monkeypatch, reads_back=True)
-    made.target.checks_sequences = False
-    yield made
-    if made.task is not None and not made.task.done():
-        made.loop.leave(("t", 0), goes_on=True)
-    await made.end()
+    async with SlotLoopScene(tmp_path, monkeypatch, reads_back=True) as scene:
+        scene.target.checks_sequences = False
+        yield scene
 
 
 async def test_slot_appends_without_producer_ids(scene: SlotLoopScene) -> None:

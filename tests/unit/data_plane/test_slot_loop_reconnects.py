@@ -16,11 +16,8 @@ NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS = 6, 19
 
 @pytest.fixture
 async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlotLoopScene]:
-    made = SlotLoopScene(tmp_path, monkeypatch)
-    yield made
-    if made.task is not None and not made.task.done():
-        made.loop.leave(("t", 0), goes_on=True)
-    await made.end()
+    async with SlotLoopScene(tmp_path, monkeypatch) as scene:
+        yield scene
 
 
 async def reconnecting(scene: SlotLoopScene, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], asyncio.Event]:

@@ -16,13 +16,10 @@ EVENT_HUBS = 1_046_528
 
 @pytest.fixture
 async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlotLoopScene]:
-    made = SlotLoopScene(tmp_path, monkeypatch)
-    made.topic = replace(made.topic, target_configs=(("max.message.bytes", "8000000"),))
-    made.target.largest_request = EVENT_HUBS
-    yield made
-    if made.task is not None and not made.task.done():
-        made.loop.leave(("t", 0), goes_on=True)
-    await made.end()
+    async with SlotLoopScene(tmp_path, monkeypatch) as scene:
+        scene.topic = replace(scene.topic, target_configs=(("max.message.bytes", "8000000"),))
+        scene.target.largest_request = EVENT_HUBS
+        yield scene
 
 
 def append_large(scene: SlotLoopScene, count: int, size: int) -> list[bytes]:

@@ -5,19 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config import load
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.slot.slot_succession import SlotSuccession
-from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import Leader, SlotStatus
-
-FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+from tests.support.flow_context import flow_settings
 
 
 def succession(folder: Path, *, reads_back: bool = True) -> SlotSuccession:
-    file = folder / "mm2.properties"
-    file.write_text(FILE)
-    settings = load(file, {}).flow(Flow("A", "B"))
+    settings = flow_settings(folder)
     settings = replace(settings, data_plane=replace(settings.data_plane, read_back=reads_back))
     return SlotSuccession(SlotSpec(settings=settings, slot=0, run="mine", producer_id=1, instance="one", term=7))
 

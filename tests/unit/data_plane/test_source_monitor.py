@@ -14,10 +14,7 @@ import pytest
 from lockstep_config.flow.connector_settings import NOTHING_STATED
 from lockstep_data_plane.driver import source_ends_watch, source_monitor
 from lockstep_data_plane.driver.driver import Driver
-from lockstep_data_plane.driver.source_ends_watch import (
-    ANSWERS_WITHIN,
-    SourceEndsWatch,
-)
+from lockstep_data_plane.driver.source_ends_watch import ANSWERS_WITHIN, SourceEndsWatch
 from lockstep_data_plane.driver.source_monitor import TROUBLE, WRITING, SourceMonitor
 from lockstep_kafka.common.admin_types import Outcome, TopicDescription
 from lockstep_kafka.common.errors import ClusterUnreachable, LeadershipLost, NotAppended

@@ -47,9 +47,9 @@ def written(tmp_path: Path) -> Submission:
     """What operator 0.8.0 writes, in short."""
     file = tmp_path / "spark.properties"
     file.write_text(WRITTEN)
-    found = submitted_to({PROPERTIES: str(file), ADDRESS: "10.1.2.3"})
-    assert found is not None
-    return found
+    submission = submitted_to({PROPERTIES: str(file), ADDRESS: "10.1.2.3"})
+    assert submission is not None
+    return submission
 
 
 def test_driver_that_is_not_submitted_has_no_submission() -> None:
@@ -58,29 +58,29 @@ def test_driver_that_is_not_submitted_has_no_submission() -> None:
 
 
 def test_the_submitters_settings_are_sparks(written: Submission) -> None:
-    found = settings_for(join_conf(SparkSettings(), written), 2, Pod("a-host-name", "kafka"))
-    assert found["spark.app.id"] == "mirror-0", "by which the executors are looked for"
-    assert found["spark.kubernetes.executor.label.spark.operator/spark-app-name"] == "mirror"
-    assert found["spark.kubernetes.driver.pod.name"] == "mirror-0-driver"
-    assert found["spark.kubernetes.container.image"] == "registry:5000/lockstep-data-plane:1"
-    assert found["spark.driver.memory"] == "700m"
-    assert found["spark.authenticate"] == "true"
-    assert found["spark.executor.instances"] == "1"
-    assert found["spark.task.maxFailures"] == "1", "as ever"
+    conf = settings_for(join_conf(SparkSettings(), written), 2, Pod("a-host-name", "kafka"))
+    assert conf["spark.app.id"] == "mirror-0", "by which the executors are looked for"
+    assert conf["spark.kubernetes.executor.label.spark.operator/spark-app-name"] == "mirror"
+    assert conf["spark.kubernetes.driver.pod.name"] == "mirror-0-driver"
+    assert conf["spark.kubernetes.container.image"] == "registry:5000/lockstep-data-plane:1"
+    assert conf["spark.driver.memory"] == "700m"
+    assert conf["spark.authenticate"] == "true"
+    assert conf["spark.executor.instances"] == "1"
+    assert conf["spark.task.maxFailures"] == "1", "as ever"
 
 
 def test_submitted_keys_of_the_submission_only_are_dropped(written: Submission) -> None:
-    found = settings_for(join_conf(SparkSettings(), written), 2, Pod())
-    assert found["spark.master"] == "k8s://https://kubernetes.default.svc"
+    conf = settings_for(join_conf(SparkSettings(), written), 2, Pod())
+    assert conf["spark.master"] == "k8s://https://kubernetes.default.svc"
     gone = ("spark.submit.pyFiles", "spark.kubernetes.submitInDriver", "spark.kubernetes.driver.podTemplateFile")
-    assert not set(gone) & set(found)
-    assert found["spark.kubernetes.executor.podTemplateFile"] == "/opt/spark/pod-template/pod-spec-template.yml"
+    assert not set(gone) & set(conf)
+    assert conf["spark.kubernetes.executor.podTemplateFile"] == "/opt/spark/pod-template/pod-spec-template.yml"
 
 
 def test_submitted_driver_address_is_that_of_the_pod(written: Submission) -> None:
-    found = settings_for(join_conf(SparkSettings(), written), 2, Pod())
-    assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "10.1.2.3"
-    assert found["spark.kubernetes.executor.useDriverPodIP"] == "true"
+    conf = settings_for(join_conf(SparkSettings(), written), 2, Pod())
+    assert conf["spark.driver.bindAddress"] == conf["spark.driver.host"] == "10.1.2.3"
+    assert conf["spark.kubernetes.executor.useDriverPodIP"] == "true"
     without = settings_for(join_conf(SparkSettings(), submission(address="")), 2, Pod())
     assert without["spark.driver.bindAddress"] == "0.0.0.0", "and then by the driver's name"
     assert without["spark.kubernetes.executor.useDriverPodIP"] == "false"

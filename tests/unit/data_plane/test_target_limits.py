@@ -50,9 +50,8 @@ def test_levels_are_the_producers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "more", "action"),
-    [(3, 0, BatchAction.PASS), (3, -1, BatchAction.REBUILD), (1, -1, BatchAction.PASS)],
+    ("count", "more", "action"), [(3, 0, BatchAction.PASS), (3, -1, BatchAction.REBUILD), (1, -1, BatchAction.PASS)]
 )
 def test_guess_splits_only_batches_of_several_records(count: int, more: int, action: BatchAction) -> None:
-    one = batch(records(10, count))
-    assert classify(one, 10, TargetLimits(split_above=len(one.data) + more), aborted=False)[0] is action
+    source = batch(records(10, count))
+    assert classify(source, 10, TargetLimits(split_above=len(source.data) + more), aborted=False)[0] is action

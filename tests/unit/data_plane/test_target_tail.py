@@ -75,27 +75,27 @@ class TestWhatTheLeaderRemembers:
 
     @pytest.mark.parametrize("sequence", [9, 11, 13])
     def test_target_tail_that_grew_meanwhile_is_settled(self, sequence: int) -> None:
-        found = self.tail(sequence, ours(100, 10), ours(102, 12))
-        assert found.is_settled
-        assert found.last_append() == LastAppend(13, 103)
+        last = self.tail(sequence, ours(100, 10), ours(102, 12))
+        assert last.is_settled
+        assert last.last_append() == LastAppend(13, 103)
 
     def test_target_tail_that_grew_over_the_largest_sequence_is_settled(self) -> None:
         last = replace(ROW, sequence=2**31 - 3)
-        found = self.tail(2**31 - 1, ours(100, 2**31 - 2), ours(102, 0), row=last)
-        assert found.is_settled
-        assert found.last_append() == LastAppend(1, 103)
+        result = self.tail(2**31 - 1, ours(100, 2**31 - 2), ours(102, 0), row=last)
+        assert result.is_settled
+        assert result.last_append() == LastAppend(1, 103)
 
     def test_target_tail_with_more_remembered_is_not_replicated(self) -> None:
-        found = self.tail(13, ours(100, 10))
-        assert not found.is_settled
+        result = self.tail(13, ours(100, 10))
+        assert not result.is_settled
         with pytest.raises(NotReplicated, match="holds our sequence 13, what is replicated ends at 11"):
-            found.last_append()
+            result.last_append()
 
     def test_target_tail_with_less_remembered_than_the_row_was_truncated(self) -> None:
-        found = self.tail(8)
-        assert not found.is_settled
+        result = self.tail(8)
+        assert not result.is_settled
         with pytest.raises(LogContradiction, match="ends at our sequence 8, but up to 9 was appended"):
-            found.last_append()
+            result.last_append()
 
 
 class TestWhereOurLastRecordLay:
@@ -127,9 +127,9 @@ class TestWhereOurLastRecordLay:
             read(there, end=200)
 
     def test_target_tail_without_a_producer_id_names_both_causes(self) -> None:
-        there = ours(99, -1, producer_id=-1)
+        batch_without_id = ours(99, -1, producer_id=-1)
         with pytest.raises(LogContradiction, match=r"Either the target does not keep these, or it was truncated"):
-            read(there, end=200)
+            read(batch_without_id, end=200)
 
     def test_target_tail_of_a_new_chain_ignores_what_is_before_it(self) -> None:
         assert read(ours(98, 8, producer_id=7), end=100, row=BEGINS).end == LastAppend(-1, 99)

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from lockstep_config import load
 from lockstep_data_plane.core.append_trial import AppendFault
 from lockstep_data_plane.provenance import target_trial
 from lockstep_data_plane.provenance.target_trial import TargetTrial
 from lockstep_kafka.wire.cluster import KafkaProtocolError
 from lockstep_state.events import decode_event
-from lockstep_state.names import Flow, events_topic
-from tests.support.flow_context import FILE
+from lockstep_state.names import events_topic
+from tests.support.flow_context import flow_settings
 from tests.support.memory_cluster import MemoryLog
 from tests.unit.data_plane.slot_loop_scene import ScriptedCluster
 
@@ -25,9 +24,7 @@ class Target:
     """One cluster, seen by two clients."""
 
     def __init__(self, folder: Path) -> None:
-        file = folder / "mm2.properties"
-        file.write_text(FILE)
-        settings = load(file, {}).flow(Flow("A", "B"))
+        settings = flow_settings(folder)
         self.log = MemoryLog().append(range(3))
         self.clients = ScriptedCluster("B"), ScriptedCluster("B")
         self.topic = events_topic(settings.flow, settings.group_id)

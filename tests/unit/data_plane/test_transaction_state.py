@@ -106,9 +106,9 @@ class TestWhatCounts:
             commit(p)
         admit(p, batch(records(6, 1)))
         open_transaction(p)
-        (found,) = reports(append(p, 112))
-        assert isinstance(found, ForeignRecords)
-        assert found.ack.foreign == 3
+        (report,) = reports(append(p, 112))
+        assert isinstance(report, ForeignRecords)
+        assert report.ack.foreign == 3
 
     def test_transaction_frees_held_bytes_and_still_counts_them(self) -> None:
         p, transactions = partition()
@@ -198,18 +198,11 @@ class TestWhenItEnds:
         assert transactions.due_in(10.5, idle=True, caught_up=True) == pytest.approx(1.5)
         assert transactions.due_in(12.5, idle=False, caught_up=False) == 0.0
 
-    def test_transaction_stays_open_longer_the_longer_the_last_commit_was(self) -> None:
+    @pytest.mark.parametrize(("opened", "due_s"), [(11.05, SHARE * 0.05), (100.0, LONGEST_S)])
+    def test_transaction_stays_open_longer_the_longer_the_last_commit_was(self, opened: float, due_s: float) -> None:
         transactions = self.held()
         transactions.ending(11.0)
         transactions.committed()
-        transactions.opened(11.05)
+        transactions.opened(opened)
         transactions.hold(self.held().held)
-        assert transactions.due_in(11.05, idle=False, caught_up=False) == pytest.approx(SHARE * 0.05)
-
-    def test_transaction_stays_open_up_to_a_maximum(self) -> None:
-        transactions = self.held()
-        transactions.ending(11.0)
-        transactions.committed()
-        transactions.opened(100.0)
-        transactions.hold(self.held().held)
-        assert transactions.due_in(100.0, idle=False, caught_up=False) == pytest.approx(LONGEST_S)
+        assert transactions.due_in(opened, idle=False, caught_up=False) == pytest.approx(due_s)

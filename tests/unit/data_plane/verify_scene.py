@@ -1,6 +1,6 @@
 """A partition and its copy as batches, for the tests of verification."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
@@ -24,7 +24,7 @@ def in_batches(records: Sequence[PlainRecord], size: int, **more: object) -> lis
 
 def copied(records: Iterable[PlainRecord], first: int = 0) -> list[PlainRecord]:
     """The same records at the target's offsets, without a gap."""
-    return [one._replace(offset=first + index) for index, one in enumerate(records)]
+    return [record._replace(offset=first + index) for index, record in enumerate(records)]
 
 
 def as_copy(records: Sequence[PlainRecord], size: int, producer: int = OURS, **more: object) -> list[Batch]:
@@ -38,12 +38,12 @@ def as_copy(records: Sequence[PlainRecord], size: int, producer: int = OURS, **m
 def runs_between(source: Sequence[PlainRecord], target: Sequence[PlainRecord]) -> list[Run]:
     """The offset runs of a copy that has each record of the source."""
     runs: list[Run] = []
-    for one, other in zip(source, target, strict=True):
+    for original, copy in zip(source, target, strict=True):
         last = runs[-1] if runs else None
-        if last is not None and (last.upstream_end, last.downstream_end) == (one.offset, other.offset):
+        if last is not None and (last.upstream_end, last.downstream_end) == (original.offset, copy.offset):
             runs[-1] = last._replace(length=last.length + 1)
         else:
-            runs.append(Run(one.offset, other.offset, 1))
+            runs.append(Run(original.offset, copy.offset, 1))
     return runs
 
 
@@ -56,21 +56,28 @@ def verified(
     runs: Sequence[Run] = (),
     decided: int = -1,
     start: tuple[int, int] | None = None,
+    end: tuple[int, int] | None = None,
     at_once: int = 1000,
+    aborted: Sequence[tuple[int, int]] = (),
     aborted_on_target: Sequence[tuple[int, int]] = (),
+    is_copied: Callable[[Batch], bool] = lambda _: True,
 ) -> PartitionVerifier:
-    """Both logs compared to their ends, so many batches of each at a time. `aborted_on_target`: as a fetch names
-    them."""
+    """Both logs compared from `start` to `end`, by default all of them, so many batches of each at a time. `aborted`:
+    as a fetch names them."""
     begin = start or (source[0].base_offset if source else 0, target[0].base_offset if target else 0)
-    end = source[-1].last_offset + 1 if source else begin[0], target[-1].last_offset + 1 if target else begin[1]
-    offsets = OffsetMap(runs, decided)
-    verifier = PartitionVerifier(begin, end, depth, rules or TargetRules(), offsets, lambda producer: producer == OURS)
+    if end is None:
+        end = source[-1].last_offset + 1 if source else begin[0], target[-1].last_offset + 1 if target else begin[1]
+    verifier = PartitionVerifier(
+        *(begin, end, depth, rules or TargetRules(), OffsetMap(runs, decided)),
+        lambda producer: producer == OURS,
+        is_copied=is_copied,
+    )
     while True:
-        aborted = AbortedTransactions(aborted_on_target)
+        aborted_there, aborted_here = AbortedTransactions(aborted), AbortedTransactions(aborted_on_target)
         for at in range(0, max(len(source), len(target)), at_once):
             if not verifier.is_lost:
-                verifier.add_source(source[at : at + at_once], AbortedTransactions())
-                verifier.add_target(target[at : at + at_once], aborted)
+                verifier.add_source(source[at : at + at_once], aborted_there)
+                verifier.add_target(target[at : at + at_once], aborted_here)
                 verifier.compare()
         if not verifier.is_lost:
             verifier.finish()
@@ -84,11 +91,11 @@ def next_agreement(
 ) -> Agreement:
     """Where both logs agree again, read batch by batch in turn."""
     search, aborted = AgreementSearch(most=SEARCHED), AbortedTransactions()
-    for one, other in zip_longest(target, source):
-        found = verifier.search_target(search, [one], aborted) if one else None
-        found = found or (verifier.search_source(search, [other], aborted) if other else None)
-        if found is not None:
-            return found
+    for copy, original in zip_longest(target, source):
+        agreement = verifier.search_target(search, [copy], aborted) if copy else None
+        agreement = agreement or (verifier.search_source(search, [original], aborted) if original else None)
+        if agreement is not None:
+            return agreement
     return search.at_end() or Agreement(*end)
 
 
@@ -96,6 +103,6 @@ SEARCHED = 500
 """Few, so that places are thinned in tests too."""
 
 
-def found(verifier: PartitionVerifier) -> list[tuple[str, int, int]]:
+def differences_in(verifier: PartitionVerifier) -> list[tuple[str, int, int]]:
     """The differences, as (kind, source offset, target offset)."""
-    return [(one.kind, one.source_offset, one.target_offset) for one in verifier.listed]
+    return [(difference.kind, difference.source_offset, difference.target_offset) for difference in verifier.listed]

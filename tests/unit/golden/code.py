@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = ("services/*/src", "shared/*/src")
+from tests.support.source_modules import source_modules
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +73,8 @@ def _dicts(node: ast.expr) -> Iterator[ast.Dict]:
 
 @cache
 def _modules() -> tuple[_Module, ...]:
-    files = sorted(file for pattern in FOLDERS for folder in ROOT.glob(pattern) for file in folder.rglob("*.py"))
-    return tuple(
-        _Module(file.relative_to(ROOT).parts[1], ast.parse(file.read_text(encoding="utf-8"))) for file in files
-    )
+    parts = ((name.split(".")[0].removeprefix("lockstep_").replace("_", "-"), tree) for name, tree in source_modules())
+    return tuple(_Module(part, tree) for part, tree in parts)
 
 
 @cache

@@ -43,5 +43,5 @@ def test_loop_that_appends_is_found() -> None:
 
 
 def test_many_events_and_rows_are_appended_at_once() -> None:
-    found = {f"{module}: {name}" for module, tree in source_modules() for name in loops_that_append(tree)}
-    assert found == FEW.keys()
+    loops = {f"{module}: {name}" for module, tree in source_modules() for name in loops_that_append(tree)}
+    assert loops == FEW.keys()

@@ -2,16 +2,15 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from lockstep_state import project_address
+from tests.support.source_modules import REPOSITORY
 from tests.unit.house.ci_scripts import script
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 CHART = REPOSITORY / "deploy" / "helm" / "lockstep"
 METADATA: dict[str, Any] = yaml.safe_load((CHART / "Chart.yaml").read_text())
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -46,11 +45,11 @@ def annotation(name: str) -> Any:
 
 def texts(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
-        for one in node.values():
-            yield from texts(one)
+        for value in node.values():
+            yield from texts(value)
     elif isinstance(node, list):
-        for one in node:
-            yield from texts(one)
+        for value in node:
+            yield from texts(value)
     else:
         yield str(node)
 
@@ -63,12 +62,12 @@ def test_chart_names_home_sources_icon_and_maintainers() -> None:
     assert METADATA["home"] == HOME
     assert HOME in METADATA["sources"]
     assert METADATA["icon"].endswith(".svg")
-    assert [sorted(one) for one in METADATA["maintainers"]] == [["name", "url"]], "the project, and no person"
+    assert [sorted(person) for person in METADATA["maintainers"]] == [["name", "url"]], "the project, and no person"
     assert len(METADATA["keywords"]) == len(set(METADATA["keywords"])) >= 5
 
 
 def test_links_into_the_repository_lead_to_files() -> None:
-    paths = [found for text in texts(METADATA) for found in INTO_REPOSITORY.findall(text)]
+    paths = [path for text in texts(METADATA) for path in INTO_REPOSITORY.findall(text)]
     assert len(paths) >= 6
     assert [path for path in paths if not (REPOSITORY / path).exists()] == []
 
@@ -95,9 +94,9 @@ def test_artifact_hub_gets_licence_and_category() -> None:
 
 def test_artifact_hub_gets_the_images_of_the_values() -> None:
     images = VALUES["images"]
-    ours = {one["repository"] for one in images.values() if isinstance(one, dict)}
+    ours = {image["repository"] for image in images.values() if isinstance(image, dict)}
     assert ours == {f"lockstep-{name}" for name in IMAGES.requirements.IMAGES}
-    named = {one["name"]: one["image"] for one in annotation("images")}
+    named = {image["name"]: image["image"] for image in annotation("images")}
     assert named == {name: f"{images['registry']}/lockstep-{name}:{PROJECT}" for name in IMAGES.requirements.IMAGES}
 
 

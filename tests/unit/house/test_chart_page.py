@@ -50,16 +50,16 @@ def undescribed(text: str) -> list[str]:
 
 def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """The path of each value, and of each mapping, with what is there."""
-    for name, one in node.items():
+    for name, value in node.items():
         here = f"{path}.{name}" if path else name
-        yield here, one
-        if isinstance(one, dict):
-            yield from _leaves(one, here)
+        yield here, value
+        if isinstance(value, dict):
+            yield from _leaves(value, here)
 
 
 def test_comments_are_read_as_descriptions() -> None:
     text = "# About all.\n# -- First\n# and more.\na: 1\nb:\n  # -- Inner\n  c: {d: 2}\n  # no description\n  e: 3\n"
-    assert [(one.path, one.default, one.text) for one in described(text)] == [
+    assert [(value.path, value.default, value.text) for value in described(text)] == [
         ("a", 1, "First and more."),
         ("b.c", {"d": 2}, "Inner"),
     ]
@@ -75,14 +75,14 @@ def test_chart_schema_and_values_yaml_have_the_same_keys() -> None:
 
 def _open(node: Any, schema: Any, path: str) -> Iterator[str]:
     """The mappings that take a key which the schema does not know, and are not Kubernetes' own."""
-    for name, one in node.get("properties", {}).items():
+    for name, value in node.get("properties", {}).items():
         here = f"{path}.{name}" if path else name
-        while "$ref" in one:
-            one = schema["$defs"][one["$ref"].rpartition("/")[2]]
-        if "object" in one.get("type", []):
-            if "additionalProperties" in one:
-                yield from _open(one, schema, here)
-            elif path == "" or "properties" in one:
+        while "$ref" in value:
+            value = schema["$defs"][value["$ref"].rpartition("/")[2]]
+        if "object" in value.get("type", []):
+            if "additionalProperties" in value:
+                yield from _open(value, schema, here)
+            elif path == "" or "properties" in value:
                 yield here
 
 

@@ -10,7 +10,7 @@ from tools.docs.values_schema import SCHEMA
 
 def test_chart_schema_top_level_keys_are_closed_unless_another_kind() -> None:
     schema: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    (rule,) = (one for one in schema["allOf"] if "apiVersion" not in one["if"]["properties"])
+    (rule,) = (rule for rule in schema["allOf"] if "apiVersion" not in rule["if"]["properties"])
     assert rule["if"]["properties"]["kind"]["enum"] == ["", *API_VERSIONS]
     top = schema["$defs"][rule["then"]["$ref"].split("/")[-1]]
     assert (set(top["properties"]), top["additionalProperties"]) == (set(schema["properties"]), False)
@@ -19,10 +19,10 @@ def test_chart_schema_top_level_keys_are_closed_unless_another_kind() -> None:
 def test_each_kind_in_each_version_has_its_fields_and_no_others() -> None:
     schema: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
     definitions = {
-        (one["if"]["properties"]["kind"]["const"], version): one["then"]["properties"]["spec"]["$ref"].split("/")[-1]
-        for one in schema["allOf"]
-        if "apiVersion" in one["if"]["properties"]
-        for version in one["if"]["properties"]["apiVersion"]["enum"]
+        (rule["if"]["properties"]["kind"]["const"], version): rule["then"]["properties"]["spec"]["$ref"].split("/")[-1]
+        for rule in schema["allOf"]
+        if "apiVersion" in rule["if"]["properties"]
+        for version in rule["if"]["properties"]["apiVersion"]["enum"]
     }
     assert set(definitions) == {(kind, version) for kind, versions in API_VERSIONS.items() for version in versions}
     for name in definitions.values():

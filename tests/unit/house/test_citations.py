@@ -5,24 +5,26 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-FOLDERS = ("services", "shared", "tests", "tools", "deploy")
+from tests.support.source_modules import REPOSITORY
+from tests.support.tracked_files import tracked_texts
+
+FOLDERS = ("services/", "shared/", "tests/", "tools/", "deploy/")
 PAGE = re.compile(r"(?<!`)`((?:[\w.-]+/)*[\w.-]+\.md)`((?:,? (?:and |to )?§\d+(?:\.\d+)*[a-z]?)*)")
 SECTION = re.compile(r"§(\d+(?:\.\d+)*[a-z]?)")
 DECISION = re.compile(r"decisions?[ /](\d{4})(?:(?:,| and) (\d{4}))?")
 OUTSIDE = re.compile(r"(?<![\w/-])(?:wire|mm2|mm1|design|style|field|features|house|operate)\.md|\bdesign §")
 
 
-def _citing() -> Iterator[tuple[str, str]]:
-    for folder in FOLDERS:
-        for file in sorted((REPOSITORY / folder).rglob("*")):
-            if (
-                file.suffix in (".py", ".json")
-                and file != Path(__file__)
-                and "/." not in str(file.relative_to(REPOSITORY))
-            ):
-                # A citation may be broken over two lines, of a docstring or of a comment.
-                yield str(file.relative_to(REPOSITORY)), re.sub(r"\s*\n\s*(?:# )?", " ", file.read_text("utf-8"))
+@cache
+def _citing() -> tuple[tuple[str, str], ...]:
+    return tuple(_cited())
+
+
+def _cited() -> Iterator[tuple[str, str]]:
+    for file, text in tracked_texts().items():
+        if file.startswith(FOLDERS) and file.endswith((".py", ".json")) and REPOSITORY / file != Path(__file__):
+            # A citation may be broken over two lines, of a docstring or of a comment.
+            yield file, re.sub(r"\s*\n\s*(?:# )?", " ", text)
 
 
 @cache
@@ -54,17 +56,17 @@ def test_cited_pages_are_in_the_repository() -> None:
 
 
 def test_cited_decisions_are_in_the_repository() -> None:
-    there = {file.name[:4] for file in (REPOSITORY / "docs" / "decisions").glob("[0-9]*.md")}
+    decisions = {file.name[:4] for file in (REPOSITORY / "docs" / "decisions").glob("[0-9]*.md")}
     wrong = [
         f"{file}: decision {number}"
         for file, text in _citing()
         for numbers in DECISION.findall(text)
         for number in numbers
-        if number and number not in there
+        if number and number not in decisions
     ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_citations_are_within_the_repository() -> None:
-    wrong = [f"{file}: {found}" for file, text in _citing() for found in OUTSIDE.findall(text)]
+    wrong = [f"{file}: {citation}" for file, text in _citing() for citation in OUTSIDE.findall(text)]
     assert not wrong, "\n".join(wrong)

@@ -26,9 +26,9 @@ from tests.unit.house.ci_scripts import script
 FILE = COMPOSE / "mm2.properties"
 MOUNTED = "/etc/lockstep/mm2.properties"
 SERVICES = compose_services()
-BROKERS = {name: one for name, one in SERVICES.items() if one["image"].startswith("apache/kafka:")}
-OURS = {name: one for name, one in SERVICES.items() if name not in BROKERS}
-RUNNING = {name: one for name, one in OURS.items() if "healthcheck" in one}
+BROKERS = {name: service for name, service in SERVICES.items() if service["image"].startswith("apache/kafka:")}
+OURS = {name: service for name, service in SERVICES.items() if name not in BROKERS}
+RUNNING = {name: service for name, service in OURS.items() if "healthcheck" in service}
 IMAGES = script("images")
 REQUIREMENTS = IMAGES.requirements
 
@@ -48,18 +48,18 @@ def test_compose_accepts_its_file() -> None:
 def test_images_are_those_of_this_version() -> None:
     version = IMAGES.sbom.version()
     names = {f"{project_address.IMAGES}/lockstep-{image}:{version}" for image in REQUIREMENTS.IMAGES}
-    assert {one["image"] for one in OURS.values()} <= names
-    for name, one in RUNNING.items():
-        assert one["image"] == f"{project_address.IMAGES}/lockstep-{name}:{version}"
+    assert {service["image"] for service in OURS.values()} <= names
+    for name, service in RUNNING.items():
+        assert service["image"] == f"{project_address.IMAGES}/lockstep-{name}:{version}"
 
 
 def test_each_image_is_built_from_its_target() -> None:
     dockerfile = (COMPOSE.parents[1] / "deploy" / "images" / "Dockerfile").read_text()
-    for name, one in OURS.items():
-        assert one["build"]["target"] == re.findall(r"/lockstep-([\w-]+):", one["image"])[0], name
-        assert f" AS {one['build']['target']}\n" in dockerfile
-        assert (COMPOSE / one["build"]["context"]).resolve() == COMPOSE.parents[1]
-        assert (COMPOSE / one["build"]["context"] / one["build"]["dockerfile"]).exists()
+    for name, service in OURS.items():
+        assert service["build"]["target"] == re.findall(r"/lockstep-([\w-]+):", service["image"])[0], name
+        assert f" AS {service['build']['target']}\n" in dockerfile
+        assert (COMPOSE / service["build"]["context"]).resolve() == COMPOSE.parents[1]
+        assert (COMPOSE / service["build"]["context"] / service["build"]["dockerfile"]).exists()
 
 
 def test_services_are_those_that_the_file_needs() -> None:
@@ -67,11 +67,11 @@ def test_services_are_those_that_the_file_needs() -> None:
 
 
 def test_each_of_ours_mounts_the_file_and_writes_nothing_else() -> None:
-    for name, one in OURS.items():
-        assert one["volumes"] == [f"./{FILE.name}:{MOUNTED}:ro"], name
-        assert one["read_only"], name
-        assert [mount.partition(":")[0] for mount in one["tmpfs"]] == ["/tmp"], name
-        assert one["cap_drop"] == ["ALL"], name
+    for name, service in OURS.items():
+        assert service["volumes"] == [f"./{FILE.name}:{MOUNTED}:ro"], name
+        assert service["read_only"], name
+        assert [mount.partition(":")[0] for mount in service["tmpfs"]] == ["/tmp"], name
+        assert service["cap_drop"] == ["ALL"], name
 
 
 @pytest.mark.parametrize("name", RUNNING)
@@ -86,7 +86,7 @@ def test_command_of_a_service_accepts_arguments_and_variables(name: str, monkeyp
 
 
 def test_pages_are_published_on_loopback_at_ports_of_their_own() -> None:
-    published = [one["ports"] for one in RUNNING.values()]
+    published = [service["ports"] for service in RUNNING.values()]
     addresses = [mapping.rsplit(":", 1) for ports in published for mapping in ports]
     assert {inside for _, inside in addresses} == {"9404"}
     assert len({outside for outside, _ in addresses}) == len(RUNNING)
@@ -98,8 +98,8 @@ def test_check_accepts_the_file_before_a_service_starts() -> None:
     ran = CliRunner().invoke(main, arguments)
     assert ran.exit_code == 0, ran.output
     assert "A->B enabled" in ran.output
-    for name, one in RUNNING.items():
-        assert one["depends_on"] == {"check": {"condition": "service_completed_successfully"}}, name
+    for name, service in RUNNING.items():
+        assert service["depends_on"] == {"check": {"condition": "service_completed_successfully"}}, name
 
 
 @contextmanager
@@ -117,7 +117,7 @@ def answering(status: int) -> Iterator[tuple[int, list[str]]]:
             """Prints nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield server.server_port, asked
@@ -128,7 +128,7 @@ def answering(status: int) -> Iterator[tuple[int, list[str]]]:
 
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1)])
 def test_health_check_passes_only_if_the_page_is_ready(status: int, code: int) -> None:
-    (test,) = {tuple(one["healthcheck"]["test"]) for one in RUNNING.values()}
+    (test,) = {tuple(service["healthcheck"]["test"]) for service in RUNNING.values()}
     assert test[:3] == ("CMD", "python", "-c")
     assert ":9404/ready" in test[3]
     with answering(status) as (port, asked):
@@ -139,16 +139,16 @@ def test_health_check_passes_only_if_the_page_is_ready(status: int, code: int) -
 
 def test_brokers_have_the_addresses_of_the_file() -> None:
     configuration = FILE.read_text()
-    for name, one in BROKERS.items():
-        settings = broker_settings(one["environment"])
+    for name, broker in BROKERS.items():
+        settings = broker_settings(broker["environment"])
         bound, advertised = listeners(settings["listeners"]), listeners(settings["advertised.listeners"])
         assert advertised["INSIDE"] == (name, bound["INSIDE"][1])
         assert f".bootstrap.servers = {name}:{bound['INSIDE'][1]}\n" in configuration
         host, port = advertised["OUTSIDE"]
-        assert one["ports"] == [f"127.0.0.1:{port}:{bound['OUTSIDE'][1]}"]
+        assert broker["ports"] == [f"127.0.0.1:{port}:{bound['OUTSIDE'][1]}"]
         assert host == "localhost"
     assert len(BROKERS) == 2
 
 
 def test_brokers_are_of_the_tested_version() -> None:
-    assert {one["image"] for one in BROKERS.values()} == {f"apache/kafka:{kafka_jars.VERSION}"}
+    assert {broker["image"] for broker in BROKERS.values()} == {f"apache/kafka:{kafka_jars.VERSION}"}

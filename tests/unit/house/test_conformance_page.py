@@ -5,16 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.docs.conformance import (
-    PAGE,
-    Standing,
-    Table,
-    by_number,
-    named_tests,
-    numbers_of,
-    page,
-    read_table,
-)
+from tools.docs.conformance import PAGE, Standing, Table, by_number, named_tests, numbers_of, page, read_table
 
 TABLE = read_table()
 TESTS = named_tests()
@@ -28,7 +19,7 @@ def test_each_behaviour_has_one_sentence() -> None:
     numbers = [number for sentences in TABLE.sections.values() for number in sentences]
     assert numbers == sorted(ALL)
     for sentences in TABLE.sections.values():
-        assert [one for one in sentences.values() if not one.strip() or one.endswith(".") or "|" in one] == []
+        assert [text for text in sentences.values() if not text.strip() or text.endswith(".") or "|" in text] == []
 
 
 def test_each_name_has_numbers_that_exist() -> None:
@@ -86,8 +77,8 @@ def test_tests_are_found_in_classes_and_among_coroutines(tmp_path: Path) -> None
     folder.joinpath("test_some.py").write_text(
         "class TestA:\n    def test_mm2_001_a(self): ...\nasync def test_mm2_002_b(): ...\ndef test_c(): ...\n"
     )
-    found = named_tests(tmp_path)
-    assert {(test.path, test.numbers) for test in found} == {
+    named = named_tests(tmp_path)
+    assert {(test.path, test.numbers) for test in named} == {
         ("tests/unit/test_some.py", (1,)),
         ("tests/unit/test_some.py", (2,)),
     }

@@ -16,9 +16,9 @@ ENTRY = re.compile(r"^- \[(\d{4}): (.+)\]\((\S+)\)$", re.MULTILINE)
 
 def head(page: Path) -> tuple[str, str, str]:
     """Number, title and date of a page."""
-    found = HEAD.match(page.read_text("utf-8"))
-    assert found, "the page begins with `# NNNN: title`, `Accepted on YYYY-MM-DD.` and a paragraph with the question"
-    number, title, day = found.groups()
+    head = HEAD.match(page.read_text("utf-8"))
+    assert head, "the page begins with `# NNNN: title`, `Accepted on YYYY-MM-DD.` and a paragraph with the question"
+    number, title, day = head.groups()
     return number, title, day
 
 

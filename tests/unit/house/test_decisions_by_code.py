@@ -7,6 +7,7 @@ and of refusals. It also finds code that branches on whether there is a sentence
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -178,7 +179,8 @@ def _reads(node: ast.AST) -> bool:
     return False
 
 
-def found() -> dict[str, list[int]]:
+@cache
+def places_that_read() -> dict[str, list[int]]:
     places: dict[str, list[int]] = {}
     for module, tree in source_modules():
         for function, line in readings(tree):
@@ -187,12 +189,12 @@ def found() -> dict[str, list[int]]:
 
 
 def test_no_decision_reads_a_text() -> None:
-    unexpected = {place: lines for place, lines in found().items() if place not in ALLOWED}
+    unexpected = {place: lines for place, lines in places_that_read().items() if place not in ALLOWED}
     assert unexpected == {}, "decide by the code of a `Reason`"
 
 
 def test_each_place_that_may_read_a_text_still_does() -> None:
-    assert ALLOWED.keys() <= found().keys()
+    assert ALLOWED.keys() <= places_that_read().keys()
 
 
 @pytest.mark.parametrize(
@@ -237,11 +239,7 @@ def test_reading_of_a_text_is_found(line: str) -> None:
     "line",
     [
         *("reason.code == 'gone'", "row.reason == ''", "why is not None", "before.reason != after.reason", "f(why)"),
-        *(
-            "row.reason or 'without a reason'",
-            "row.cause and shown",
-            "refused.reasons",
-        ),
+        *("row.reason or 'without a reason'", "row.cause and shown", "refused.reasons"),
         *("event.detail['cause']['code'] == 'gone'", "not row.cause", "len(plan.refusals) == len(kept)"),
     ],
 )

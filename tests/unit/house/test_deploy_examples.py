@@ -65,11 +65,11 @@ def named_keys(node: Any) -> Iterator[tuple[str, str]]:
     if isinstance(node, dict):
         if "secretName" in node:
             yield from ((node["secretName"], text) for name, text in node.items() if name != "secretName")
-        for one in node.values():
-            yield from named_keys(one)
+        for value in node.values():
+            yield from named_keys(value)
     elif isinstance(node, list):
-        for one in node:
-            yield from named_keys(one)
+        for value in node:
+            yield from named_keys(value)
 
 
 def values(folder: Path) -> Any:
@@ -93,20 +93,20 @@ def test_kind_values_can_be_used() -> None:
 def test_kind_values_name_the_brokers_beside_them() -> None:
     spec = values(KIND)["spec"]
     clusters = [spec["target"], *(mirror["source"] for mirror in spec["mirrors"])]
-    assert {one["bootstrapServers"] for one in clusters} == {
+    assert {cluster["bootstrapServers"] for cluster in clusters} == {
         f"{name}.{NAMESPACE}.svc.cluster.local:9092" for name in kind_brokers()
     }
 
 
 def test_kind_brokers_are_reached_by_their_services() -> None:
     objects = documents(KIND / "brokers.yaml")
-    assert [one["metadata"]["name"] for one in objects if one["kind"] == "Namespace"] == [NAMESPACE]
-    services = {one["metadata"]["name"]: one["spec"] for one in objects if one["kind"] == "Service"}
-    pods = {one["metadata"]["name"]: one["spec"]["template"] for one in objects if one["kind"] == "Deployment"}
+    assert [item["metadata"]["name"] for item in objects if item["kind"] == "Namespace"] == [NAMESPACE]
+    services = {item["metadata"]["name"]: item["spec"] for item in objects if item["kind"] == "Service"}
+    pods = {item["metadata"]["name"]: item["spec"]["template"] for item in objects if item["kind"] == "Deployment"}
     assert len(services) == len(pods) == 2
     for name, environment in kind_brokers().items():
         settings = broker_settings(environment)
-        (port,) = (one["port"] for one in services[name]["ports"])
+        (port,) = (exposed["port"] for exposed in services[name]["ports"])
         assert services[name]["selector"].items() <= pods[name]["metadata"]["labels"].items()
         assert listeners(settings["listeners"])["INSIDE"][1] == port
         assert listeners(settings["advertised.listeners"]) == {
@@ -125,7 +125,11 @@ def test_broker_variables_are_in_capitals() -> None:
 
 
 def test_kind_brokers_have_the_settings_of_those_of_compose() -> None:
-    composed = [one["environment"] for one in compose_services().values() if one["image"].startswith("apache/kafka:")]
+    composed = [
+        service["environment"]
+        for service in compose_services().values()
+        if service["image"].startswith("apache/kafka:")
+    ]
     names = {name for environment in composed for name in environment}
     assert {name: names ^ set(environment) for name, environment in kind_brokers().items()} == {
         name: set() for name in kind_brokers()
@@ -133,8 +137,14 @@ def test_kind_brokers_have_the_settings_of_those_of_compose() -> None:
 
 
 def test_brokers_name_listeners_that_they_have() -> None:
-    composed = {name: one["environment"] for name, one in compose_services().items() if "environment" in one}
-    brokers = {name: one for name, one in {**composed, **kind_brokers()}.items() if "KAFKA_NODE_ID" in one}
+    composed = {
+        name: service["environment"] for name, service in compose_services().items() if "environment" in service
+    }
+    brokers = {
+        name: environment
+        for name, environment in {**composed, **kind_brokers()}.items()
+        if "KAFKA_NODE_ID" in environment
+    }
     assert len(brokers) == 4
     for name, environment in brokers.items():
         settings = broker_settings(environment)
@@ -147,11 +157,11 @@ def test_brokers_name_listeners_that_they_have() -> None:
 
 def test_external_secrets_make_the_keys_that_the_values_name() -> None:
     made = set()
-    for one in documents(SECRETS / "secrets.yaml"):
-        assert (one["apiVersion"], one["kind"]) == ("external-secrets.io/v1", "ExternalSecret")
-        assert one["metadata"]["namespace"] == NAMESPACE
-        assert one["spec"]["target"]["deletionPolicy"] == "Retain", "a mirror outlives its store"
-        made |= {(one["spec"]["target"]["name"], entry["secretKey"]) for entry in one["spec"]["data"]}
+    for secret in documents(SECRETS / "secrets.yaml"):
+        assert (secret["apiVersion"], secret["kind"]) == ("external-secrets.io/v1", "ExternalSecret")
+        assert secret["metadata"]["namespace"] == NAMESPACE
+        assert secret["spec"]["target"]["deletionPolicy"] == "Retain", "a mirror outlives its store"
+        made |= {(secret["spec"]["target"]["name"], entry["secretKey"]) for entry in secret["spec"]["data"]}
     assert made == set(named_keys(values(SECRETS)))
 
 
@@ -171,10 +181,10 @@ def test_values_with_external_secrets_can_be_used(tmp_path: Path) -> None:
 
 def test_certificates_make_the_secrets_that_the_values_name() -> None:
     made = set()
-    for one in documents(CERTIFICATES / "certificates.yaml"):
-        assert (one["apiVersion"], one["kind"]) == ("cert-manager.io/v1", "Certificate")
-        assert one["metadata"]["namespace"] == NAMESPACE
-        spec = one["spec"]
+    for certificate in documents(CERTIFICATES / "certificates.yaml"):
+        assert (certificate["apiVersion"], certificate["kind"]) == ("cert-manager.io/v1", "Certificate")
+        assert certificate["metadata"]["namespace"] == NAMESPACE
+        spec = certificate["spec"]
         assert "client auth" in spec["usages"]
         assert spec["privateKey"]["encoding"] == "PKCS8", "Java's clients read no other, and the file goes back to them"
         made |= {(spec["secretName"], key) for key in AS_CERT_MANAGER}

@@ -10,7 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+from tests.support.source_modules import REPOSITORY
+
 DOCS = REPOSITORY / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 CHART = REPOSITORY / "deploy" / "helm" / "lockstep" / "README.md"
@@ -37,13 +38,13 @@ def text_of(page: Path) -> str:
 def anchors(page: Path) -> frozenset[str]:
     """What may follow a `#`, as GitHub makes it of headings."""
     seen: Counter[str] = Counter()
-    found = set(NAMED.findall(text_of(page)))
+    modules = set(NAMED.findall(text_of(page)))
     for heading in HEADING.findall(text_of(page)):
         shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
         name = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
-        found.add(f"{name}-{seen[name]}" if seen[name] else name)
+        modules.add(f"{name}-{seen[name]}" if seen[name] else name)
         seen[name] += 1
-    return frozenset(found)
+    return frozenset(modules)
 
 
 def links(page: Path) -> Iterator[tuple[str, Path, str]]:

@@ -25,8 +25,8 @@ def commands(group: click.Group = main, prefix: str = "") -> Iterator[tuple[str,
 
 def codes(command: click.Command) -> dict[int, str]:
     """The codes that its help names, with their meaning."""
-    found = re.findall(r"^  (\d+) +(.*)$", command.epilog or "", re.MULTILINE)
-    return {int(code): text for code, text in found}
+    codes = re.findall(r"^  (\d+) +(.*)$", command.epilog or "", re.MULTILINE)
+    return {int(code): text for code, text in codes}
 
 
 def test_exit_codes_page_has_every_code() -> None:
@@ -47,6 +47,6 @@ def test_exit_codes_page_names_commands_that_report_an_absent_cluster() -> None:
     asking = {
         name: codes(command) for name, command in commands() if any("--timeout" in p.opts for p in command.params)
     }
-    those = {name for name, found in asking.items() if found and Exit.NO_ANSWER not in found}
+    those = {name for name, codes in asking.items() if codes and Exit.NO_ANSWER not in codes}
     assert those == {"doctor"}
     assert {name for name in those if f"`{name}`" not in ROWS[Exit.NO_ANSWER]} == set()

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
+from tests.support.source_modules import REPOSITORY
 from tests.unit.house.ci_scripts import script
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
 REQUIREMENTS = script("requirements")
 DOCKERFILE = (REPOSITORY / "deploy" / "images" / "Dockerfile").read_text()
@@ -59,13 +59,13 @@ def test_the_dockerfile_copies_only_what_git_tracks() -> None:
     files = listed.stdout.splitlines()
     assert {source for source in sources if not any(f"{file}/".startswith(f"{source}/") for file in files)} == set()
     admitted = {line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    assert {source for source in sources if not any(f"{source}/".startswith(f"{one}/") for one in admitted)} == set()
+    assert {source for source in sources if not any(f"{source}/".startswith(f"{path}/") for path in admitted)} == set()
     assert "deploy/images/wheels" in sources
 
 
 def test_only_the_data_plane_has_spark_and_none_has_what_only_we_need() -> None:
-    known = REQUIREMENTS.members()
-    packages = {image: REQUIREMENTS.needed(image, known) for image in REQUIREMENTS.IMAGES}
+    members = REQUIREMENTS.members()
+    packages = {image: REQUIREMENTS.needed(image, members) for image in REQUIREMENTS.IMAGES}
     assert {image for image, needed in packages.items() if "pyspark" in needed} == {"data-plane"}
     assert all({"faust-streaming", "opentelemetry-sdk"} < needed for needed in packages.values())
     tools = {"pytest", "ruff", "mypy", "pip", "setuptools", "hatchling", "psutil"}
@@ -113,12 +113,7 @@ def test_builders_are_called_as_they_want_it(images: ModuleType) -> None:
     assert docker[:4] == ["docker", "build", "--target", "cli"]
     assert docker[-3:] == ["--tag", "x/y:1", str(REPOSITORY)]
     assert images.building("buildah", "x/y:1", [])[:3] == ["buildah", "bud", "--layers"]
-    assert images.building("kubelab/image", "x/y:1", ["-q"])[:4] == [
-        "kubelab/image",
-        "x/y:1",
-        str(REPOSITORY),
-        "-q",
-    ]
+    assert images.building("kubelab/image", "x/y:1", ["-q"])[:4] == ["kubelab/image", "x/y:1", str(REPOSITORY), "-q"]
 
 
 def test_the_data_plane_has_a_base_of_its_own(images: ModuleType) -> None:
@@ -146,7 +141,7 @@ def test_control_images_are_built_without_spark() -> None:
     }
 
     def is_from_spark(stage: str) -> bool:
-        return stage == "spark" or any(is_from_spark(one) for one in flat.get(stage, ()))
+        return stage == "spark" or any(is_from_spark(needed) for needed in flat.get(stage, ()))
 
     assert {image for image in REQUIREMENTS.IMAGES if is_from_spark(image)} == {"data-plane"}
 

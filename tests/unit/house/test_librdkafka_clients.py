@@ -4,23 +4,21 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from lockstep_config.clients.librdkafka import translated
 from lockstep_config.keys.client_keys import ClientKind
+from tests.support.source_modules import source_modules
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 CLIENTS = {"Consumer", "Producer", "AdminClient"}
 FORGOTTEN_AFTER_MS = 240_000
 """By Azure's load balancer. AWS's remembers a silent connection for 350 s."""
 
 
-def clients_made(file: Path) -> Iterator[str]:
+def clients_made(tree: ast.Module) -> Iterator[int]:
     """The lines of a module that make a client of confluent-kafka by themselves."""
-    tree = ast.parse(file.read_text())
     imported = {
         alias.asname or alias.name
         for node in ast.walk(tree)
@@ -30,14 +28,13 @@ def clients_made(file: Path) -> Iterator[str]:
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in imported:
-            yield f"{file.relative_to(REPOSITORY)}:{node.lineno}"
+            yield node.lineno
 
 
 def test_clients_of_librdkafka_are_made_by_create_client_alone() -> None:
-    files = [file for folder in ("shared", "services") for file in (REPOSITORY / folder).glob("*/src/**/*.py")]
-    own = [file for file in files if "lockstep_client" not in file.parts]
-    assert len(own) > 300
-    assert [line for file in own for line in clients_made(file)] == []
+    modules = [(name, tree) for name, tree in source_modules() if not name.startswith("lockstep_client")]
+    assert len(modules) > 300
+    assert [f"{name}:{line}" for name, tree in modules for line in clients_made(tree)] == []
 
 
 @pytest.mark.parametrize("kind", get_args(ClientKind))

@@ -1,25 +1,24 @@
 """Every locked package may be used and passed on without terms for the whole: none is under GPL, LGPL or AGPL."""
 
 import re
-from pathlib import Path
 
 import pytest
 
+from tests.support.source_modules import REPOSITORY
 from tests.unit.house.ci_scripts import script
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 SBOM = script("sbom")
 LOCKED = SBOM.locked((REPOSITORY / "requirements.lock").read_text())
 COPYLEFT = re.compile(r"\b(A|L)?GPL|\bGNU\b|General Public", re.IGNORECASE)
 ELSEWHERE = {
     # What is not installed on this system, with its licence as its project tells it.
-    "colorama": ["BSD-3-Clause"],
+    "colorama": ["BSD-3-Clause"]
 }
 
 
 def licences_of(name: str) -> list[str]:
-    found = SBOM.installed(name)
-    return ELSEWHERE.get(name, []) if found is None else list(SBOM.licences(found))
+    package = SBOM.installed(name)
+    return ELSEWHERE.get(name, []) if package is None else list(SBOM.licences(package))
 
 
 @pytest.mark.parametrize("name", [package.name for package in LOCKED])

@@ -3,9 +3,9 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+from tests.support.source_modules import REPOSITORY
+
 LOCK = (REPOSITORY / "requirements.lock").read_text()
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+from tests.support.source_modules import REPOSITORY
+
 PREFIX = "lockstep-kafka"
 """Of all distributions. The one that pins the others is named so. On PyPI, `lockstep` belongs to another project."""
 MODULES_AT_MOST = 20
@@ -63,31 +64,33 @@ def test_the_type_checker_knows_every_member_by_its_import_name() -> None:
 
 def test_members_have_one_version_and_one_licence() -> None:
     stated = [ROOT["project"], *(tomllib.loads((m / "pyproject.toml").read_text())["project"] for m in MEMBERS)]
-    assert {(one["version"], one["license"], one["requires-python"]) for one in stated} == {
+    assert {(project["version"], project["license"], project["requires-python"]) for project in stated} == {
         (ROOT["project"]["version"], "Apache-2.0", ">=3.11")
     }
 
 
 def _names(requirements: list[str]) -> set[str]:
     """Names with their extras, of requirements that are all pinned to this version."""
-    assert all(one.endswith(f"=={ROOT['project']['version']}") for one in requirements), requirements
-    return {one.partition("==")[0] for one in requirements}
+    assert all(requirement.endswith(f"=={ROOT['project']['version']}") for requirement in requirements), requirements
+    return {r.partition("==")[0] for r in requirements}
 
 
 def test_members_are_pinned_to_one_another() -> None:
     for member in MEMBERS:
         asked = tomllib.loads((member / "pyproject.toml").read_text())["project"].get("dependencies", [])
-        assert _names([one for one in asked if one.startswith("lockstep")]) <= {f"{PREFIX}-{m.name}" for m in MEMBERS}
+        assert _names([name for name in asked if name.startswith("lockstep")]) <= {
+            f"{PREFIX}-{m.name}" for m in MEMBERS
+        }
 
 
 def test_lockstep_with_all_has_every_member_and_their_extras() -> None:
     extras = ROOT["project"]["optional-dependencies"]
     (everything,) = _names(extras["all"])
     assert set(everything.removeprefix(f"{PREFIX}[").rstrip("]").split(",")) == extras.keys() - {"all"}
-    asked = set().union(_names(ROOT["project"]["dependencies"]), *(_names(extras[one]) for one in extras))
+    asked = set().union(_names(ROOT["project"]["dependencies"]), *(_names(extras[extra]) for extra in extras))
     needed_by_others = ("state", "rules", "config", "kafka", "runtime", "ops")
     common = {f"{PREFIX}-{name}" for name in needed_by_others}
-    assert {one for one in asked if "[" not in one} == {f"{PREFIX}-{member.name}" for member in MEMBERS} - common
+    assert {name for name in asked if "[" not in name} == {f"{PREFIX}-{member.name}" for member in MEMBERS} - common
     own = {member.name: tomllib.loads((member / "pyproject.toml").read_text())["project"] for member in MEMBERS}
     assert asked - {everything} >= {
         f"{PREFIX}-{name}[{extra}]"

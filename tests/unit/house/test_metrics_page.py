@@ -1,16 +1,15 @@
 """`metrics.md` is what the declarations make of it; these are fit for Prometheus and for Strimzi's dashboard."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from lockstep_rules.offsets.gap_policy import GapCase
 from lockstep_runtime.flow.common_metrics import TLS_METRICS
 from lockstep_state.metric import Metric, Type
+from tests.support.source_modules import REPOSITORY
 from tools.docs.metrics import DECLARED, PAGE, RUN, SERVICES, declared_by
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 ALL: list[Metric] = [metric for metrics in DECLARED.values() for metric in metrics]
 
 STRIMZI = {
@@ -64,7 +63,7 @@ def test_pages_and_rules_name_existing_metrics_only() -> None:
     """An expression with a name that no service exports finds nothing, and says so nowhere."""
     packages = {folder.name for folder in REPOSITORY.glob("s[eh]*/*/src/*")}
     suffixes = ("", "_bucket", "_sum", "_count")
-    known = {f"{metric.shown_as}{suffix}" for metric in ALL for suffix in suffixes} | packages
+    metrics = {f"{metric.shown_as}{suffix}" for metric in ALL for suffix in suffixes} | packages
     archive = re.compile(r"lockstep_kafka(?=[-_](?:VERSION|MEMBER|data_plane-))\w*")
     files = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("deploy/helm/**/*.md")]
     files += [*REPOSITORY.glob("deploy/helm/*/rules/*.yaml"), *REPOSITORY.glob("deploy/helm/*/dashboards/*.json")]
@@ -74,7 +73,7 @@ def test_pages_and_rules_name_existing_metrics_only() -> None:
         file: set(re.findall(r"(?<![\w/.-])lockstep_[a-z0-9_]+", archive.sub("", text))) for file, text in texts.items()
     }
     assert sum(map(len, named.values())) > 150
-    assert {str(file): names - known for file, names in named.items() if names - known} == {}
+    assert {str(file): names - metrics for file, names in named.items() if names - metrics} == {}
 
 
 def test_no_name_is_declared_twice() -> None:

@@ -10,8 +10,8 @@ import click
 import pytest
 
 from lockstep_cli.__main__ import main
+from tests.support.source_modules import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 PAGES = sorted((REPOSITORY / "docs" / "troubleshoot").glob("*.md"))
 BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(lockstep [^`]*\bFILE\b[^`]*)`")
@@ -32,8 +32,8 @@ def found(words: list[str]) -> click.Command:
     for word in words:
         if not isinstance(command, click.Group):
             break
-        known = command.commands
-        command = known[word] if word in known else known["run"]
+        commands = command.commands
+        command = commands[word] if word in commands else commands["run"]
     return command
 
 

@@ -41,7 +41,7 @@ def test_no_file_states_another_address() -> None:
 
 def test_code_asks_for_the_address_in_one_place() -> None:
     ours = (project_address.REPOSITORY, project_address.IMAGES)
-    assert [name for name, text in stated().items() if name.endswith(".py") and any(one in text for one in ours)] == [
+    assert [name for name, text in stated().items() if name.endswith(".py") and any(own in text for own in ours)] == [
         PLACE
     ]
     assert tracked_texts()[PLACE].count(project_address.REPOSITORY) == 1
@@ -55,8 +55,8 @@ def test_files_of_a_fork_have_its_address_everywhere() -> None:
     for file in address.files():
         text = file.read_text(encoding="utf-8")
         forked = address.with_address(text, project_address.REPOSITORY, FORK)
-        left = {owner for owner in ADDRESS.findall(forked) if owner.lower() == OWNER.lower()}
-        assert not left, file
+        remaining = {owner for owner in ADDRESS.findall(forked) if owner.lower() == OWNER.lower()}
+        assert not remaining, file
         assert address.with_address(forked, FORK, project_address.REPOSITORY) == text, file
 
 

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from lockstep_state import project_address
+from tests.support.source_modules import REPOSITORY
 from tests.unit.house.ci_scripts import script
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 RELEASE = script("release")
 REQUIREMENTS = RELEASE.requirements
 REPOSITORY_AT = project_address.REPOSITORY
@@ -191,9 +191,9 @@ def archive(changed_at: int, owner: str, names: list[str]) -> bytes:
 
 
 def test_chart_has_the_same_bytes_whenever_it_is_packaged() -> None:
-    one = RELEASE.with_fixed_times(archive(1, "one", ["lockstep/a", "lockstep/b"]))
-    assert one == RELEASE.with_fixed_times(archive(2, "two", ["lockstep/b", "lockstep/a"]))
-    with tarfile.open(fileobj=io.BytesIO(one)) as read:
+    fixed = RELEASE.with_fixed_times(archive(1, "one", ["lockstep/a", "lockstep/b"]))
+    assert fixed == RELEASE.with_fixed_times(archive(2, "two", ["lockstep/b", "lockstep/a"]))
+    with tarfile.open(fileobj=io.BytesIO(fixed)) as read:
         content = {member.name: read.extractfile(member) for member in read}
         assert {name: file.read() for name, file in content.items() if file} == {
             "lockstep/a": b"lockstep/a",

@@ -12,15 +12,15 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "reliability
 def tables_of(title: str) -> list[list[list[str]]]:
     """The cells of each table of a section, its head first."""
     section = PAGE.read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
-    found: list[list[list[str]]] = []
+    tables: list[list[list[str]]] = []
     rows: list[list[str]] = []
     for line in [*section.splitlines(), ""]:
         if line.startswith("|"):
             rows.append([cell.strip() for cell in line.strip("|").split("|")])
         elif rows:
-            found.append([rows[0], *rows[2:]])
+            tables.append([rows[0], *rows[2:]])
             rows = []
-    return found
+    return tables
 
 
 def test_each_fault_has_a_row_in_the_last_run_and_no_other_has() -> None:

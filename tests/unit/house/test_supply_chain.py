@@ -5,14 +5,13 @@ import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.source_modules import REPOSITORY
 from tests.unit.house.ci_scripts import script
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
 
 
@@ -35,20 +34,20 @@ def bill() -> str:
 def test_bill_has_every_locked_package_with_its_hashes_and_is_stable() -> None:
     text = bill()
     assert text == bill()
-    found = json.loads(text)
-    assert (found["bomFormat"], found["specVersion"]) == ("CycloneDX", "1.6")
-    assert "timestamp" not in found["metadata"]
+    document = json.loads(text)
+    assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
+    assert "timestamp" not in document["metadata"]
     pinned = dict(re.findall(r"^([a-z0-9][a-z0-9._-]*)==([^\s;]+)", LOCK, re.MULTILINE))
-    components = {one["name"]: one for one in found["components"]}
-    assert {name: one["version"] for name, one in components.items()} == pinned
-    hashes = [h["content"] for one in components.values() for h in one["externalReferences"][0]["hashes"]]
+    components = {component["name"]: component for component in document["components"]}
+    assert {name: component["version"] for name, component in components.items()} == pinned
+    hashes = [h["content"] for component in components.values() for h in component["externalReferences"][0]["hashes"]]
     assert sorted(hashes) == sorted(re.findall(r"--hash=sha256:([0-9a-f]{64})", LOCK))
-    untold = [name for name, one in components.items() if not one.get("licenses")]
+    untold = [name for name, component in components.items() if not component.get("licenses")]
     assert [name for name in untold if is_installed(name)] == []
     assert {components[name]["scope"] for name in ("aiokafka", "pyspark", "aiohttp")} == {"required"}
     assert {components[name]["scope"] for name in ("pytest", "ruff", "pip-audit")} == {"excluded"}
-    (whole,) = (one for one in found["dependencies"] if one["ref"] == "lockstep")
-    assert len(whole["dependsOn"]) == sum(one["scope"] == "required" for one in components.values())
+    (whole,) = (dependency for dependency in document["dependencies"] if dependency["ref"] == "lockstep")
+    assert len(whole["dependsOn"]) == sum(component["scope"] == "required" for component in components.values())
 
 
 def answer(*dependencies: dict[str, Any]) -> dict[str, Any]:

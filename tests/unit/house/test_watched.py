@@ -46,7 +46,7 @@ def test_an_expression_names_metrics_selectors_and_groups() -> None:
 )
 def test_a_selector_selects_as_prometheus_does(operator: str, text: str, selected: set[str]) -> None:
     selector = Selector("m", (("l", operator, text),))
-    assert {one for one in ("A", "B", "") if selector.selects({"l": one} if one else {})} == selected
+    assert {value for value in ("A", "B", "") if selector.selects({"l": value} if value else {})} == selected
 
 
 def test_undeclared_metrics_and_labels_are_found() -> None:
@@ -65,8 +65,8 @@ def test_alert_uses_declared_metrics_and_has_a_remedy(alert: Alert) -> None:
     assert alert.severity in ("warning", "critical")
     assert alert.annotations.keys() == {"summary", "description", "runbook_url"}
     shown = set(re.findall(r"\$labels\.(\w+)", " ".join(alert.annotations.values())))
-    left = named_in(alert.expression).grouped | OF_TARGETS
-    assert shown <= left, "a label that the expression does not keep"
+    labels = named_in(alert.expression).grouped | OF_TARGETS
+    assert shown <= labels, "a label that the expression does not keep"
 
 
 @pytest.mark.parametrize(("title", "expression"), list(expressions(BOARD)))
@@ -75,7 +75,7 @@ def test_dashboard_panel_uses_declared_metrics(title: str, expression: str) -> N
 
 
 def test_every_query_selects_by_the_variables() -> None:
-    names = {one["name"] for one in BOARD["templating"]["list"]}
+    names = {variable["name"] for variable in BOARD["templating"]["list"]}
     for title, expression in expressions(BOARD):
         used = set(re.findall(r"\$(\w+)", re.sub(r"\$__\w+", "", expression)))
         assert {"namespace", "job"} <= used <= names, title
@@ -118,7 +118,7 @@ def test_dashboard_needs_no_input() -> None:
     assert BOARD["id"] is None
     assert BOARD["uid"] == "lockstep"
     assert "__inputs" not in BOARD, "a dashboard that Grafana's sidecar loads is not asked for its inputs"
-    assert [one["name"] for one in BOARD["templating"]["list"]] == ["datasource", "namespace", "job", "flow"]
-    everything = {one["name"]: one.get("allValue") for one in BOARD["templating"]["list"]}
+    assert [variable["name"] for variable in BOARD["templating"]["list"]] == ["datasource", "namespace", "job", "flow"]
+    everything = {variable["name"]: variable.get("allValue") for variable in BOARD["templating"]["list"]}
     # Outside Kubernetes there is no namespace, and ".*" fits a label that is not there.
     assert {everything[name] for name in ("namespace", "job", "flow")} == {".*"}

@@ -23,7 +23,7 @@ def commands(job: str) -> list[str]:
 def test_actions_are_pinned_by_commit_with_their_version() -> None:
     used = [line.strip() for text in TEXTS.values() for line in text.splitlines() if "uses:" in line]
     assert used
-    assert [one for one in used if not re.fullmatch(r"- uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)] == []
+    assert [use for use in used if not re.fullmatch(r"- uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", use)] == []
 
 
 def test_every_push_and_pull_request_runs_what_a_checkout_runs() -> None:

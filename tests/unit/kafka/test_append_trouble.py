@@ -18,16 +18,16 @@ def trouble(code: int, end_cause: KafkaError | None) -> ClusterError:
 
 @pytest.mark.parametrize("code", OF_RECORDS)
 def test_denied_producer_id_names_the_missing_right(code: int) -> None:
-    found = trouble(code, KafkaError(Code.CLUSTER_AUTHORIZATION_FAILED, "Failed to acquire PID", fatal=True))
-    assert isinstance(found, NotPermitted)
-    assert "IDEMPOTENT_WRITE on the cluster (InitProducerId)" in str(found)
+    error = trouble(code, KafkaError(Code.CLUSTER_AUTHORIZATION_FAILED, "Failed to acquire PID", fatal=True))
+    assert isinstance(error, NotPermitted)
+    assert "IDEMPOTENT_WRITE on the cluster (InitProducerId)" in str(error)
 
 
 @pytest.mark.parametrize("code", OF_RECORDS)
 def test_record_of_an_ended_producer_has_the_error_that_ended_it(code: int) -> None:
-    found = trouble(code, KafkaError(Code.INVALID_PRODUCER_EPOCH, "an older epoch", fatal=True))
-    assert isinstance(found, NotAppended)
-    assert str(found).endswith("an older epoch (INVALID_PRODUCER_EPOCH)")
+    error = trouble(code, KafkaError(Code.INVALID_PRODUCER_EPOCH, "an older epoch", fatal=True))
+    assert isinstance(error, NotAppended)
+    assert str(error).endswith("an older epoch (INVALID_PRODUCER_EPOCH)")
 
 
 @pytest.mark.parametrize("code", [KafkaError._UNSUPPORTED_FEATURE, Code.UNSUPPORTED_VERSION])
@@ -41,5 +41,5 @@ def test_record_of_an_end_without_a_cause_admits_it() -> None:
 
 
 def test_record_that_is_lost_otherwise_keeps_its_own_error() -> None:
-    found = trouble(KafkaError._MSG_TIMED_OUT, KafkaError(Code.INVALID_PRODUCER_EPOCH))
-    assert "timed out" in str(found)
+    error = trouble(KafkaError._MSG_TIMED_OUT, KafkaError(Code.INVALID_PRODUCER_EPOCH))
+    assert "timed out" in str(error)

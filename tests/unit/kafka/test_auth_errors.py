@@ -68,14 +68,14 @@ def test_auth_error_is_one_line_with_its_remedy(why: str, sentence: str) -> None
 
 
 def test_unresolved_advertised_name_differs_from_the_bootstrap_name() -> None:
-    why = (
+    text = (
         "b-1.inside:9092/1: Failed to resolve 'b-1.inside:9092': Name or service not known (after 3ms in state CONNECT)"
     )
-    sentence = advertised_by_no_name(why, "outside:9092")
+    sentence = advertised_by_no_name(text, "outside:9092")
     assert sentence is not None
     assert sentence.startswith("a broker is advertised as b-1.inside:9092, whose name is not known here (Name or")
     assert "advertised.listeners" in sentence
-    assert advertised_by_no_name(why, "outside:9092, b-1.inside:9092") is None
+    assert advertised_by_no_name(text, "outside:9092, b-1.inside:9092") is None
     assert advertised_by_no_name("b-1.inside:9092/1: Connect to ipv4#10.0.0.1:9092 failed", "outside:9092") is None
 
 

@@ -184,7 +184,7 @@ async def test_broker_that_wants_a_certificate_ends_no_other_connection(tmp_path
 
 async def test_http_server_of_python_is_known_as_one() -> None:
     server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
         first = await read_first_answer("127.0.0.1", server.server_port, WITHIN, uses_tls=False)
@@ -198,18 +198,18 @@ async def test_http_server_of_python_is_known_as_one() -> None:
 @asynccontextmanager
 async def silence() -> AsyncIterator[int]:
     """A server that accepts connections and reads, until the clients leave."""
-    left = list[asyncio.Event]()
+    handlers = list[asyncio.Event]()
 
     async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        left.append(asyncio.Event())
-        has_left = left[-1]
+        handlers.append(asyncio.Event())
+        has_left = handlers[-1]
         await reader.read()
         writer.close()
         has_left.set()
 
     async with serving(wait) as port:
         yield port
-        await asyncio.gather(*(one.wait() for one in left))
+        await asyncio.gather(*(handler.wait() for handler in handlers))
 
 
 @pytest.mark.parametrize("uses_tls", [False, True])

@@ -39,6 +39,6 @@ def test_stall_detector_ignores_a_reader_at_the_end_or_moving(steps: list[tuple[
         before = position
         position = min(end, position + got)
         end += new
-        found = standstill.check({0: position}, {0: end})
+        stalled = standstill.check({0: position}, {0: end})
         if position == end or position != before:
-            assert found == []
+            assert stalled == []

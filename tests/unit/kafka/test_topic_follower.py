@@ -52,10 +52,10 @@ class Reader:
 
 def follower(**how: float) -> tuple[TopicFollower, list[Record]]:
     heard: list[Record] = []
-    found = TopicFollower({"bootstrap.servers": "b:9092"}, "t", on_records=heard.extend, partitions=[0], alias="B")
-    reader = Reader(found._stopping, **{"total": 5, "every_s": 0.0, **how})  # type: ignore[arg-type]
-    found._reader = reader  # type: ignore[assignment]
-    return found, heard
+    made = TopicFollower({"bootstrap.servers": "b:9092"}, "t", on_records=heard.extend, partitions=[0], alias="B")
+    reader = Reader(made._stopping, **{"total": 5, "every_s": 0.0, **how})  # type: ignore[arg-type]
+    made._reader = reader  # type: ignore[assignment]
+    return made, heard
 
 
 async def test_topic_without_a_leader_is_unreachable_after_the_time() -> None:

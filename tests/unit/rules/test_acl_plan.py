@@ -33,8 +33,7 @@ def acl(
 
 class TestJudge:
     @pytest.mark.parametrize(
-        "operation",
-        ["READ", "DESCRIBE", "ALTER", "CREATE", "DELETE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"],
+        "operation", ["READ", "DESCRIBE", "ALTER", "CREATE", "DELETE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"]
     )
     @pytest.mark.parametrize("permission", ["ALLOW", "DENY"])
     def test_mm2_118_acl_other_than_write_is_copied_under_the_remote_topic(

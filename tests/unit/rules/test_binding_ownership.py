@@ -47,7 +47,7 @@ def reviewed(
     wanted: Collection[AclBinding] = (),
     resources: Collection[str] = TOPICS,
 ) -> Review:
-    bindings = {one.binding for one in owned} if target is None else target
+    bindings = {owned_binding.binding for owned_binding in owned} if target is None else target
     return review(owned, frozenset(source), bindings, wanted, resources)
 
 
@@ -171,7 +171,7 @@ def test_only_own_unwanted_bindings_are_deleted(
     shared: tuple[str, ...],
     resources: frozenset[str],
 ) -> None:
-    mine = {one.binding: one for one in owned}
+    mine = {owned_binding.binding: owned_binding for owned_binding in owned}
     target = others | mine.keys()
     now, history = 0.0, RevocationHistory()
     refused: dict[AclBinding, list[tuple[int, float]]] = {}
@@ -189,12 +189,12 @@ def test_only_own_unwanted_bindings_are_deleted(
             if not backed:
                 seen.append((term, now))
         assert len(due) <= limit
-        for one in due:
-            assert mine[one.binding] == one
-            assert one.binding in target
-            assert one.binding.resource in resources
-            assert any(binding.resource == one.binding.resource for binding in source)
-            assert not (shared and one.keeps_its_name)
-            looked = refused[one.binding]
+        for owned_binding in due:
+            assert mine[owned_binding.binding] == owned_binding
+            assert owned_binding.binding in target
+            assert owned_binding.binding.resource in resources
+            assert any(binding.resource == owned_binding.binding.resource for binding in source)
+            assert not (shared and owned_binding.keeps_its_name)
+            looked = refused[owned_binding.binding]
             assert len(looked) >= 2
             assert now - looked[0][1] >= MIN_REVOKED_S

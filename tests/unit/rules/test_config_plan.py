@@ -7,11 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_rules.filters import ConfigPropertyExclude
-from lockstep_rules.topic_plan import (
-    Rules,
-    alterations,
-    creation_configs,
-)
+from lockstep_rules.topic_plan import Rules, alterations, creation_configs
 from lockstep_state.topic_config import TopicConfig
 from tests.support.topic_settings import NAMES, PREFIXED, default
 

@@ -144,7 +144,7 @@ def test_failback_without_records_left_out_never_skips_others(
             log.produce()
     run_steps(steps, forth, back)
     back.writes()
-    left_out = {one for one in b.records[back.read :] if one[0] == "b"}
+    left_out = {record for record in b.records[back.read :] if record[0] == "b"}
     before = back.rows(only_last=only_last)
     row = next(row for row in reversed(before) if isinstance(row, PartitionProgress))
     altered = with_position(replace(row, phase="stopped"), len(b.records) - 1)

@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.keys.lockstep_keys import LOCKSTEP_KEYS
-from lockstep_rules.offsets.gap_policy import (
-    GapCase,
-    GapDecision,
-    GapFound,
-    decide_gap,
-    goes_back,
-    lost_on_target,
-)
+from lockstep_rules.offsets.gap_policy import GapCase, GapDecision, GapFound, decide_gap, goes_back, lost_on_target
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "no-silent-loss.md"
 

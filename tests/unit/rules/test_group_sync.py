@@ -40,7 +40,7 @@ def checkpoints(*downstream: int) -> list[Checkpoint]:
 
 
 def written(sync: GroupSync) -> dict[int, int]:
-    return {one.partition: int(one.downstream) for one in sync.writes}
+    return {write.partition: int(write.downstream) for write in sync.writes}
 
 
 class TestTwoReads:
@@ -187,16 +187,16 @@ def test_each_partition_beyond_its_place_is_named_or_set_back(
     wanted: list[Checkpoint], state: TargetGroupState, rewound: dict[TopicPartition, int]
 ) -> None:
     beyond = {
-        (one.topic, one.partition)
-        for one in wanted
-        if (state.offsets.get((one.topic, one.partition)) or 0) > one.downstream
+        (offset.topic, offset.partition)
+        for offset in wanted
+        if (state.offsets.get((offset.topic, offset.partition)) or 0) > offset.downstream
     }
     kept = plan_group_sync(wanted, state, state, TOPICS, rewound)
-    assert {one.tp for one in kept.ahead} == beyond
+    assert {partition.tp for partition in kept.ahead} == beyond
     followed = plan_group_sync(wanted, state, state, TOPICS, rewound, follow=True)
-    back = {one.tp for one in kept.ahead if one.state == REWOUND_ON_SOURCE}
-    assert {one.tp for one in followed.ahead} == beyond - back
-    assert {(one.topic, one.partition) for one in followed.writes} & beyond == back
+    back = {partition.tp for partition in kept.ahead if partition.state == REWOUND_ON_SOURCE}
+    assert {partition.tp for partition in followed.ahead} == beyond - back
+    assert {(write.topic, write.partition) for write in followed.writes} & beyond == back
     assert all((state.offsets[tp] or 0) <= rewound[tp] for tp in back)
 
 

@@ -64,8 +64,9 @@ def worlds(draw: st.DrawFn) -> World:
         world, topic = replace(world, target=frozenset(), target_end=0), replace(TOPIC, target_topic_id="t2")
         case = "target-recreated"
     elif happened == "target truncated":
-        left = draw(st.integers(0, copied - start))
-        world, case = replace(world, target=frozenset(range(start, start + left)), target_end=left), "target-truncated"
+        kept = draw(st.integers(0, copied - start))
+        world = replace(world, target=frozenset(range(start, start + kept)), target_end=kept)
+        case = "target-truncated"
     elif happened == "source truncated":
         agreed = draw(st.integers(start, end))
         regrown = agreed + draw(st.integers(0, 20))
@@ -105,8 +106,8 @@ def test_lag_is_never_less_than_what_a_reader_lacks(
     source = world.source if source_known else None
     end = world.target_end if target_known else None
     lag = behind(world.row, world.topic, source, end, silent=silent)
-    why = why_unknown(world.row, world.topic, source, end, silent=silent)
-    assert (lag is None) == bool(why)
+    reason = why_unknown(world.row, world.topic, source, end, silent=silent)
+    assert (lag is None) == bool(reason)
     assert lag is None or lag >= world.lacking
     assert source_known or lag is None
 

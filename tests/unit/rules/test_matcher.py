@@ -96,9 +96,9 @@ def test_pattern_too_large_for_re2_is_refused() -> None:
 
 def test_linear_filter_can_be_pickled() -> None:
     steady = NameFilter(("(a+)+b",))
-    there = pickle.loads(pickle.dumps(steady))  # noqa: S301 - the bytes are ours
-    assert there == steady
-    assert (there.matches("aab"), there.matches("aac")) == (True, False)
+    unpickled = pickle.loads(pickle.dumps(steady))  # noqa: S301 - the bytes are ours
+    assert unpickled == steady
+    assert (unpickled.matches("aab"), unpickled.matches("aac")) == (True, False)
 
 
 def wrapped(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -112,24 +112,7 @@ def wrapped(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 leaves = st.sampled_from(
-    [
-        "a",
-        "b",
-        "A",
-        ".",
-        "[ab]",
-        "[^a]",
-        r"\w",
-        r"\W",
-        r"\d",
-        "[a-b-]",
-        r"\b",
-        r"\A",
-        r"\Z",
-        "",
-        "(?<=a)",
-        "(?<!b)",
-    ]
+    ["a", "b", "A", ".", "[ab]", "[^a]", r"\w", r"\W", r"\d", "[a-b-]", r"\b", r"\A", r"\Z", "", "(?<=a)", "(?<!b)"]
 )
 patterns = st.recursive(leaves, wrapped, max_leaves=7)
 
@@ -138,9 +121,9 @@ patterns = st.recursive(leaves, wrapped, max_leaves=7)
 @given(patterns, st.lists(st.text("abAB-1\né", max_size=6), min_size=1, max_size=6))
 def test_re2_matches_what_re_matches(pattern: str, names: list[str]) -> None:
     try:
-        known = re.compile("(?a)" + pattern)
+        expected = re.compile("(?a)" + pattern)
         with patch.object(matcher, "FEW_CHOICES", -1):
             built = build_matcher("(?a)" + pattern)
     except (re.error, UnboundedPattern):
         return
-    assert [bool(built.fullmatch(name)) for name in names] == [bool(known.fullmatch(name)) for name in names]
+    assert [bool(built.fullmatch(name)) for name in names] == [bool(expected.fullmatch(name)) for name in names]

@@ -63,10 +63,10 @@ def test_observed_ends_are_bounded_and_make_nothing_younger(steps: list[tuple[in
         ends.observe(end, now_ms, upstream)
         exact.append((end, now_ms))
         truth = next((at_ms for known, at_ms in exact if known > upstream + 1), None)
-        found = ends.since_ms(upstream)
-        assert (found is None) == (truth is None)
-        if found is not None and truth is not None:
-            assert found <= truth
-            error = max(RESOLUTION_MS, 4 * (now_ms - found) // MOST + RESOLUTION_MS)
-            assert truth - found <= max(error, max(step[1] for step in steps)), "little is given away"
+        since_ms = ends.since_ms(upstream)
+        assert (since_ms is None) == (truth is None)
+        if since_ms is not None and truth is not None:
+            assert since_ms <= truth
+            error = max(RESOLUTION_MS, 4 * (now_ms - since_ms) // MOST + RESOLUTION_MS)
+            assert truth - since_ms <= max(error, max(step[1] for step in steps)), "little is given away"
     assert len(ends._ends) <= MOST

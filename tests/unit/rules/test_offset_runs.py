@@ -221,8 +221,7 @@ def waiting(upstream: int, downstream: int, **more: object) -> PartitionProgress
 
 
 @pytest.mark.parametrize(
-    ("upstream", "wanted"),
-    [(99, None), (100, (57, False, 0)), (101, (57, True, 0)), (500, (57, True, 0))],
+    ("upstream", "wanted"), [(99, None), (100, (57, False, 0)), (101, (57, True, 0)), (500, (57, True, 0))]
 )
 def test_mm2_166_first_record_has_a_place_without_any_append(
     upstream: int, wanted: tuple[int, bool, int] | None
@@ -281,8 +280,8 @@ def test_no_runs_translate_nothing_back() -> None:
 
 def unread(stretches: list[Stretch], downstream: int) -> int:
     """The upstream offset of the first record that a group at `downstream` has not read."""
-    left = [up + max(0, downstream - down) for up, down, count in stretches if downstream < down + count]
-    return left[0] if left else stretches[-1][0] + stretches[-1][2]
+    positions = [up + max(0, downstream - down) for up, down, count in stretches if downstream < down + count]
+    return positions[0] if positions else stretches[-1][0] + stretches[-1][2]
 
 
 @given(logs(), st.data())
@@ -309,11 +308,11 @@ def test_back_is_exact_with_all_rows_and_never_too_far_with_some(stretches: list
 def test_runs_there_and_back_never_lead_further(stretches: list[Stretch], position: int, data: st.DataObject) -> None:
     """A group that fails over and back without reading has its offset from before, or an earlier one."""
     run_map = read(copied(stretches, data).log)
-    there = run_map.translate(UpstreamOffset(position))
-    if there is not None:
-        back = translate_upstream(run_map.runs, there.downstream)
+    translation = run_map.translate(UpstreamOffset(position))
+    if translation is not None:
+        back = translate_upstream(run_map.runs, translation.downstream)
         assert back is not None
         assert back.upstream <= position
         again = run_map.translate(back.upstream)
         assert again is not None
-        assert again.downstream == there.downstream
+        assert again.downstream == translation.downstream

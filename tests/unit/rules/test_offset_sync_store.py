@@ -31,8 +31,8 @@ class Feed:
             self.store.finish_reading()
 
     def receive(self, *syncs: OffsetSync) -> "Feed":
-        for one in syncs:
-            self.store.fold(self.at, one)
+        for offset_sync in syncs:
+            self.store.fold(self.at, offset_sync)
             self.at += 1
         return self
 
@@ -45,15 +45,15 @@ class Feed:
 
     @property
     def distinct(self) -> tuple[int, ...]:
-        return tuple(one.upstream for one in distinct(self.history))
+        return tuple(offset_sync.upstream for offset_sync in distinct(self.history))
 
 
 def distinct(history: History) -> list[OffsetSync]:
-    found = [history[0]]
-    for one in history[1:]:
-        if one is not found[-1]:
-            found.append(one)
-    return found
+    different = [history[0]]
+    for offset_sync in history[1:]:
+        if offset_sync is not different[-1]:
+            different.append(offset_sync)
+    return different
 
 
 def assert_invariants(history: History) -> None:
@@ -155,11 +155,11 @@ class TestExpiry:
         history: History | None = None
         first = count = 0
         for upstream in offsets:
-            one = sync(upstream)
+            newest = sync(upstream)
             if history is None:
-                history, first = (one,) * SLOTS, upstream
+                history, first = (newest,) * SLOTS, upstream
             else:
-                history = with_sync(history, one)
+                history = with_sync(history, newest)
             assert history[0].upstream == upstream, "A: the newest sync is kept"
             assert history[-1].upstream == first, "D: the oldest usable sync is kept"
             now = len(distinct(history))
@@ -245,8 +245,8 @@ def test_translation_never_leads_beyond_the_truth(steps: list[int], data: st.Dat
         truth[upstream] = downstream
         feed.receive(sync(upstream, downstream))
     for at, true in truth.items():
-        found = feed.at_offset(at)
-        assert found == TOO_OLD or (found is not None and found <= true)
+        translated = feed.at_offset(at)
+        assert translated == TOO_OLD or (translated is not None and translated <= true)
     assert feed.at_offset(upstream) == downstream
 
 
@@ -268,6 +268,6 @@ def test_a_lagging_group_is_never_re_read_more_than_four_times_its_lag(steps: li
     newest = offsets[-1]
     widest = max(step + 1 for step in steps)
     for at in offsets:
-        found = feed.at_offset(at)
-        assert found is not None
-        assert at - found <= 4 * (newest - at) + widest
+        translated = feed.at_offset(at)
+        assert translated is not None
+        assert at - translated <= 4 * (newest - at) + widest

@@ -15,11 +15,11 @@ from tests.unit.rules.test_run_translator import GAP, TOPIC, copied, folded
 
 
 def store(*syncs: tuple[int, int]) -> OffsetSyncStore:
-    found = OffsetSyncStore(keep_only_newest=False)
+    syncs_store = OffsetSyncStore(keep_only_newest=False)
     for at, (upstream, downstream) in enumerate(syncs):
-        found.fold(at, OffsetSync("t", 0, UpstreamOffset(upstream), DownstreamOffset(downstream)))
-    found.finish_reading()
-    return found
+        syncs_store.fold(at, OffsetSync("t", 0, UpstreamOffset(upstream), DownstreamOffset(downstream)))
+    syncs_store.finish_reading()
+    return syncs_store
 
 
 def ask(exact: RunTranslator, syncs: OffsetSyncStore | None, upstream: int) -> TranslatedOffset:
@@ -58,7 +58,7 @@ def test_places_do_not_go_back_while_the_group_goes_forward(syncs: list[tuple[in
     rising = list(zip(sorted(u for u, _ in syncs), sorted(d for _, d in syncs), strict=True))
     at_last = -1
     for upstream in range(40):
-        found = ask(OURS, store(*rising), upstream)
-        if found.offset is not None:
-            assert found.offset >= at_last
-            at_last = found.offset
+        translation = ask(OURS, store(*rising), upstream)
+        if translation.offset is not None:
+            assert translation.offset >= at_last
+            at_last = translation.offset

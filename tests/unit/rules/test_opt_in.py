@@ -56,14 +56,7 @@ WIDE = LeftOutReason.TOO_WIDE
         (prefixed("h"), RENAMED, ["hallo", "hidden-1"], [], [], WIDE),  # not mirrored
         (prefixed(), RENAMED, ["orders-1"], ["A.orders-own"], [], WIDE),
         (prefixed(), KEPT, ["orders-1"], ["orders-own"], [], WIDE),
-        (
-            prefixed(),
-            KEPT,
-            ["orders-1"],
-            ["orders-1", "orders-0"],
-            ["orders-0"],
-            prefixed(),
-        ),  # source is gone
+        (prefixed(), KEPT, ["orders-1"], ["orders-1", "orders-0"], ["orders-0"], prefixed()),  # source is gone
         (prefixed("heart"), KEPT, ["heartbeats"], [], [], WIDE),  # a renamed topic
         (prefixed(operation="WRITE"), RENAMED, [], [], [], LeftOutReason.WRITE),
         (prefixed(operation="ALL"), RENAMED, [], [], [], prefixed("A.orders-")),

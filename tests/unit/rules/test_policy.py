@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_rules.policy import (
-    DefaultReplicationPolicy,
-    IdentityReplicationPolicy,
-    ReplicationPolicy,
-    is_cycle,
-)
+from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy, is_cycle
 from lockstep_state.names import Flow
 
 DEFAULT = DefaultReplicationPolicy()
@@ -21,9 +16,7 @@ names = st.text("abA._-", max_size=12)
 
 
 @pytest.mark.parametrize("policy", [DefaultReplicationPolicy, lambda s, i: IdentityReplicationPolicy("A", s, i)])
-def test_mm2_002_003_004_internal_topics_have_the_separator_by_default(
-    policy: type[DefaultReplicationPolicy],
-) -> None:
+def test_mm2_002_003_004_internal_topics_have_the_separator_by_default(policy: type[DefaultReplicationPolicy]) -> None:
     dotted, custom = policy("__", False), policy("__", True)
     assert dotted.offset_syncs_topic("CLUSTER") == "mm2-offset-syncs.CLUSTER.internal"
     assert custom.offset_syncs_topic("CLUSTER") == "mm2-offset-syncs__CLUSTER__internal"

@@ -38,7 +38,7 @@ def blockers(facts: SwitchFacts, limits: SwitchLimits = LIMITS) -> list[Blocker]
 
 def reasons(facts: SwitchFacts, limits: SwitchLimits = LIMITS) -> list[tuple[str, str, bool]]:
     """Reason, subject, and whether it blocks."""
-    return [(one.reason.word, one.subject, one.blocks) for one in find_blockers(facts, limits)]
+    return [(blocker.reason.word, blocker.subject, blocker.blocks) for blocker in find_blockers(facts, limits)]
 
 
 def of_partition(
@@ -118,8 +118,8 @@ def test_partition_that_is_not_at_its_end_blocks_for_one_reason(facts: SwitchFac
 
 
 def test_lag_is_shown_with_records_and_the_limit() -> None:
-    (found,) = blockers(of_partition("copying", 1234, 42_300))
-    assert format_blocker(found) == "partition orders-1 is 42.3 s behind (1,234 records), 10 s are permitted"
+    (blocker,) = blockers(of_partition("copying", 1234, 42_300))
+    assert format_blocker(blocker) == "partition orders-1 is 42.3 s behind (1,234 records), 10 s are permitted"
     assert blockers(of_partition("copying", 1234, 42_300), replace(LIMITS, max_lag_ms=42_300)) == []
 
 
@@ -247,24 +247,24 @@ def test_partitions_of_a_failed_topic_are_not_counted_again() -> None:
 )
 def test_group_without_a_sure_place_on_the_target_blocks(row: GroupStatus, reason: str, text: str) -> None:
     assert reasons(of_group(row)) == [(reason, "mail", True)]
-    assert [format_blocker(one) for one in blockers(of_group(row))] == [text]
+    assert [format_blocker(blocker) for blocker in blockers(of_group(row))] == [text]
 
 
 def test_group_that_is_gone_from_the_source_does_not_block() -> None:
     gone = other_group(phase="waiting", cause=ReasonCode.GROUP_GONE.to_reason(), held="in-use", synced=False)
     assert blockers(of_group(gone, members={"mail": ["m at h"]})) == []
-    (found,) = blockers(of_group(gone), NOT_SYNCED)
+    (blocker,) = blockers(of_group(gone), NOT_SYNCED)
     text = "the offsets of 1 group are not written to the target: sync.group.offsets.enabled is not in effect"
-    assert (found.reason, format_blocker(found)) == (SwitchReason.GROUPS_NOT_SYNCED, text)
+    assert (blocker.reason, format_blocker(blocker)) == (SwitchReason.GROUPS_NOT_SYNCED, text)
 
 
 def test_members_on_the_target_are_named_by_client_id() -> None:
     few = {"mail": ["app-1 at 10.0.0.1", "app-2 at 10.0.0.2"]}
-    (found,) = blockers(of_group(other_group(held="in-use"), few))
-    assert format_blocker(found) == "group mail has members on the target: app-1 at 10.0.0.1, app-2 at 10.0.0.2"
+    (blocker,) = blockers(of_group(other_group(held="in-use"), few))
+    assert format_blocker(blocker) == "group mail has members on the target: app-1 at 10.0.0.1, app-2 at 10.0.0.2"
     many = {"mail": [f"app-{n}" for n in range(5)], "of another flow": ["x"]}
-    (found,) = blockers(of_group(other_group(), many))
-    assert format_blocker(found) == "group mail has members on the target: app-0, app-1, app-2 and 2 more"
+    (blocker,) = blockers(of_group(other_group(), many))
+    assert format_blocker(blocker) == "group mail has members on the target: app-0, app-1, app-2 and 2 more"
 
 
 def test_group_in_use_on_both_sides_is_a_note_where_flows_lead_both_ways() -> None:
@@ -338,12 +338,15 @@ parts = st.lists(
 def test_flow_with_a_partition_not_at_its_end_is_never_ready(
     some: list[SwitchPartition], resting: list[tuple[str, str]], failing: list[FailingPart]
 ) -> None:
-    found = find_blockers(SwitchFacts(partitions=some, resting=resting, failing=failing), LIMITS)
+    every_blocker = find_blockers(SwitchFacts(partitions=some, resting=resting, failing=failing), LIMITS)
     at_their_ends = all(
-        one.state == "copying" and one.lag_records is not None and one.lag_ms is not None and one.lag_ms <= 10_000
-        for one in some
+        partition.state == "copying"
+        and partition.lag_records is not None
+        and partition.lag_ms is not None
+        and partition.lag_ms <= 10_000
+        for partition in some
     )
-    if is_ready(found):
+    if is_ready(every_blocker):
         assert some
         assert at_their_ends
         assert not failing

@@ -22,8 +22,7 @@ def mirrored(topic: str, rules: RuleSet) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("text", "version"),
-    [("3.0", "3.0"), (" 3.9.1", "3.9"), ("4.0.0", "4.0"), ("4.4", "4.4"), (DEFAULT_VERSION, "4.3")],
+    ("text", "version"), [("3.0", "3.0"), (" 3.9.1", "3.9"), ("4.0.0", "4.0"), ("4.4", "4.4"), (DEFAULT_VERSION, "4.3")]
 )
 def test_a_third_number_makes_no_difference(text: str, version: str) -> None:
     assert find_rules(text).version == version

@@ -40,13 +40,7 @@ def test_file_digest_differs_only_after_two_equal_reads() -> None:
     first, second, third = ({Path("f"): text} for text in "123")
     steady = FileDigest(first)
     reads = (first, second, third, third, third)
-    assert [steady.differs(content) for content in reads] == [
-        False,
-        False,
-        False,
-        True,
-        True,
-    ]
+    assert [steady.differs(content) for content in reads] == [False, False, False, True, True]
     steady.accepted = dict(third)
     assert not steady.differs(third)
     assert [steady.differs(content) for content in (first, third, third)] == [False, False, False]

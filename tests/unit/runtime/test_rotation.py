@@ -87,11 +87,7 @@ def flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Flows:
 async def test_rotation_without_a_change_does_nothing(flows: Flows, caplog: pytest.LogCaptureFixture) -> None:
     await flows.run_checks(5)
     assert (flows.renewed, flows.tried, caplog.messages) == ([], [], [])
-    assert flows.rotation.status() == {
-        "credentials_renewed_ms": 0,
-        "not_taken_up": [],
-        "restart_needed_for": [],
-    }
+    assert flows.rotation.status() == {"credentials_renewed_ms": 0, "not_taken_up": [], "restart_needed_for": []}
 
 
 async def test_accepted_password_is_renewed_after_two_equal_reads(flows: Flows) -> None:

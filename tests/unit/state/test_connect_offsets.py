@@ -203,7 +203,7 @@ def test_last_record_of_a_key_counts_and_keys_compare_by_bytes() -> None:
 
 @pytest.mark.parametrize("key", [b'["mine",{"rubbish":1}]', b'["mine",null]', b'["mine",{}]'])
 def test_malformed_own_partition_is_found_and_can_be_reset(key: bytes) -> None:
-    assert [one.offset for one in folded((key, b'{"offset":3}')).for_connector("mine").values()] == [3]
+    assert [change.offset for change in folded((key, b'{"offset":3}')).for_connector("mine").values()] == [3]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_value_that_no_connector_writes_changes_nothing(value: bytes) -> None:
     fold = folded((key, b'{"offset":3}'))
     with pytest.raises(MalformedRecord, match="offset of Connect"):
         fold.apply(key, value)
-    assert [one.offset for one in fold.for_connector("mine").values()] == [3]
+    assert [change.offset for change in fold.for_connector("mine").values()] == [3]
 
 
 def test_source_partition_is_none_for_malformed_and_other_connectors() -> None:

@@ -12,15 +12,7 @@ from hypothesis import strategies as st
 from lockstep_state.commands.command import Command, decode_command
 from lockstep_state.events import Event, decode_event
 from lockstep_state.rows.row import ControlRecord
-from lockstep_state.rows.state_rows import (
-    ROWS,
-    MalformedRow,
-    MirroredTopic,
-    NewerVersion,
-    Row,
-    SlotStatus,
-    decode_row,
-)
+from lockstep_state.rows.state_rows import ROWS, MalformedRow, MirroredTopic, NewerVersion, Row, SlotStatus, decode_row
 from lockstep_state.rows.value_types import field_readers
 from tests.support.control_records import GARBAGE, damaged, example, records_of
 

@@ -1,7 +1,6 @@
 """Error codes have Kafka's names in every text."""
 
 import re
-from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError
@@ -10,8 +9,7 @@ from kio.schema.errors import ErrorCode
 from lockstep_state.kafka.kafka_error_names import error_name
 from lockstep_state.kafka.kafka_errors import error_sentence
 from lockstep_state.kafka.librdkafka_errors import error_text
-
-ROOT = Path(__file__).parents[3]
+from tests.support.source_modules import REPOSITORY
 
 
 @pytest.mark.parametrize("code", ErrorCode, ids=lambda code: code.name)
@@ -34,9 +32,9 @@ def test_refusal_of_a_broker_has_its_words_and_the_name() -> None:
 
 
 def test_no_message_in_code_is_made_of_a_bare_code() -> None:
-    sources = [path for folder in ("shared", "services") for path in (ROOT / folder).rglob("src/**/*.py")]
+    sources = [path for folder in ("shared", "services") for path in (REPOSITORY / folder).rglob("src/**/*.py")]
     made = [
-        f"{path.relative_to(ROOT)}: {line.strip()}"
+        f"{path.relative_to(REPOSITORY)}: {line.strip()}"
         for path in sources
         for line in path.read_text("utf-8").splitlines()
         if re.search(r'f".*(?<!exit )\b(error|code) \{\w*\.?(code|error_code|errno)', line)

@@ -1,15 +1,14 @@
 """Texts of librdkafka's errors without its own additions."""
 
 import re
-from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError
 
 from lockstep_state.kafka.librdkafka_errors import error_text, without_timing
+from tests.support.source_modules import REPOSITORY
 
 REFUSED = "127.0.0.1:9/bootstrap: Connect to ipv4#127.0.0.1:9 failed: Connection refused"
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +33,7 @@ def test_other_brackets_of_an_error_are_kept() -> None:
 
 
 def test_error_of_a_client_is_shown_through_one_function() -> None:
-    sources = [path for folder in ("shared", "services") for path in (ROOT / folder).rglob("src/**/*.py")]
+    sources = [path for folder in ("shared", "services") for path in (REPOSITORY / folder).rglob("src/**/*.py")]
     assert len(sources) > 300
-    raw = [str(path.relative_to(ROOT)) for path in sources if re.search(r"\.str\(\)", path.read_text("utf-8"))]
+    raw = [str(path.relative_to(REPOSITORY)) for path in sources if re.search(r"\.str\(\)", path.read_text("utf-8"))]
     assert raw == ["shared/state/src/lockstep_state/kafka/librdkafka_errors.py"]

@@ -83,7 +83,7 @@ def test_every_event_and_command_is_valid(event: Event, command: Command) -> Non
     ],
 )
 def test_schema_names_the_fault_of_a_malformed_row(kind: str, value: Any, fault: str) -> None:
-    assert any(fault in found for found in faults(value, schema(kind)))
+    assert any(fault in text for text in faults(value, schema(kind)))
 
 
 # -- what earlier releases wrote ---------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class TargetOfOneBroker:
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[Any, ...]]:
-    return [(one.text, one.wanted, one.brokers) for one in caplog.records if one.msg == "replication factor lowered"]  # type: ignore[attr-defined]  # keys of the line
+    return [(r.text, r.wanted, r.brokers) for r in caplog.records if r.msg == "replication factor lowered"]  # type: ignore[attr-defined]  # keys of the line
 
 
 @pytest.mark.parametrize("own_topics_first", [True, False])

@@ -33,7 +33,7 @@ class Scene:
             return SimpleNamespace(topics={name: f"A.{name}" for name in self.source}, left_out={}, no_copies={})
 
         async def grow(wanted: Any) -> None:
-            self.grown += [one.source for one in wanted]
+            self.grown += [topic.source for topic in wanted]
 
         async def write(topics: Mapping[str, str], *_: object) -> None:
             self.written.append(sorted(topics))

@@ -90,8 +90,8 @@ def by_kio(asked: Asked) -> bytes:
 )
 def test_fetch_request_equals_that_of_kio(asked: Asked) -> None:
     every = [(tp, PartitionLeader(1, led, IDS[tp[0]]), offset, before) for tp, led, offset, before in asked.wanted]
-    left = [(tp, PartitionLeader(1, 0, IDS[tp[0]])) for tp in asked.forgotten]
-    plan = None if asked.session is None else SessionRequest(*asked.session, every, left)
+    forgotten = [(tp, PartitionLeader(1, 0, IDS[tp[0]])) for tp in asked.forgotten]
+    plan = None if asked.session is None else SessionRequest(*asked.session, every, forgotten)
     request = fetch_request(
         asked.version, every, asked.settings, isolation=asked.isolation, session=plan, rack=asked.rack
     )

@@ -54,16 +54,16 @@ def by_kio(version: int, batches: list[tuple[tuple[str, UUID | None], int, bytes
 def test_produce_request_equals_that_of_kio(
     version: int, batches: list[tuple[tuple[str, UUID | None], int, int]], name: str | None, ms: int
 ) -> None:
-    known = [(topic, number, bytes(size)) for topic, number, size in batches]
+    appends = [(topic, number, bytes(size)) for topic, number, size in batches]
     ours = produce_request(
         version,
-        [((topic, number), PartitionLeader(1, 0, topic_id), data) for (topic, topic_id), number, data in known],
+        [((topic, number), PartitionLeader(1, 0, topic_id), data) for (topic, topic_id), number, data in appends],
         timedelta(milliseconds=ms),
         name,
     )
     has_ids = all(topic_id is not None for (_, topic_id), _, _ in batches)
     assert ours.version == (version if has_ids else min(version, PRODUCE_BY_TOPIC_ID - 1))
-    assert b"".join(ours.parts) == by_kio(ours.version, known, name, ms)
+    assert b"".join(ours.parts) == by_kio(ours.version, appends, name, ms)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from aiokafka import errors as kafka
@@ -10,6 +9,7 @@ from aiokafka import errors as kafka
 from lockstep_kafka.messages.fetch_codec import DIVERGED
 from lockstep_kafka.wire.error_codes import explain
 from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode
+from tests.support.source_modules import source_modules
 
 SENTENCES = [code for code in KafkaErrorCode if code.sentence]
 REFUSED, TOO_LARGE = ErrorMeaning.REFUSED, ErrorMeaning.TOO_LARGE
@@ -74,8 +74,7 @@ def test_error_codes_retriable_in_kafka_are_never_refused_but_damage() -> None:
     assert {code for code in retriable if explain(code)[0] is REFUSED} == set()
 
 
-REPOSITORY = Path(__file__).resolve().parents[4]
-SOURCES = ("services/data-plane/src", "shared/kafka/src/lockstep_kafka/wire")
+WITH_CODES = ("lockstep_data_plane.", "lockstep_kafka.wire.")
 
 
 def _numbers_compared_with_codes(tree: ast.Module) -> Iterator[int]:
@@ -91,10 +90,8 @@ def _numbers_compared_with_codes(tree: ast.Module) -> Iterator[int]:
 
 
 def test_codes_are_compared_with_names_only() -> None:
-    files = [file for source in SOURCES for file in sorted((REPOSITORY / source).rglob("*.py"))]
-    assert len(files) > 100
-    found = [
-        f"{file.name}:{line}" for file in files for line in _numbers_compared_with_codes(ast.parse(file.read_text()))
-    ]
-    assert found == []
+    modules = [(name, tree) for name, tree in source_modules() if name.startswith(WITH_CODES)]
+    assert len(modules) > 100
+    compared = [f"{name}:{line}" for name, tree in modules for line in _numbers_compared_with_codes(tree)]
+    assert compared == []
     assert list(_numbers_compared_with_codes(ast.parse("if answer.code in (0, 74): ..."))) == [1]

@@ -18,6 +18,7 @@ from lockstep_kafka.wire.frame_protocol import KEPT_BYTES, READ_BYTES, FrameProt
 from lockstep_kafka.wire.request_framing import ANSWER_BYTES
 from lockstep_state.kafka.kafka_apis import APIS
 from tests.support.eventually import eventually
+from tests.support.written_frames import WrittenFrames, describe_producers
 
 CLIENT = b"client"
 DESCRIBE_PRODUCERS = 61
@@ -26,33 +27,18 @@ LARGEST = 2 * KEPT_BYTES
 """How long a frame may be."""
 
 
-class Written:
-    """Stands where a connection has its stream: keeps what is written."""
-
-    def __init__(self) -> None:
-        self.frames: list[bytes] = []
-
-    def write(self, frame: bytes | memoryview) -> None:
-        self.frames.append(bytes(frame))
-
-
-def connection(versions: dict[int, tuple[int, int]] | None = None) -> tuple[Connection, Written]:
+def connection(versions: dict[int, tuple[int, int]] | None = None) -> tuple[Connection, WrittenFrames]:
     """A connection that was never opened, with a stream that only keeps."""
     made = Connection("broker", 9092, client_id=CLIENT.decode())
-    stream = Written()
+    stream = WrittenFrames()
     made._writer = stream
     made._versions = versions or {}
     return made, stream
 
 
-def describe(topic: str) -> Any:
-    m = message("describe_producers", 0, "request")
-    return m.DescribeProducersRequest(topics=(m.TopicRequest(name=topic, partition_indexes=(5,)),))
-
-
 async def test_a_request_is_a_length_a_header_and_the_message() -> None:
     made, stream = connection()
-    made.ask(describe("ab"))
+    made.ask(describe_producers("ab"))
     (frame,) = stream.frames
     header = struct.pack(">hhi", DESCRIBE_PRODUCERS, 0, made._requests[0][0])
     header += struct.pack(">h", len(CLIENT)) + CLIENT + b"\0"
@@ -63,8 +49,8 @@ async def test_a_request_is_a_length_a_header_and_the_message() -> None:
 
 async def test_each_request_has_a_number_of_its_own_and_waits_in_order() -> None:
     made, stream = connection()
-    made.ask(describe("a"))
-    made.ask(describe("b"))
+    made.ask(describe_producers("a"))
+    made.ask(describe_producers("b"))
     numbers = [struct.unpack_from(">i", frame, 8)[0] for frame in stream.frames]
     assert len(set(numbers)) == 2
     assert [number for number, _, _ in made._requests] == numbers
@@ -97,17 +83,17 @@ def producers_answer(number: int, tagged: bool = False, throttle_ms: int = 0) ->
 
 async def test_an_answer_is_read_by_its_api_and_version() -> None:
     made, _ = connection()
-    waiting = made.ask(describe("ab"))
+    waiting = made.ask(describe_producers("ab"))
     made._answered(producers_answer(made._requests[0][0]))
-    (found,) = (await waiting).topics[0].partitions
-    assert [(p.producer_id, p.producer_epoch, p.last_sequence) for p in found.active_producers] == [(4000, 1, 41)]
+    (partition,) = (await waiting).topics[0].partitions
+    assert [(p.producer_id, p.producer_epoch, p.last_sequence) for p in partition.active_producers] == [(4000, 1, 41)]
     assert made.unanswered == 0
 
 
 async def test_answer_of_a_cancelled_request_is_dropped() -> None:
     made, _ = connection()
     seen: list[Any] = []
-    made.ask(describe("ab"), seen.append).cancel()
+    made.ask(describe_producers("ab"), seen.append).cancel()
     made._answered(producers_answer(made._requests[0][0]))
     assert made.unanswered == 0
     assert seen == []
@@ -116,14 +102,14 @@ async def test_answer_of_a_cancelled_request_is_dropped() -> None:
 async def test_answer_callback_runs_before_tasks_that_wait_for_the_answer() -> None:
     made, _ = connection()
     seen: list[Any] = []
-    waiting = made.ask(describe("ab"), seen.append)
+    waiting = made.ask(describe_producers("ab"), seen.append)
     made._answered(producers_answer(made._requests[0][0]))
     assert seen == [waiting.result()]
 
 
 async def test_answer_callback_that_raises_fails_its_request_only() -> None:
     made, _ = connection()
-    waiting = made.ask(describe("ab"), lambda answer: {}[answer])
+    waiting = made.ask(describe_producers("ab"), lambda answer: {}[answer])
     made._answered(producers_answer(made._requests[0][0]))
     with pytest.raises(KeyError):
         await waiting
@@ -141,7 +127,7 @@ async def test_answer_callback_that_raises_fails_its_request_only() -> None:
 async def test_answer_without_a_matching_request_is_not_read(asked: bool, shift: int, tagged: bool, why: str) -> None:
     made, _ = connection()
     if asked:
-        made.ask(describe("ab"))
+        made.ask(describe_producers("ab"))
     number = made._requests[0][0] if asked else 7
     with pytest.raises(ConnectionError, match=why):
         made._answered(producers_answer(number + shift, tagged))
@@ -216,7 +202,7 @@ async def test_an_answer_may_be_as_long_as_what_was_asked_and_one_batch() -> Non
     made, _ = connection({FETCH: (0, 13)})
     assert made._largest_answer() == ANSWER_BYTES
     made.ask(EncodedRequest(FETCH, 13, [b""], 50_000_000))
-    made.ask(describe("ab"))
+    made.ask(describe_producers("ab"))
     assert made._largest_answer() == ANSWER_BYTES + 50_000_000
     made._requests.popleft()
     assert made._largest_answer() == ANSWER_BYTES
@@ -240,7 +226,7 @@ async def test_closed_connection_refuses_a_request() -> None:
     made._writer = None
     assert made.closed
     with pytest.raises(BrokerUnreachable, match="broker:9092: the connection is closed"):
-        made.ask(describe("ab"))
+        made.ask(describe_producers("ab"))
 
 
 @pytest.mark.parametrize(
@@ -307,7 +293,7 @@ async def test_no_answer_in_time_closes_the_connection() -> None:
     closed = asyncio.Event()
     made.close = lambda *_, **__: closed.set()  # type: ignore[method-assign, assignment]  # the real one would close a socket
     with pytest.raises(BrokerUnreachable, match=r"no answer within 0.01 s"):
-        await made.call(describe("ab"))
+        await made.call(describe_producers("ab"))
     assert closed.is_set()
     assert len(stream.frames) == 1
 
@@ -316,14 +302,14 @@ async def test_throttled_connection_pauses_for_the_time_in_the_answer() -> None:
     made, stream = connection()
     waits: list[float] = []
     made.on_throttled = lambda seconds, _: waits.append(seconds)
-    made.ask(describe("a"))
+    made.ask(describe_producers("a"))
     made._answered(producers_answer(made._requests[0][0], throttle_ms=0))
     assert (made.throttled_for, waits) == (0, [])
-    made.ask(describe("a"))
+    made.ask(describe_producers("a"))
     made._answered(producers_answer(made._requests[0][0], throttle_ms=50))
     assert 0 < made.throttled_for <= 0.05
     assert waits == [0.05]
-    asked = asyncio.create_task(made.call(describe("b")))
+    asked = asyncio.create_task(made.call(describe_producers("b")))
     await asyncio.sleep(0)
     assert len(stream.frames) == 2
     await made.throttle_over()
@@ -335,6 +321,6 @@ async def test_throttled_connection_pauses_for_the_time_in_the_answer() -> None:
 async def test_no_round_trip_is_longer_than_the_shortest_answer() -> None:
     made, _ = connection()
     made.round_trip_s = 30.0
-    made.ask(describe("a"))
+    made.ask(describe_producers("a"))
     made._answered(producers_answer(made._requests[0][0]))
     assert made.round_trip_s < 5.0

@@ -10,12 +10,12 @@ from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.link_bytes import LinkBytes
 from lockstep_state.kafka.kafka_apis import APIS
-from tests.unit.data_plane.test_produce_connection import Written
+from tests.support.written_frames import WrittenFrames
 
 
 async def test_connection_counts_requests_and_answers_with_their_lengths() -> None:
     connection = Connection("broker", 9092, client_id="client")
-    stream = connection._writer = Written()
+    stream = connection._writer = WrittenFrames()
     connection._versions = {APIS["describe_producers"].key: (0, 0)}
     connection.ask(message("describe_producers", 0, "request").DescribeProducersRequest(topics=()))
     assert connection.link.sent == sum(map(len, stream.frames)) > 0

@@ -3,17 +3,16 @@
 import asyncio
 import struct
 import time
-from typing import Any
 
 import pytest
 
 from lockstep_config.clients.sasl import Credentials
-from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError
 from lockstep_kafka.wire.sasl import SaslRefused
 from lockstep_kafka.wire.sasl_session import EARLIEST, LATEST, SHORTEST_S, SaslSession, login_after
 from tests.support.eventually import eventually
+from tests.support.written_frames import describe_producers
 
 DESCRIBE_PRODUCERS, HANDSHAKE, AUTHENTICATE = 61, 17, 36
 WAITS_S = 3.0
@@ -61,16 +60,11 @@ class Peer:
         await eventually(lambda: self.asked[-1:] == [api])
 
 
-def describe(topic: str) -> Any:
-    m = message("describe_producers", 0, "request")
-    return m.DescribeProducersRequest(topics=(m.TopicRequest(name=topic, partition_indexes=(5,)),))
-
-
 async def test_requests_during_a_login_are_sent_after_it_in_order() -> None:
     peer = Peer()
-    first = peer.connection.ask(describe("a"))
+    first = peer.connection.ask(describe_producers("a"))
     peer.session.begin_login()
-    held = [peer.connection.ask(describe(topic)) for topic in "bc"]
+    held = [peer.connection.ask(describe_producers(topic)) for topic in "bc"]
     await asyncio.sleep(0.01)
     assert peer.asked == [DESCRIBE_PRODUCERS]  # the answer is out: no login yet
     assert peer.connection.unanswered == 3
@@ -111,7 +105,7 @@ async def test_login_is_first_after_a_loop_that_stood_still_beyond_the_session()
     await peer.log_in(session_ms=1700)
     await eventually(lambda: not peer.session.is_holding)
     time.sleep(2.0)  # the loop gets no processor
-    asked = peer.connection.ask(describe("a"))
+    asked = peer.connection.ask(describe_producers("a"))
     await peer.log_in()
     await eventually(lambda: peer.asked[-1] == DESCRIBE_PRODUCERS)
     assert peer.asked == [HANDSHAKE, AUTHENTICATE, HANDSHAKE, AUTHENTICATE, DESCRIBE_PRODUCERS]
@@ -135,15 +129,17 @@ def test_a_login_is_early_enough_for_what_a_broker_keeps(session_s: float, waits
     assert login_after(session_s, 0.8, waits_s) == pytest.approx(after_s)
 
 
-async def test_requests_in_a_session_too_short_to_renew_wait_for_the_next() -> None:
+async def test_requests_in_a_session_too_short_to_renew_wait_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker would end the connection for a second login within a second: `KafkaChannel` takes one."""
+    assert SHORTEST_S > 1.0
+    monkeypatch.setattr("lockstep_kafka.wire.sasl_session.SHORTEST_S", 0.3)
     peer = Peer()
     peer.session.begin_login()
-    held = peer.connection.ask(describe("a"))
+    held = peer.connection.ask(describe_producers("a"))
     await peer.log_in(session_ms=100)
     began = asyncio.get_running_loop().time()
     await peer.log_in(session_ms=0)
-    assert asyncio.get_running_loop().time() - began > 1.0
+    assert asyncio.get_running_loop().time() - began > 0.25
     await eventually(lambda: peer.asked[-1] == DESCRIBE_PRODUCERS)
     assert peer.asked[:-1] == [HANDSHAKE, AUTHENTICATE] * 2
     peer.described()
@@ -153,9 +149,10 @@ async def test_requests_in_a_session_too_short_to_renew_wait_for_the_next() -> N
 
 async def test_sessions_that_are_always_too_short_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lockstep_kafka.wire.sasl_session.TRIES", 1)
+    monkeypatch.setattr("lockstep_kafka.wire.sasl_session.SHORTEST_S", 0.2)
     peer = Peer()
     peer.session.begin_login()
-    held = peer.connection.ask(describe("a"))
+    held = peer.connection.ask(describe_producers("a"))
     await peer.log_in(session_ms=100)
     with pytest.raises(ConnectionClosedError) as raised:
         await held
@@ -165,21 +162,21 @@ async def test_sessions_that_are_always_too_short_are_named(monkeypatch: pytest.
 async def test_refused_login_closes_the_connection_and_fails_waiting_requests() -> None:
     peer = Peer()
     peer.session.begin_login()
-    held = peer.connection.ask(describe("a"))
+    held = peer.connection.ask(describe_producers("a"))
     await peer.log_in(error=REFUSED)
     with pytest.raises(ConnectionClosedError) as raised:
         await held
     assert isinstance(raised.value.__cause__, SaslRefused)
     assert peer.connection.closed
     with pytest.raises(BrokerUnreachable, match="the connection is closed"):
-        peer.connection.ask(describe("b"))
+        peer.connection.ask(describe_producers("b"))
 
 
 async def test_a_connection_that_ends_while_a_login_is_due_fails_what_was_held() -> None:
     peer = Peer()
-    under_way = peer.connection.ask(describe("a"))
+    under_way = peer.connection.ask(describe_producers("a"))
     peer.session.begin_login()
-    held = peer.connection.ask(describe("b"))
+    held = peer.connection.ask(describe_producers("b"))
     peer.connection.close()
     for waiting in (under_way, held):
         with pytest.raises(ConnectionClosedError):

@@ -19,8 +19,8 @@ def connection(low: int, high: int, address: tuple[str, int] = OLD) -> Connectio
     made: Any = object.__new__(Connection)
     made.host, made.port, made.alias, made._writer = *address, "A", None
     made._versions = {api.key: (api.oldest, api.newest) for api in APIS.values()} | {FETCH.key: (low, high)}
-    found: Connection = made
-    return found
+    connection: Connection = made
+    return connection
 
 
 @pytest.mark.parametrize(
