@@ -248,7 +248,7 @@ class VerifySlot:
         )
         known = RunMap.build(progress, self._runs.get(tp, {}).values())
         offsets = OffsetMap(known.runs, progress.upstream, known.generation)
-        return CopyState(progress, offsets, logs, at_ms, self._origins.concerns(tp[0], remote[0]))
+        return CopyState(progress, offsets, logs, at_ms, self._origins.concerns(tp[0]))
 
     async def _compare_stretch(
         self,

@@ -24,10 +24,12 @@ _META = frozenset(".*+?[](){}|^$")
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A flow that runs and keeps topic names, and the topics that it selects."""
+    """A flow that runs and whose names of topics do not show where they came from, and the topics that it selects."""
 
     flow: Flow
     topics: Names
+    renames: bool = False
+    """Topics have other names behind the flow, so that any topic may meet any other."""
 
 
 Path = tuple[Link, ...]
@@ -69,7 +71,7 @@ def defaults(links: Sequence[Link], stated: Mapping[Flow, Mode]) -> dict[Flow, M
 
 def _opposite(link: Link, other: Link) -> bool:
     back = (other.flow.target, other.flow.source) == (link.flow.source, link.flow.target)
-    return back and may_share(link.topics, other.topics)
+    return back and _carry_same(link, other)
 
 
 def double_routes(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[DoubleRoute]:
@@ -111,7 +113,7 @@ def leads_back(link: Link, links: Sequence[Link]) -> bool:
     while at:
         here = at.pop()
         for other in links:
-            if other.flow.source == here and other.flow.target not in seen and may_share(link.topics, other.topics):
+            if other.flow.source == here and other.flow.target not in seen and _carry_same(link, other):
                 seen.add(other.flow.target)
                 at.append(other.flow.target)
     return link.flow.source in seen
@@ -140,7 +142,12 @@ def _paths(origin: str, links: Sequence[Link], modes: Mapping[Flow, Mode]) -> It
 
 
 def _may_meet(one: Path, other: Path) -> bool:
-    return all(may_share(a.topics, b.topics) for a in one for b in other)
+    return all(_carry_same(a, b) for a in one for b in other)
+
+
+def _carry_same(link: Link, other: Link) -> bool:
+    """Return whether both flows may carry the same topic."""
+    return link.renames or other.renames or may_share(link.topics, other.topics)
 
 
 def may_share(one: Names, other: Names) -> bool:

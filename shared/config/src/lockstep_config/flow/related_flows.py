@@ -64,5 +64,5 @@ def _may_merge(first: FlowSettings, second: FlowSettings) -> bool:
         first.flow != second.flow
         and first.flow.target == second.flow.target
         and all(flow.enabled and flow.keeps_names for flow in (first, second))
-        and may_share(first.topics, second.topics)
+        and (first.renames or second.renames or may_share(first.topics, second.topics))
     )

@@ -1,8 +1,9 @@
 """A check for flows between which a topic would be mirrored for ever, each time under a longer name.
 
 MM2 sees a circle by names alone: `A.t` on B came from A. A flow back with another separator, or another policy, does
-not read that name as it was meant, and MM2 then fills both clusters. If names are kept, producer ids tell instead
-(`provenance`). This module is pure.
+not read that name as it was meant, and MM2 then fills both clusters. If names are kept or changed by
+`lockstep.rename`, producer ids tell instead (`provenance`). Renames may still give a topic new names for ever. This
+module is pure.
 """
 
 from collections import deque
@@ -19,6 +20,9 @@ from lockstep_rules.filters import NameFilter, Names
 
 MOST_STEPS = 500
 """The most names that are followed from one flow on: a file of many clusters has very many ways."""
+
+MOST_ROUNDS = 4
+"""The times that renames may lead a topic through one flow, each time under a new name."""
 
 Step = tuple[FlowSettings, str]
 """A flow, and a topic of its source that it mirrors."""
@@ -44,7 +48,8 @@ def _find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ..
 
     The flow would mirror that name again.
     """
-    running = [settings for settings in flows if settings.enabled and not settings.keeps_names]
+    has_renames = any(settings.enabled and settings.renames for settings in flows)
+    running = [settings for settings in flows if settings.enabled and (has_renames or not settings.keeps_names)]
     for first in running:
         found = next((way for probe in _probes(first) if (way := _round(first, probe, running))), None)
         if found is not None:
@@ -59,7 +64,7 @@ def _round(first: FlowSettings, probe: str, running: Sequence[FlowSettings]) -> 
         settings, topic = way[-1]
         here = settings.flow.target
         remote = settings.remote_topic(topic)
-        if here == first.flow.source and first.replicates(remote):
+        if here == first.flow.source and first.replicates(remote) and _goes_on(way, first, remote):
             return way, remote
         if (here, remote) in seen:
             continue
@@ -68,6 +73,17 @@ def _round(first: FlowSettings, probe: str, running: Sequence[FlowSettings]) -> 
             (*way, (other, remote)) for other in running if other.flow.source == here and other.replicates(remote)
         )
     return None
+
+
+def _goes_on(way: Sequence[Step], first: FlowSettings, remote: str) -> bool:
+    """Return whether a topic that comes back to the first cluster as `remote` is mirrored for ever from there.
+
+    Where producer ids tell the origin of records, only a name that is new each time goes on.
+    """
+    if not all(settings.keeps_names for settings, _ in way):
+        return True
+    names = [topic for settings, topic in way if settings is first]
+    return remote not in names and len(names) >= MOST_ROUNDS
 
 
 def _probes(settings: FlowSettings) -> list[str]:
@@ -89,12 +105,14 @@ def _report(layers: Layers, way: Sequence[Step], again: str, findings: Diagnosti
     names = [f"{probe} of {first.flow.source}"]
     names += [f"{topic} on {settings.flow.source}" for settings, topic in way[1:]]
     names.append(f"{again} on {first.flow.source}")
-    flows = " and ".join(str(settings.flow) for settings, _ in way)
+    flows = " and ".join(dict.fromkeys(str(settings.flow) for settings, _ in way))
     message = (
         f"leads round: {' is '.join(names[:2])}{''.join(f', {name}' for name in names[2:])}, which {first.flow} "
         f"mirrors again, and so for ever: {_instead(way, flows)}, or let them select different topics"
     )
     keys = (
+        "lockstep.rename",
+        "transforms",
         *(ALIAS_KEYS if any(settings.aliases != settings.flow for settings, _ in way) else ()),
         "replication.policy.separator",
         "replication.policy.class",
@@ -108,6 +126,8 @@ def _instead(way: Sequence[Step], flows: str) -> str:
     policies = [settings.policy for settings, _ in way]
     if any(settings.aliases != settings.flow for settings, _ in way):
         return f"give {flows} each {' and '.join(ALIAS_KEYS)} of its own, each cluster the same in all flows"
+    if any(settings.renames for settings, _ in way):
+        return f"let one of {flows} take back the names that the other one gives"
     if all(policy == policies[0] for policy in policies) and not getattr(policies[0], "separator", "."):
         return f"give {flows} a replication.policy.separator that is not empty"
     return f"give {flows} the same replication.policy.separator and replication.policy.class"
