@@ -308,7 +308,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "transforms": (
         {"name": "x", "config": config("Source", transforms="t")},
-        "config.transforms: is 't', which is ref",
+        "config.transforms: names 't', but there is no transforms.t.type",
     ),
 }
 

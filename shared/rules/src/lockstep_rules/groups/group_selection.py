@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lockstep_rules.filters import Names, should_replicate_group
-from lockstep_rules.policy import ReplicationPolicy, without_renames
+from lockstep_rules.policy import ReplicationPolicy, hides_origin, without_renames
 from lockstep_state.names import Flow
 from lockstep_state.offsets import TopicPartition, UpstreamOffset
 
@@ -97,6 +97,12 @@ def target_topic(rule: CheckpointRule, topic: str) -> str:
 
 
 def reverse_source_topic(rule: CheckpointRule, topic: str) -> str | None:
-    """Return the topic of the target whose copy on the source `topic` may be, by its name; None if it cannot be one."""
+    """Return the topic of the target whose copy on the source `topic` may be, by its name; None if it cannot be one.
+
+    If names do not show origins, each flow may write to the topic that the other one copies. Only the rows of the
+    reverse flow say whether it does.
+    """
     origin = target_topic(rule, topic)
+    if hides_origin(rule.policy, rule.flow.source, topic):
+        return origin
     return origin if without_renames(rule.policy).format_remote_topic(rule.flow.target, origin) == topic else None
