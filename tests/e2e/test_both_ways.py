@@ -3,7 +3,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -41,18 +41,23 @@ IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityR
 class Sides:
     """Two clusters that mirror each other, under aliases and names of one test."""
 
-    def __init__(self, folder: Path, pair: Pair, *lines: str) -> None:
+    def __init__(self, folder: Path, pair: Pair, *lines: str, renames: bool = False) -> None:
+        """With `renames`, a topic of A gets `eu.` before its name on B, and loses it on the way back."""
         self.mark = unique_name("w").replace("-", "")
         self.a, self.b = pair.a.bootstrap, pair.b.bootstrap
         self.there, self.back = Flow(f"a{self.mark}", f"b{self.mark}"), Flow(f"b{self.mark}", f"a{self.mark}")
         self.group = f"{self.mark}-billing"
+        renaming = (
+            f"{self.there}.lockstep.rename = ({self.mark}-.*) -> eu.$1",
+            f"{self.back}.lockstep.rename = eu\\\\.({self.mark}-.*) -> $1",
+        )
         self.file = two_cluster_file(
             folder,
             (self.there.source, self.a),
             (self.there.target, self.b),
             f"{self.there}.enabled = true",
             f"{self.back}.enabled = true",
-            f"topics = {self.mark}-.*",
+            f"topics = (eu\\\\.)?{self.mark}-.*",
             f"groups = {self.mark}-.*",
             "tasks.max = 1",
             "checkpoints.topic.replication.factor = 1",
@@ -61,6 +66,7 @@ class Sides:
             "sync.group.offsets.enabled = true",
             "sync.group.offsets.interval.seconds = 1",
             *lines,
+            *(renaming if renames else ()),
         )
 
     @contextmanager
@@ -153,12 +159,16 @@ def test_mm2_164_a_group_moves_to_the_other_side_and_comes_back(tmp_path: Path, 
             assert read_topic(bootstrap, f"{name}.heartbeats")
 
 
-def test_a_group_moves_there_and_back_where_both_sides_write_one_topic(tmp_path: Path, pair: Pair) -> None:
+@pytest.mark.parametrize("renames", [False, True], ids=["same names", "renamed"])
+def test_a_group_moves_there_and_back_where_both_sides_write_one_topic(
+    tmp_path: Path, pair: Pair, renames: bool
+) -> None:
     """It misses nothing, and reads again no more than its row says."""
-    sides = Sides(tmp_path, pair, IDENTITY)
+    sides = Sides(tmp_path, pair, IDENTITY, renames=renames)
     orders = f"{sides.mark}-orders"
-    for bootstrap in (sides.a, sides.b):
-        create_topic(bootstrap, orders, partitions=PARTITIONS)
+    names = {sides.a: orders, sides.b: f"eu.{orders}" if renames else orders}
+    for bootstrap, topic in names.items():
+        create_topic(bootstrap, topic, partitions=PARTITIONS)
     produce(sides.a, orders, numbered("a", 0, 300))
     for partition in range(PARTITIONS):
         commit_offset(sides.a, sides.group, orders, partition, 0)
@@ -166,12 +176,14 @@ def test_a_group_moves_there_and_back_where_both_sides_write_one_topic(tmp_path:
     total = 300
     with sides.running():
         for turn, (here, there) in enumerate(((sides.a, sides.b), (sides.b, sides.a)) * 2, start=1):
-            read += consume(here, sides.group, orders, 100)
-            produce(here, orders, numbered(f"h{turn}-", 0, 60))
-            produce(there, orders, numbered(f"t{turn}-", 0, 60))
+            read += consume(here, sides.group, names[here], 100)
+            produce(here, names[here], numbered(f"h{turn}-", 0, 60))
+            produce(there, names[there], numbered(f"t{turn}-", 0, 60))
             total += 120
-            wait_until(partial(_both_have, sides, orders, total), within=WITHIN, what="both have everything")
-            wait_until(partial(_is_placed, sides, there, orders), within=WITHIN, what="the group has a place there")
+            wait_until(partial(_both_have, names, total), within=WITHIN, what="both have everything")
+            wait_until(
+                partial(_is_placed, sides, there, names[there]), within=WITHIN, what="the group has a place there"
+            )
             time.sleep(ROUNDS_S)
         unread = total - sum(place or 0 for place in sides.committed(sides.a, orders))
         read += consume(sides.a, sides.group, orders, unread)
@@ -180,8 +192,8 @@ def test_a_group_moves_there_and_back_where_both_sides_write_one_topic(tmp_path:
     assert len(read) - len(everything) < total / 2, "most of it is read once"
 
 
-def _both_have(sides: Sides, topic: str, records: int) -> bool:
-    return _count(sides.a, topic) == _count(sides.b, topic) == records
+def _both_have(topics: Mapping[str, str], records: int) -> bool:
+    return all(_count(bootstrap, topic) == records for bootstrap, topic in topics.items())
 
 
 def _is_placed(sides: Sides, bootstrap: str, topic: str) -> bool:

@@ -19,11 +19,11 @@ def nothing_lost_or_doubled(scene: SwitchScene) -> None:
     assert scene.app.read_twice == {}
 
 
-@pytest.mark.parametrize("identity", [False, True], ids=["prefixed", "identity"])
+@pytest.mark.parametrize("names", ["prefixed", "identity", "renamed"])
 def test_applications_switch_three_times_and_lose_nothing(
-    tmp_path: Path, brokers: tuple[Broker, Broker], identity: bool
+    tmp_path: Path, brokers: tuple[Broker, Broker], names: str
 ) -> None:
-    scene = SwitchScene(tmp_path, *brokers, identity=identity)
+    scene = SwitchScene(tmp_path, *brokers, identity=names != "prefixed", renames=names == "renamed")
     with scene.running():
         scene.app.go_on()
         there = scene.switch("switchover")

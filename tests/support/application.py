@@ -115,10 +115,10 @@ class Application:
         """Return how many times a group has read a record that it had read before."""
         return sum(count - 1 for group in self.groups for count in dict(group.read).values())
 
-    def start(self, bootstrap: str, subscribed: Sequence[str]) -> None:
-        """Begin to write to the topics on a cluster, and to read those that are `subscribed` there."""
+    def start(self, bootstrap: str, subscribed: Sequence[str], prefix: str = "") -> None:
+        """Begin to write to the topics on a cluster, whose names begin with `prefix`, and to read the `subscribed`."""
         self.check()
-        self._producing = self._begun(lambda stopping: self._produce(bootstrap, stopping))
+        self._producing = self._begun(lambda stopping: self._produce(bootstrap, prefix, stopping))
         self._consuming = [self._reading(bootstrap, group, subscribed) for group in self.groups]
 
     def _reading(self, bootstrap: str, group: GroupReadings, subscribed: Sequence[str]) -> _Work:
@@ -184,7 +184,7 @@ class Application:
         except Exception as exc:  # noqa: BLE001 - raised by `check`
             self._trouble = exc
 
-    def _produce(self, bootstrap: str, stopping: threading.Event) -> None:
+    def _produce(self, bootstrap: str, prefix: str, stopping: threading.Event) -> None:
         producer = Producer(
             {"bootstrap.servers": bootstrap, "enable.idempotence": "true", "linger.ms": "5", "log_level": "0"}
         )
@@ -195,9 +195,8 @@ class Application:
             partition = (number // len(self._topics)) % self._partitions
             while not stopping.is_set():
                 try:
-                    producer.produce(
-                        topic, f"{topic} {number}", f"{number % 13}", partition, on_delivery=self._acknowledged
-                    )
+                    value, key = f"{topic} {number}", f"{number % 13}"
+                    producer.produce(f"{prefix}{topic}", value, key, partition, on_delivery=self._acknowledged)
                     break
                 except BufferError:  # the cluster has acknowledged nothing for long
                     producer.poll(POLL_S)

@@ -35,17 +35,24 @@ class SwitchScene:
         b: Broker,
         *lines: str,
         identity: bool = False,
+        renames: bool = False,
         topics: int = 2,
         hooks: bool = True,
         source_address: str = "",
         application: Callable[[Sequence[str]], Application] | None = None,
     ) -> None:
-        """`source_address`: where Lockstep reaches A, if that is not where the application does. `application`: makes
+        """`renames`: with `identity`, topics get `eu.` before their names on B, and lose it on the way back.
+        `source_address`: where Lockstep reaches A, if that is not where the application does. `application`: makes
         another one than usual for the topics."""
         self.mark = unique_name("sw").replace("-", "")
         self.a, self.b = a, b
         self.there, self.back = Flow(f"a{self.mark}", f"b{self.mark}"), Flow(f"b{self.mark}", f"a{self.mark}")
         self.identity = identity
+        self.prefix = "eu." if renames else ""
+        renaming = (
+            f"{self.there}.lockstep.rename = ({self.mark}-.*) -> eu.$1",
+            f"{self.back}.lockstep.rename = eu\\\\.({self.mark}-.*) -> $1",
+        )
         self.topics = [f"{self.mark}-orders{number}" for number in range(topics)]
         group = f"{self.mark}-billing"
         made = application or (lambda topics: Application(group, topics, partitions=PARTITIONS))
@@ -61,7 +68,7 @@ class SwitchScene:
             (self.there.target, b.bootstrap),
             f"{self.there}.enabled = true",
             f"{self.back}.enabled = true",
-            f"topics = {self.mark}-.*",
+            f"topics = (eu\\\\.)?{self.mark}-.*",
             f"groups = {self.mark}-.*",
             "tasks.max = 1",
             "checkpoints.topic.replication.factor = 1",
@@ -71,6 +78,7 @@ class SwitchScene:
             "sync.group.offsets.interval.seconds = 5",
             "refresh.topics.interval.seconds = 1",
             *([IDENTITY] if identity else []),
+            *(renaming if renames else ()),
             *(hook_lines if hooks else []),
             *lines,
         )
@@ -82,7 +90,7 @@ class SwitchScene:
         """Create the topics, and answer hooks until the end."""
         for topic in self.topics:
             for broker in (self.a, self.b):
-                create_topic(broker.bootstrap, topic, partitions=partitions)
+                create_topic(broker.bootstrap, self.name_on(broker, topic), partitions=partitions)
         with self._server:
             yield
 
@@ -108,7 +116,13 @@ class SwitchScene:
         other = self.there.target if is_source else self.there.source
         self._at = alias
         copies = [] if self.identity else [f"{other}.{topic}" for topic in self.topics]
-        self.app.start((self.a if is_source else self.b).bootstrap, [*self.topics, *copies])
+        broker = self.a if is_source else self.b
+        topics = [self.name_on(broker, topic) for topic in self.topics]
+        self.app.start(broker.bootstrap, [*topics, *copies], "" if is_source else self.prefix)
+
+    def name_on(self, broker: Broker, topic: str) -> str:
+        """Return the name of a topic of the application on a cluster."""
+        return topic if broker is self.a else f"{self.prefix}{topic}"
 
     def is_on(self, alias: str) -> bool:
         """Return whether the application was started last on the cluster with this alias."""
@@ -119,7 +133,8 @@ class SwitchScene:
 
         def is_followed() -> bool:
             groups = [row for row in flow.rows(GroupStatus) if row.group == self.app.group]
-            progress = [flow.progress(topic) for topic in self.topics]
+            source = self.b if flow is self.flow_back else self.a
+            progress = [flow.progress(self.name_on(source, topic)) for topic in self.topics]
             return bool(groups and groups[0].synced) and all(len(rows) == PARTITIONS for rows in progress)
 
         wait_until(is_followed, within=WITHIN, every=0.5, what=f"{flow} follows the application")
@@ -128,9 +143,7 @@ class SwitchScene:
         """Wait until the group's checkpoints are those of what it has committed on A. The application has to be
         stopped."""
         wanted = {
-            (f"{'' if self.identity else self.there.source + '.'}{topic}", number): committed_offset(
-                self.a.bootstrap, self.app.group, topic, number
-            )
+            (self.copy_of(topic), number): committed_offset(self.a.bootstrap, self.app.group, topic, number)
             for topic in self.topics
             for number in range(PARTITIONS)
         }
@@ -183,7 +196,7 @@ class SwitchScene:
 
     def copy_of(self, topic: str) -> str:
         """Return what the copy of a topic of A is called on B."""
-        return topic if self.identity else f"{self.there.source}.{topic}"
+        return self.name_on(self.b, topic) if self.identity else f"{self.there.source}.{topic}"
 
     def everybody_released(self) -> bool:
         """Return whether every slot of the flow there says that it has let go of what it had."""

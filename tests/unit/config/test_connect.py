@@ -298,7 +298,10 @@ WRONG: dict[str, tuple[Any, str]] = {
         [SOURCE, {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaMirrorMaker2", "spec": {}}],
         "1 kind: is there beside the MirrorSourceConnector 'mm2-source' in line 1: keep one of the two",
     ),
-    "transforms": ({"name": "x", "config": config("Source", transforms="t")}, "config.transforms: is 't', which is"),
+    "transforms": (
+        {"name": "x", "config": config("Source", transforms="t")},
+        "config.transforms: names 't', but there is no transforms.t.type",
+    ),
 }
 
 

@@ -41,7 +41,7 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
             "replication.policy.separator = /",
             "is '/', which a topic's name cannot hold: use letters, digits, '.', '_', '-'",
         ),
-        ("transforms = mask", f"is 'mask', which is refused: {BYTES}: remove it"),
+        ("transforms = mask", "names 'mask', but there is no transforms.mask.type"),
         ("A->B.predicates = p", f"is 'p', which is refused: {BYTES}: remove it"),
         (
             "value.converter = org.apache.kafka.connect.json.JsonConverter",

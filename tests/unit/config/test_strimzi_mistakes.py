@@ -108,7 +108,10 @@ def test_a_wrong_api_version_is_the_only_mistake(resources: Resources, text: str
         ((NO_CONFIG, "sourceConnector: {config: {topics: [a, b]}}"), "topics: is a list: write its elements"),
         ((NO_CONFIG, "sourceConnector: {config: {sync: {topic.acls.enabled: false}}}"), "write its keys whole"),
         ((NO_CONFIG, "sourceConnector: {config: {topics: }}"), "topics: has no value: write one"),
-        ((NO_CONFIG, "sourceConnector: {config: {transforms: x}}"), "transforms: is 'x', which is refused"),
+        (
+            (NO_CONFIG, "sourceConnector: {config: {transforms: x}}"),
+            "transforms: names 'x', but there is no transforms.x.type",
+        ),
         ((NO_CONFIG, "sourceConnector: {config: {consumer.interceptor.classes: x}}"), "which is refused"),
         ((NO_CONFIG, "topicsPattern: '('"), "topicsPattern: "),
         (("  mirrors:", "  livenessProbe: 5\n  mirrors:"), "livenessProbe: is a number, but takes a mapping"),

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy, is_cycle
+from lockstep_rules.policy import (
+    DefaultReplicationPolicy,
+    IdentityReplicationPolicy,
+    LegacyReplicationPolicy,
+    ReplicationPolicy,
+    hides_origin,
+    is_cycle,
+    without_renames,
+)
+from lockstep_rules.renames import Rename
 from lockstep_state.names import Flow
 
 DEFAULT = DefaultReplicationPolicy()
@@ -198,3 +207,49 @@ def test_empty_separator_splits_names_as_java_does() -> None:
 @pytest.mark.parametrize("policy", [DefaultReplicationPolicy("_"), IdentityReplicationPolicy("A", "_", False)])
 def test_policies_are_values_that_travel(policy: ReplicationPolicy) -> None:
     assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301 - the bytes are ours
+
+
+class TestRenames:
+    KEPT = IdentityReplicationPolicy("A", renames=(Rename("orders-(.*)", "eu.orders.$1"),))
+    PREFIXED = DefaultReplicationPolicy(renames=(Rename(r"A\.orders-(.*)", "eu.orders.$1"),))
+
+    @pytest.mark.parametrize("policy", [KEPT, PREFIXED], ids=["kept", "prefixed"])
+    def test_renamed_topic_is_known_again(self, policy: DefaultReplicationPolicy) -> None:
+        assert policy.format_remote_topic("A", "orders-x") == "eu.orders.x"
+        assert (policy.topic_source("eu.orders.x"), policy.upstream_topic("eu.orders.x")) == ("A", "orders-x")
+        assert policy.original_topic("eu.orders.x") == "orders-x"
+        assert hides_origin(policy, "A", "orders-x")
+
+    @pytest.mark.parametrize(("policy", "hides"), [(KEPT, True), (PREFIXED, False)], ids=["kept", "prefixed"])
+    def test_other_topic_is_named_as_without_renames(self, policy: DefaultReplicationPolicy, hides: bool) -> None:
+        plain = without_renames(policy)
+        for topic in ("payments", "heartbeats", "C.heartbeats", "A.checkpoints.internal"):
+            remote = policy.format_remote_topic("A", topic)
+            assert remote == plain.format_remote_topic("A", topic)
+            assert policy.topic_source(remote) == plain.topic_source(remote)
+            assert policy.upstream_topic(remote) == plain.upstream_topic(remote)
+        assert hides_origin(policy, "A", "payments") is hides
+        assert not hides_origin(policy, "A", "heartbeats")
+
+    @pytest.mark.parametrize("pattern", [".*", r"A\.(.*)", "(.*)"])
+    @pytest.mark.parametrize("topic", ["heartbeats", "B.heartbeats", "mm2-offsets.A.internal", "__consumer_offsets"])
+    def test_internal_topics_and_heartbeats_keep_their_names(self, pattern: str, topic: str) -> None:
+        for kind in (IdentityReplicationPolicy, DefaultReplicationPolicy):
+            policy = kind(renames=(Rename(pattern, "x"),))
+            assert policy.format_remote_topic("A", topic) == kind().format_remote_topic("A", topic)
+            assert policy.is_heartbeats_topic(topic) is kind().is_heartbeats_topic(topic)
+
+    def test_names_of_the_source_are_read_without_renames(self) -> None:
+        """A rename that takes the alias away says nothing about `B.t` on A, a copy that another flow named."""
+        policy = DefaultReplicationPolicy(renames=(Rename(r"A\.(.*)", "$1"),))
+        assert is_cycle(policy, "B.t", Flow("A", "B"))
+        assert not is_cycle(policy, "t", Flow("A", "B"))
+
+    def test_copies_on_one_cluster_are_not_renamed_again(self) -> None:
+        policy = IdentityReplicationPolicy("A", renames=(Rename("(.*)", "eu.$1"),))
+        assert [is_cycle(policy, topic, Flow("A", "B"), one_cluster=True) for topic in ("t", "eu.t")] == [False, True]
+
+    def test_mm1_renames_too(self) -> None:
+        policy = LegacyReplicationPolicy("A", renames=(Rename("orders-(.*)", "eu.$1"),))
+        assert [policy.format_remote_topic("A", topic) for topic in ("orders-x", "t")] == ["eu.x", "t"]
+        assert [policy.upstream_topic(topic) for topic in ("eu.x", "t")] == ["orders-x", "t"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lockstep_rules.filters import NameFilter
 from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+from lockstep_rules.renames import Rename
 from lockstep_rules.topic_plan import (
     Create,
     Grow,
@@ -24,6 +25,39 @@ from tests.support.topic_settings import NAMES, PREFIXED
 
 IDENTITY = replace(PREFIXED, policy=IdentityReplicationPolicy("A"))
 NONE: frozenset[str] = frozenset()
+
+
+RENAMED = replace(
+    PREFIXED,
+    policy=IdentityReplicationPolicy(
+        "A", renames=(Rename("orders-(.*)", "eu.orders"), Rename("x(.*)", "$1"), Rename("pulse", "heartbeats"))
+    ),
+)
+
+
+class TestRenames:
+    def test_topic_has_its_new_name(self) -> None:
+        assert selected(RENAMED, ["orders-1", "t"]).topics == {"orders-1": "eu.orders", "t": "t"}
+
+    def test_topics_that_meet_in_one_name_are_left_out(self) -> None:
+        selection = selected(RENAMED, ["orders-1", "orders-2", "eu.orders", "t"])
+        assert selection.topics == {"t": "t"}
+        assert selection.collisions == {"eu.orders": ("eu.orders", "orders-1", "orders-2")}
+        assert (
+            selection.left_out["orders-2"].rule
+            == "lockstep.rename makes it eu.orders, and eu.orders and orders-1 as well"
+        )
+
+    def test_topic_that_is_mirrored_already_goes_on(self) -> None:
+        selection = selected(RENAMED, ["orders-1", "orders-2"], mirrored={"orders-2": "eu.orders"})
+        assert selection.topics == {"orders-2": "eu.orders"}
+        assert selection.left_out.keys() == {"orders-1"}
+
+    @pytest.mark.parametrize("name", ["x__consumer_offsets", "xmm2-lockstep-state.B.internal", "pulse"])
+    def test_name_that_is_no_copys_is_refused(self, name: str) -> None:
+        selection = selected(replace(RENAMED, topics=NameFilter((".*",))), [name])
+        assert not selection.topics
+        assert selection.left_out[name].rule.endswith("which is no name for a copy")
 
 
 # -- which topics ------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from lockstep_kafka.topics.topic_reader import Record
 from lockstep_rules.groups.group_sync import find_unread, is_lower
 from lockstep_rules.offsets.offset_translator import ReverseTranslation
 from lockstep_rules.offsets.run_translator import RunTranslator
+from lockstep_rules.policy import hides_origin
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.compacted_topic import CompactedTopic
 from lockstep_runtime.state.state_fold import StateFold
@@ -105,7 +106,7 @@ class ReverseFlow(CompactedTopic[_State]):
         Our own copies are not, by their names.
         """
         upstream = self._rule.policy.upstream_topic(topic)
-        if upstream is None or upstream == topic:
+        if upstream is None or hides_origin(self._rule.policy, self._rule.flow.source, upstream):
             return True
         return topic != self._rule.policy.format_remote_topic(self._rule.flow.source, upstream)
 

@@ -21,6 +21,7 @@ from lockstep_rules.groups.group_selection import (
     is_consumer_group,
     target_topic,
 )
+from lockstep_rules.policy import without_renames
 from lockstep_rules.selection_count import SelectionCount, count_groups
 from lockstep_runtime.state.state_fold import StateFold
 from lockstep_state.offsets import UpstreamOffset
@@ -73,7 +74,10 @@ def topics_on_source(
         copies.setdefault(target_topic(rule, topic), set()).add(topic)
 
     def originals(copy: str) -> Iterator[str]:
-        by_name = (rule.policy.upstream_topic(copy), rule.policy.format_remote_topic(rule.flow.target, copy))
+        by_name = (
+            rule.policy.upstream_topic(copy),
+            without_renames(rule.policy).format_remote_topic(rule.flow.target, copy),
+        )
         named = {topic for topic in by_name if topic is not None and target_topic(rule, topic) == copy}
         return filter(rule.counts, named | copies.get(copy, set()))
 

@@ -191,12 +191,13 @@ class TopicSync:
         know the original by its name either (a topic that may not be described is in no listing). A topic found to be
         no copy stays so.
         """
-        if not rules.cycles_exact:
-            return selected(rules, source, target=target)
         rows = self._ctx.state.all(MirroredTopic)
+        mirrored = {row.source_topic: row.target_topic for row in rows if row.phase == "mirrored"}
+        if not rules.cycles_exact:
+            return selected(rules, source, target=target, mirrored=mirrored)
         copies = {row.source_topic: row.original for row in rows if row.phase == "left-out" and row.original}
-        own = {row.source_topic for row in rows if row.phase == "mirrored"}
-        selection = selected(rules, source, target=target, copies=copies, own=own)
+        own = set(mirrored)
+        selection = selected(rules, source, target=target, copies=copies, own=own, mirrored=mirrored)
         earlier, no_copies = self._no_copies, selection.no_copies
         self._no_copies = frozenset(no_copies)
         if no_copies.keys() - earlier:
@@ -207,7 +208,7 @@ class TopicSync:
         read = await self._ctx.target.topics({original for originals in asked.values() for original in originals})
         hidden = read.done.keys() | read.troubles().keys()
         own |= {name for name, originals in asked.items() if not originals & hidden}
-        return selected(rules, source, target=target, copies=copies, own=own)
+        return selected(rules, source, target=target, copies=copies, own=own, mirrored=mirrored)
 
     async def _write_left_out(self, selection: Selection) -> None:
         """Write the row and event of each topic that its name leaves out, once."""

@@ -25,6 +25,7 @@ from lockstep_client.remote_cluster import (
     upstream_clusters,
 )
 from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
+from lockstep_rules.renames import Rename
 from lockstep_state.codecs.mm2_codec import Checkpoint
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "MirrorClientError",
     "NotPermitted",
     "RemoteOffsets",
+    "Rename",
     "ReplicationPolicy",
     "RequestRefused",
     "UnsupportedCheckpoint",

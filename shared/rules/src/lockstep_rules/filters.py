@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, Protocol
 
+from lockstep_rules.patterns.java_matcher import build_java_matcher
 from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
-from lockstep_rules.patterns.java_regex.translate import to_python
-from lockstep_rules.patterns.matcher import Matcher, UnboundedPattern, build_matcher
+from lockstep_rules.patterns.matcher import Matcher
 from lockstep_rules.policy import ReplicationPolicy, is_cycle
 from lockstep_rules.versions import find_rules
 from lockstep_state.names import LOCKSTEP_PREFIX, OUR_GROUPS, Flow
@@ -189,13 +189,7 @@ def _named_comma(error: UntranslatablePattern, patterns: tuple[str, ...], number
     return UntranslatablePattern(pattern, f"{error.reason}; {cut}: write it without a comma, such as (x{{2}}|x{{3}})")
 
 
-@lru_cache(maxsize=64)
-def _matcher(pattern: str) -> Matcher:
-    try:
-        return build_matcher(to_python(pattern))
-    except UnboundedPattern as exc:
-        reason = f"it can take exponential time on some names, and {exc}: remove nested repetitions such as (a+)+"
-        raise UntranslatablePattern(pattern, reason) from exc
+_matcher = lru_cache(maxsize=64)(build_java_matcher)
 
 
 def _matches(pattern: Matcher | None, name: str) -> bool:

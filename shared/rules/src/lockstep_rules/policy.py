@@ -6,9 +6,10 @@ policy keeps names and therefore knows no history, except that of heartbeats, wh
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from lockstep_rules.renames import Rename, find_original_name, rename_topic
 from lockstep_state.names import Flow
 
 HEARTBEATS = "heartbeats"
@@ -91,8 +92,44 @@ class DefaultReplicationPolicy(ReplicationPolicy):
     """The aliases that may precede `heartbeats` in a name of heartbeats (`lockstep.heartbeats.topics=exact`). None, as
     in MM2: any name whose last part is `heartbeats` counts, and with names kept any name that ends so."""
 
+    renames: tuple[Rename, ...] = ()
+    """What becomes of the names that this policy gives (`lockstep.rename`). Heartbeats and internal topics keep theirs.
+    """
+
+    @property
+    def keeps_names(self) -> bool | None:
+        """True if topics are renamed, so that names do not show where they came from; None: ask for a topic's name."""
+        return True if self.renames else None
+
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        name = self._name_on_target(source_alias, topic)
+        if not self.renames or self.has_heartbeats_name(name):
+            return name
+        return (
+            name if self.is_internal_topic(topic) or self.is_internal_topic(name) else rename_topic(self.renames, name)
+        )
+
+    def original_topic(self, topic: str) -> str:
+        if not self.renames:
+            return ReplicationPolicy.original_topic(self, topic)
+        # The renames are those of the last flow. Which one brought the topic to that flow's source is not known.
+        upstream = self.upstream_topic(topic)
+        return topic if upstream is None else without_renames(self).original_topic(upstream)
+
+    def is_renamed(self, source_alias: str, topic: str) -> bool:
+        """Return whether a rename changes the target's name of `topic`."""
+        return self.format_remote_topic(source_alias, topic) != self._name_on_target(source_alias, topic)
+
+    def _name_on_target(self, source_alias: str, topic: str) -> str:
+        """Return the name of a topic on the target before it is renamed."""
         return f"{source_alias}{self.separator}{topic}"
+
+    def name_before_rename(self, topic: str) -> str:
+        """Return the name that a topic of the target had before it was renamed, as far as its name shows."""
+        if not self.renames or self.has_heartbeats_name(topic):
+            return topic
+        name = find_original_name(self.renames, topic)
+        return topic if name is None or self.has_heartbeats_name(name) or self.is_internal_topic(name) else name
 
     def is_heartbeats_topic(self, topic: str) -> bool:
         if self.known_aliases is not None:
@@ -119,13 +156,16 @@ class DefaultReplicationPolicy(ReplicationPolicy):
         return True
 
     def topic_source(self, topic: str) -> str | None:
+        topic = self.name_before_rename(topic)
         source, *name_parts = topic.split(self.separator) if self.separator else (topic[:1], topic[1:])
         # Java's String.split drops empty parts at the end: "A." and "A.." have one part and no source.
         return source if any(name_parts) else None
 
     def upstream_topic(self, topic: str) -> str | None:
         source = DefaultReplicationPolicy.topic_source(self, topic)
-        return None if source is None else topic[len(source) + len(self.separator) :]
+        if source is None:
+            return None
+        return self.name_before_rename(topic)[len(source) + len(self.separator) :]
 
     def offset_syncs_topic(self, other_alias: str) -> str:
         return self._internal("mm2-offset-syncs", other_alias, "internal")
@@ -166,13 +206,14 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         internal_separator: bool = True,
         narrow_internal: bool = True,
         known_aliases: frozenset[str] | None = None,
+        renames: tuple[Rename, ...] = (),
     ) -> None:
-        DefaultReplicationPolicy.__init__(self, separator, internal_separator, narrow_internal, known_aliases)
+        DefaultReplicationPolicy.__init__(self, separator, internal_separator, narrow_internal, known_aliases, renames)
         object.__setattr__(self, "source_alias", source_alias)
 
-    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+    def _name_on_target(self, source_alias: str, topic: str) -> str:
         if self.has_heartbeats_name(topic):
-            return DefaultReplicationPolicy.format_remote_topic(self, source_alias, topic)
+            return DefaultReplicationPolicy._name_on_target(self, source_alias, topic)
         return topic
 
     def topic_source(self, topic: str) -> str | None:
@@ -181,7 +222,9 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         return self.source_alias
 
     def upstream_topic(self, topic: str) -> str | None:
-        return DefaultReplicationPolicy.upstream_topic(self, topic) if self.has_heartbeats_name(topic) else topic
+        if self.has_heartbeats_name(topic):
+            return DefaultReplicationPolicy.upstream_topic(self, topic)
+        return self.name_before_rename(topic)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -193,13 +236,13 @@ class LegacyReplicationPolicy(IdentityReplicationPolicy):
     """
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        return topic
+        return topic if self.is_internal_topic(topic) else rename_topic(self.renames, topic)
 
     def topic_source(self, topic: str) -> str | None:
         return self.source_alias
 
     def upstream_topic(self, topic: str) -> str | None:
-        return topic
+        return find_original_name(self.renames, topic) or topic
 
     def is_internal_topic(self, topic: str) -> bool:
         return topic in KAFKAS_OWN or self.is_mm2_internal_topic(topic)
@@ -213,6 +256,22 @@ def keeps_names(policy: ReplicationPolicy, source_alias: str = "alias") -> bool:
     """
     own = getattr(policy, "keeps_names", None)
     return policy.format_remote_topic(source_alias, "t") == "t" if own is None else bool(own)
+
+
+def without_renames(policy: ReplicationPolicy) -> ReplicationPolicy:
+    """Return the policy that reads the names of the source's topics: a flow renames the copies on its target only."""
+    if isinstance(policy, DefaultReplicationPolicy) and policy.renames:
+        return replace(policy, renames=())
+    return policy
+
+
+def hides_origin(policy: ReplicationPolicy, source_alias: str, topic: str) -> bool:
+    """Return whether the target's name of a topic of `source_alias` does not show where its records came from.
+
+    Then other programs may write to the topic of that name too, and only producer ids tell their records from ours.
+    """
+    remote = policy.format_remote_topic(source_alias, topic)
+    return remote == topic or (isinstance(policy, DefaultReplicationPolicy) and policy.is_renamed(source_alias, topic))
 
 
 def is_cycle(
@@ -245,6 +304,9 @@ def visited_clusters(
         one_cluster: Both aliases lead to one cluster, so each copy is on the source at once. Then each name that a flow
             made of its source's alias counts, under any policy.
     """
+    if one_cluster and isinstance(policy, DefaultReplicationPolicy) and policy.name_before_rename(topic) != topic:
+        yield flow.source, policy.upstream_topic(topic)
+    policy = without_renames(policy)
     aliases = {flow.target}
     if one_cluster or (also_source and not keeps_names(policy)):
         aliases.add(flow.source)

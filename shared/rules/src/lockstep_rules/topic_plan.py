@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 
 from lockstep_rules.filters import ConfigPropertyFilter, Names, passes_selection
 from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy, keeps_names, visited_clusters
-from lockstep_state.names import Flow
+from lockstep_state.names import LOCKSTEP_PREFIX, Flow
 from lockstep_state.topic_config import TopicConfig
+
+RENAME_KEY = "lockstep.rename"
 
 MESSAGE_FORMAT_CONFIGS = frozenset({"message.format.version"})
 """Configs that are never copied, unlike in MM2 (brokers before 4.0 have them). All copies are of format 2, and a topic
@@ -95,6 +97,8 @@ class Selection:
     """Mirrored topics: source name to target name, sorted."""
     left_out: Mapping[str, LeftOutTopic] = field(default_factory=dict)
     """Topics that are not mirrored, because their names say that they are copies from the target."""
+    collisions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names on the target that a rename gives to several topics of the source, each with these topics, sorted."""
     no_copies: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Topics of both that have the name of a copy although no original exists, with the names that the original would
     have on the target."""
@@ -107,8 +111,11 @@ def selected(
     target: Collection[str] | None = None,
     copies: Mapping[str, str] | None = None,
     own: Collection[str] | None = None,
+    mirrored: Mapping[str, str] | None = None,
 ) -> Selection:
     """Return the selection among the source's topics.
+
+    Of several topics that a rename gives one name, only one that is mirrored already is selected.
 
     Args:
         rules: The settings.
@@ -116,6 +123,7 @@ def selected(
         target: The topics of the target; None: unknown, so that each name counts.
         copies: With `cycles_exact`, topics that are known to be copies, each with its original, which may be deleted.
         own: With `cycles_exact`, topics that are known to be no copies. None: all of `no_copies`.
+        mirrored: The topics that are mirrored already, each with its name on the target.
     """
     topics, left_out, no_copies = {}, {}, {}
     source, copies, exact = frozenset(names), copies or {}, rules.cycles_exact and not rules.same_cluster
@@ -149,7 +157,28 @@ def selected(
             topics[name] = rules.policy.format_remote_topic(rules.flow.source, name)
         elif not rules.policy.is_heartbeats_topic(name):
             left_out[name] = LeftOutTopic(_cycle_note(rules, *visited[0], is_copy=name not in no_copies), original)
-    return Selection(topics, left_out, no_copies)
+    if not isinstance(rules.policy, DefaultReplicationPolicy) or not rules.policy.renames:
+        return Selection(topics, left_out, no_copies=no_copies)
+    collisions = _collisions(topics)
+    for name, remote in list(topics.items()):
+        if remote != name and rules.policy.is_renamed(rules.flow.source, name) and _is_reserved(rules.policy, remote):
+            left_out[name] = LeftOutTopic(f"{RENAME_KEY} makes it {remote}, which is no name for a copy")
+        elif remote in collisions and (mirrored or {}).get(name) != remote:
+            others = " and ".join(sorted({*collisions[remote]} - {name}))
+            left_out[name] = LeftOutTopic(f"{RENAME_KEY} makes it {remote}, and {others} as well")
+    return Selection({name: topics[name] for name in topics if name not in left_out}, left_out, collisions, no_copies)
+
+
+def _collisions(topics: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    sources: dict[str, list[str]] = {}
+    for name, remote in topics.items():
+        sources.setdefault(remote, []).append(name)
+    return {remote: tuple(sorted(names)) for remote, names in sources.items() if len(names) > 1}
+
+
+def _is_reserved(policy: ReplicationPolicy, remote: str) -> bool:
+    """Return whether the target's topic of this name belongs to Kafka, MM2 or Lockstep."""
+    return remote.startswith(LOCKSTEP_PREFIX) or policy.is_internal_topic(remote) or policy.is_heartbeats_topic(remote)
 
 
 def _cycle_note(rules: Rules, alias: str, upstream: str | None, *, is_copy: bool) -> str:

@@ -65,6 +65,7 @@ class PartitionState:
         routing: Routing | None = None,
         limits: TargetLimits | None = None,
         provenance: Provenance = NO_PROVENANCE,
+        has_foreign_writers: bool | None = None,
     ) -> None:
         """Begin in the phase `resuming`, with nothing known of the target's log.
 
@@ -76,6 +77,8 @@ class PartitionState:
             routing: The partitions of the target that records go to; None: the one of the same number.
             limits: The limits of the target's topic.
             provenance: The origins of the source's batches, which decide whether they are copied.
+            has_foreign_writers: Records of other writers are expected in the target's log, as its topic's name does not
+                show where they came from. None: it is so if both topics have one name.
         """
         self.topic = topic
         self.number = number
@@ -85,8 +88,7 @@ class PartitionState:
         self.provenance = provenance
         self.name = f"{topic}-{number}"
         self.target_name = f"{target_topic}-{number}"
-        self.has_foreign_writers = topic == target_topic
-        """Records of other writers are expected in the target's log, because its topic has the source's own name."""
+        self.has_foreign_writers = topic == target_topic if has_foreign_writers is None else has_foreign_writers
         self._offset_lag_max = offset_lag_max
         self.phase = Phase.RESUMING
         self.reads = self.sends = False
@@ -154,7 +156,12 @@ class PartitionState:
         if self.routing.in_one_log:
             return self
         names = self.topic, self.number, self.target_topic, self._offset_lag_max
-        return PartitionState(*names, limits=self.limits, provenance=self.provenance)
+        return PartitionState(
+            *names,
+            limits=self.limits,
+            provenance=self.provenance,
+            has_foreign_writers=self.has_foreign_writers,
+        )
 
     # -- what others read ----------------------------------------------------------------------------------------------
 

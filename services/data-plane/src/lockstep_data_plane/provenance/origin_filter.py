@@ -17,6 +17,7 @@ class OriginFilter:
     def __init__(
         self, settings: FlowSettings, source: ClusterClient, target: ClusterClient, pass_over: PassOver
     ) -> None:
+        self._settings = settings
         self._mode = settings.data_plane.provenance
         self._clusters = source, target
         self._rows = OriginRows(
@@ -24,9 +25,9 @@ class OriginFilter:
         )
         self._copied: dict[int, bool] = {}
 
-    def concerns(self, topic: str, target_topic: str) -> bool:
+    def concerns(self, topic: str) -> bool:
         """Return whether a topic's batches are traced: not if the target topic's name says where they came from."""
-        return self._mode is not None and topic == target_topic
+        return self._mode is not None and self._settings.hides_origin(topic)
 
     async def learn(self, batches: Iterable[Batch]) -> None:
         """Look up the origins of the batches' producer ids. Raises KafkaProtocolError and BrokerUnreachable."""

@@ -170,9 +170,9 @@ class OriginLookup:
     async def _own_state(self) -> list[str]:
         return [state_topic(self._settings.flow, self._settings.group_id)]
 
-    def concerns(self, topic: str, target_topic: str) -> bool:
+    def concerns(self, topic: str) -> bool:
         """Return whether a topic's batches are traced: not if the target topic's name says where they came from."""
-        return self._mode is not None and topic == target_topic
+        return self._mode is not None and self._settings.hides_origin(topic)
 
     # -- Traces --------------------------------------------------------------------------------------------------------
 

@@ -276,7 +276,8 @@ class SlotLoop:
             self._plane.offset_lag_max,
             routing=KeyedRouting(tp[1]) if self._plane.by_key else IdentityRouting(tp[1]),
             limits=target_limits(self._plane, topic, self._error_handler.refused_codecs),
-            provenance=self._origins if self._origins.concerns(tp[0], topic.target_topic) else NO_PROVENANCE,
+            provenance=self._origins if self._origins.concerns(tp[0]) else NO_PROVENANCE,
+            has_foreign_writers=self._settings.hides_origin(tp[0]),
         )
         self.partitions[tp] = partition
         self._control_writer.add_partition(partition)

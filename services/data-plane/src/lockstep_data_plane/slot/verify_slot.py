@@ -248,7 +248,7 @@ class VerifySlot:
         )
         run_map = RunMap.build(progress, self._runs.get(tp, {}).values())
         offsets = OffsetMap(run_map.runs, progress.upstream, run_map.generation)
-        return CopyState(progress, offsets, logs, at_ms, self._origins.concerns(tp[0], remote[0]))
+        return CopyState(progress, offsets, logs, at_ms, self._origins.concerns(tp[0]))
 
     async def _compare_stretch(
         self,

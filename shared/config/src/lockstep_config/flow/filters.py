@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from lockstep_config.flow.identity_topology import stem
 from lockstep_config.flow.reader import Reader
+from lockstep_config.flow.transform_chain import TRANSFORMS, read_renames
 from lockstep_config.keys.key_types import KeyLevel
 from lockstep_config.keys.lockstep_keys import HEARTBEATS_TOPICS
 from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES, KEYS
@@ -28,6 +30,8 @@ from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.values import BadValue
 from lockstep_rules.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
 from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy, keeps_names
+from lockstep_rules.renames import Rename
+from lockstep_rules.topic_plan import RENAME_KEY
 from lockstep_rules.versions import RuleSet
 from lockstep_state.names import Flow
 
@@ -57,14 +61,21 @@ def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagn
         "narrow_internal": rules.narrow_internal,
     }
     policy = _user_class(PythonPolicy, "replication.policy.class", layers, reader, findings, arguments)
+    renames = read_renames(layers, reader, findings)
     if policy is not None:
         _remark(policy, reader, alias, findings)
+        if renames:
+            entry = reader.entry(RENAME_KEY) or reader.entry(TRANSFORMS)
+            class_key = JAVA_KEYS["replication.policy.class"]
+            findings.problem(entry or RENAME_KEY, f"has no effect beside {class_key}: let that class name the topics")
+    elif reader.value("replication.policy.class") not in IDENTITY_POLICIES:
+        _check_prefixes(renames, f"{alias}{separator}", reader, findings)
     return Filters(
         policy=policy
         or (
-            IdentityReplicationPolicy(alias, separator, internal, rules.narrow_internal, aliases)
+            IdentityReplicationPolicy(alias, separator, internal, rules.narrow_internal, aliases, renames)
             if reader.value("replication.policy.class") in IDENTITY_POLICIES
-            else DefaultReplicationPolicy(separator, internal, rules.narrow_internal, aliases)
+            else DefaultReplicationPolicy(separator, internal, rules.narrow_internal, aliases, renames)
         ),
         topics=_user_class(PythonTopics, "topic.filter.class", layers, reader, findings)
         or _selection("topics", reader),
@@ -122,6 +133,19 @@ def _remark(policy: PythonPolicy, reader: Reader, alias: str, findings: Diagnost
             f"calls t of {alias} {remote}, and does not know that {remote} came from {alias} "
             "(topic_source). A topic that comes back through other flows is not recognised",
         )
+
+
+def _check_prefixes(renames: Iterable[Rename], prefix: str, reader: Reader, findings: Diagnostics) -> None:
+    """Report each rename that matches no name, because the replication policy puts the source's alias before it."""
+    for rename in renames:
+        literal, is_open = stem(rename.pattern)
+        if not literal.startswith(prefix) and not (is_open and prefix.startswith(literal)):
+            findings.problem(
+                reader.entry(RENAME_KEY) or reader.entry(TRANSFORMS) or RENAME_KEY,
+                f"has {rename.pattern!r}, which matches no topic: a rename applies to the name on the target, and the "
+                f"replication policy begins that with {prefix!r}. Write that before the pattern, or set "
+                f"{reader.flow}.replication.policy.class={IDENTITY_POLICIES[0]}",
+            )
 
 
 def _properties(layers: Layers, flow: Flow, own_keys: Iterable[str]) -> dict[str, str]:

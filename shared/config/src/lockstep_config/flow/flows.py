@@ -103,7 +103,11 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
     checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
     plane = _data_plane(layers, flow, source, worker, copies)
     filters = read_filters(layers, _with_defaults_of(rules, reader), rules, findings)
-    policy = filters.policy if plane.legacy is None else LegacyReplicationPolicy(flow.source)
+    policy = (
+        filters.policy
+        if plane.legacy is None
+        else LegacyReplicationPolicy(flow.source, renames=getattr(filters.policy, "renames", ()))
+    )
     check_agreements(layers, reader, plane, policy, findings)
     check_legacy(reader, findings)
     group_id = worker.value("group.id") if worker.cell("group.id") else None

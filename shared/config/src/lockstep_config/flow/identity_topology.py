@@ -24,10 +24,12 @@ _META = frozenset(".*+?[](){}|^$")
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A flow that runs and keeps topic names, and the topics that it selects."""
+    """A flow that runs and whose names of topics do not show where they came from, and the topics that it selects."""
 
     flow: Flow
     topics: Names
+    renames: bool = False
+    """Topics have other names behind the flow, so that any topic may meet any other."""
 
 
 Path = tuple[Link, ...]
@@ -69,7 +71,7 @@ def default_modes(links: Sequence[Link], stated: Mapping[Flow, Mode]) -> dict[Fl
 
 def _opposite(link: Link, candidate: Link) -> bool:
     is_opposite = (candidate.flow.target, candidate.flow.source) == (link.flow.source, link.flow.target)
-    return is_opposite and may_share(link.topics, candidate.topics)
+    return is_opposite and _carry_same(link, candidate)
 
 
 def double_routes(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[DoubleRoute]:
@@ -112,7 +114,7 @@ def leads_back(link: Link, links: Sequence[Link]) -> bool:
         cluster = open_clusters.pop()
         for onward in links:
             end = onward.flow.target
-            if onward.flow.source == cluster and end not in reached and may_share(link.topics, onward.topics):
+            if onward.flow.source == cluster and end not in reached and _carry_same(link, onward):
                 reached.add(end)
                 open_clusters.append(end)
     return link.flow.source in reached
@@ -141,7 +143,12 @@ def _paths(origin: str, links: Sequence[Link], modes: Mapping[Flow, Mode]) -> It
 
 
 def _may_meet(path: Path, other_path: Path) -> bool:
-    return all(may_share(a.topics, b.topics) for a in path for b in other_path)
+    return all(_carry_same(a, b) for a in path for b in other_path)
+
+
+def _carry_same(link: Link, other: Link) -> bool:
+    """Return whether both flows may carry the same topic."""
+    return link.renames or other.renames or may_share(link.topics, other.topics)
 
 
 def may_share(topics: Names, other_topics: Names) -> bool:

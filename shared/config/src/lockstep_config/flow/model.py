@@ -32,7 +32,7 @@ from lockstep_config.text.config_errors import Problem, UnknownFlow
 from lockstep_config.text.sources import Sources
 from lockstep_rules.filters import ConfigPropertyFilter, Names, should_replicate_topic
 from lockstep_rules.groups.group_readings import age_limit_ms
-from lockstep_rules.policy import ReplicationPolicy, keeps_names
+from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy, hides_origin, keeps_names
 from lockstep_rules.switch.switch_readiness import SwitchLimits
 from lockstep_rules.versions import RuleSet, find_rules
 from lockstep_state.names import Flow
@@ -292,8 +292,17 @@ class FlowSettings:
 
     @property
     def keeps_names(self) -> bool:
-        """True if topics have the same name on both sides."""
+        """True if names of topics do not show where they came from: they are the same on both sides, or renamed."""
         return keeps_names(self.policy, self.aliases.source)
+
+    @property
+    def renames(self) -> bool:
+        """True if some topics are renamed (`lockstep.rename`)."""
+        return isinstance(self.policy, DefaultReplicationPolicy) and bool(self.policy.renames)
+
+    def hides_origin(self, topic: str) -> bool:
+        """Return whether the target's name of a topic does not show where its records came from (`hides_origin`)."""
+        return hides_origin(self.policy, self.aliases.source, topic)
 
     def remote_topic(self, topic: str) -> str:
         """Return the name on the target of a topic of the source."""

@@ -40,7 +40,7 @@ def with_provenance(
     topics. It is the flow from the cluster that `clusters` names first. Both flows would undo each other's changes
     for ever.
     """
-    links = [Link(s.flow, s.topics) for s in flows if s.enabled and s.keeps_names]
+    links = [_link(s) for s in flows if s.enabled and s.keeps_names]
     stated = _stated(layers, flows, [link.flow for link in links], findings)
     modes = default_modes(links, stated)
     for double in double_routes(links, modes):
@@ -55,6 +55,10 @@ def with_provenance(
             _one_id_only(settings, links, stated, modes, findings)
     state = {s.flow: state_topic(s.flow, s.group_id) for s in flows if s.flow in modes}
     return tuple(_settled(layers, settings, links, modes, state, aliases, findings) for settings in flows)
+
+
+def _link(settings: FlowSettings) -> Link:
+    return Link(settings.flow, settings.topics, settings.renames)
 
 
 def _stated(
@@ -85,7 +89,7 @@ def _one_id_only(
     is not needed.
     """
     flow = settings.flow
-    if flow not in stated and not leads_back(Link(flow, settings.topics), links):
+    if flow not in stated and not leads_back(_link(settings), links):
         del modes[flow]
         return
     if settings.data_plane.by_key:
@@ -145,7 +149,7 @@ def _settled(
     upstream = tuple(topic for upstream_flow, topic in state.items() if upstream_flow.target == flow.source)
     data_plane = replace(settings.data_plane, provenance=mode, upstream_state_topics=upstream)
     settings = replace(settings, data_plane=data_plane)
-    comes_back = leads_back(Link(flow, settings.topics), links)
+    comes_back = leads_back(_link(settings), links)
     if comes_back and settings.checkpoint.enabled and settings.checkpoint.sync_group_offsets:
         message = (
             f"topics come back from {flow.target} to {flow.source} under the same names, so {flow} places groups after "

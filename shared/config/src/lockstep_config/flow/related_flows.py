@@ -64,5 +64,5 @@ def _may_merge(earlier: FlowSettings, later: FlowSettings) -> bool:
         earlier.flow != later.flow
         and earlier.flow.target == later.flow.target
         and all(flow.enabled and flow.keeps_names for flow in (earlier, later))
-        and may_share(earlier.topics, later.topics)
+        and (earlier.renames or later.renames or may_share(earlier.topics, later.topics))
     )

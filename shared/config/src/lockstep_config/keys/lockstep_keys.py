@@ -6,7 +6,9 @@ from lockstep_config.keys.lockstep_settings import CopySettings, SwitchSettings,
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY
 from lockstep_config.keys.python_classes import PYTHON_KEYS
 from lockstep_config.keys.spark_settings import MASTER, parse_master
+from lockstep_config.keys.topic_renames import parse_renames
 from lockstep_config.text.values import BadValue, choice, version
+from lockstep_rules.topic_plan import RENAME_KEY
 from lockstep_rules.versions import DEFAULT_VERSION
 from lockstep_state.commands.command_vocabulary import SERVICES
 
@@ -115,6 +117,12 @@ LOCKSTEP_KEYS = (
         meaning="if topics keep their names. local: copy only what originated on the source. relay: everything but "
         "what originated on the target. Unset: local if the target feeds the source too, or another flow "
         "leads from the origin to the target directly. Else relay",
+    ),
+    Key(
+        name=RENAME_KEY,
+        parse=parse_renames,
+        meaning="new names of topics on the target: PATTERN -> NAME, several between semicolons. The first Java "
+        "regular expression that matches the whole name that the replication policy gives counts; $1 is its group 1",
     ),
     Key(
         name=UNKNOWN_KEYS,

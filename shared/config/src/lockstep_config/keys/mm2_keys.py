@@ -250,7 +250,12 @@ _WORKER_KEYS = (
 )
 
 _REFUSED_KEYS = (
-    _only("transforms", (), "single message transforms", BYTES_UNTOUCHED, ANYWHERE),
+    Key(
+        name="transforms",
+        kind=Kind.LIST,
+        default="",
+        meaning="names of single message transforms. Of Connect's, RegexRouter is known: it becomes `lockstep.rename`",
+    ),
     _only("predicates", (), "predicates of transforms", BYTES_UNTOUCHED, ANYWHERE),
     _only("topic.filter.class", (MIRROR + "DefaultTopicFilter",), "filter of topics", NO_CLASSES),
     _only("group.filter.class", (MIRROR + "DefaultGroupFilter",), "filter of groups", NO_CLASSES),

@@ -22,7 +22,7 @@ def check_addresses(
     onto_itself = {
         frozenset((settings.flow.source, settings.flow.target)): settings.flow
         for settings in flows
-        if settings.data_plane.enabled and settings.keeps_names
+        if settings.data_plane.enabled and settings.keeps_names and not settings.renames
     }
     for servers, address, earlier, later in _shared(layers, aliases):
         flow = onto_itself.get(frozenset((earlier, later)))

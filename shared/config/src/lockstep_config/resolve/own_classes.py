@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lockstep_config.keys.python_classes import PYTHON_KEYS, read_own_keys
+from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.key_suggestions import near
 from lockstep_config.resolve.precedence import Layers
 from lockstep_state.names import Flow
@@ -48,8 +49,16 @@ def own_classes(layers: Layers) -> OwnClasses:
     for flow, lines in ((None, layers.top), *layers.flows.items()):
         named = {key: cell.entry.value for key, cell in lines.items() if key in PYTHON_KEYS}
         replaced[flow] = frozenset(PYTHON_KEYS[key] for key in named)
-        keys[flow] = frozenset(own for name in named.values() for own in read_own_keys(name))
+        of_classes = frozenset(own for name in named.values() for own in read_own_keys(name))
+        keys[flow] = of_classes | _transform_keys(layers, lines)
     return OwnClasses(replaced, keys)
+
+
+def _transform_keys(layers: Layers, lines: Mapping[str, Cell]) -> frozenset[str]:
+    """Return the keys of the transforms that some `transforms` names: each transform takes keys of its own."""
+    chains = [cells["transforms"] for cells in (layers.top, *layers.flows.values()) if "transforms" in cells]
+    prefixes = tuple(f"transforms.{name}." for cell in chains for name in cell.value or ())
+    return frozenset(key for key in lines if key.startswith(prefixes)) if prefixes else frozenset()
 
 
 NO_CLASSES = OwnClasses()

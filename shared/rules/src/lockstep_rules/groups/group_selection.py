@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lockstep_rules.filters import Names, should_replicate_group
-from lockstep_rules.policy import ReplicationPolicy
+from lockstep_rules.policy import ReplicationPolicy, hides_origin, without_renames
 from lockstep_state.names import Flow
 from lockstep_state.offsets import TopicPartition, UpstreamOffset
 
@@ -90,12 +90,19 @@ def target_topic(rule: CheckpointRule, topic: str) -> str:
 
     A copy from the target has its original name there.
     """
-    if rule.policy.topic_source(topic) == rule.flow.target:
-        return rule.policy.original_topic(topic)
+    on_source = without_renames(rule.policy)
+    if on_source.topic_source(topic) == rule.flow.target:
+        return on_source.original_topic(topic)
     return rule.policy.format_remote_topic(rule.flow.source, topic)
 
 
 def reverse_source_topic(rule: CheckpointRule, topic: str) -> str | None:
-    """Return the topic of the target whose copy on the source `topic` may be, by its name; None if it cannot be one."""
+    """Return the topic of the target whose copy on the source `topic` may be, by its name; None if it cannot be one.
+
+    If names do not show origins, each flow may write to the topic that the other one copies. Only the rows of the
+    reverse flow say whether it does.
+    """
     origin = target_topic(rule, topic)
-    return origin if rule.policy.format_remote_topic(rule.flow.target, origin) == topic else None
+    if hides_origin(rule.policy, rule.flow.source, topic):
+        return origin
+    return origin if without_renames(rule.policy).format_remote_topic(rule.flow.target, origin) == topic else None

@@ -65,7 +65,8 @@ class OffsetTranslator:
             if reverse is not None and reverse.copy_name(target_topic) == topic:
                 return translate_failback(reverse, target_topic, self._runs, topic, partition, upstream)
         translated = self._translate_forward(topic, partition, upstream)
-        if translated.offset is None and target_topic is not None and target_topic != topic:
+        is_copied = target_topic == topic or self._runs.copy_name(topic) is not None
+        if translated.offset is None and target_topic is not None and not is_copied:
             return TranslatedOffset(None, reason=ReasonCode.OPPOSITE_MISSING.to_reason())
         return translated
 

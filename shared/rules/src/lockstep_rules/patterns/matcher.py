@@ -38,28 +38,37 @@ class UnboundedPattern(ValueError):
 class Matcher(Protocol):
     """A compiled pattern that matches whole names and can be pickled."""
 
-    def fullmatch(self, name: str) -> object:
+    def fullmatch(self, name: str) -> Any:
         """Return a true value if all of `name` matches."""
+        ...
+
+    def search(self, name: str) -> Any:
+        """Return the first match in `name`, as `re` does. Its groups are known if the matcher was built to capture."""
         ...
 
 
 class _Re2Matcher:
     """A pattern that runs on RE2."""
 
-    def __init__(self, pattern: str, compiled: Any) -> None:
-        self._pattern = pattern
+    def __init__(self, pattern: str, compiled: Any, *, captures: bool) -> None:
+        self._arguments = pattern, captures
         self.fullmatch = compiled.fullmatch
+        self.search = compiled.search
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return build_matcher, (self._pattern,)
+        return build_matcher, self._arguments
 
 
 class _NoCounterpart(ValueError):
     """RE2 has no counterpart for a part of the pattern. The text says for which."""
 
 
-def build_matcher(pattern: str) -> Matcher:
+def build_matcher(pattern: str, captures: bool = False) -> Matcher:
     """Compile a pattern in Python's syntax.
+
+    Args:
+        pattern: The pattern.
+        captures: A match is asked for its groups. Without them RE2 is quicker.
 
     Raises:
         UnboundedPattern: RE2 cannot run it, and `re` could take exponential time.
@@ -73,7 +82,8 @@ def build_matcher(pattern: str) -> Matcher:
         return re.compile(pattern)
     re2 = _load_re2()
     try:
-        return _Re2Matcher(pattern, re2.compile(_to_re2(tree, ignore_case=False), _quiet(re2)))
+        text = _to_re2(tree, ignore_case=False, captures=captures)
+        return _Re2Matcher(pattern, re2.compile(text, _quiet(re2)), captures=captures)
     except _NoCounterpart as exc:
         reason = str(exc)
     except (re2.error, UnicodeEncodeError):
@@ -117,11 +127,11 @@ def _choices(nodes: Iterable[Any]) -> int:
     return max(count, inside)
 
 
-def _to_re2(nodes: Iterable[Any], *, ignore_case: bool) -> str:
-    return "".join(_node_to_re2(str(operator), argument, ignore_case) for operator, argument in nodes)
+def _to_re2(nodes: Iterable[Any], *, ignore_case: bool, captures: bool) -> str:
+    return "".join(_node_to_re2(str(operator), argument, ignore_case, captures) for operator, argument in nodes)
 
 
-def _node_to_re2(operator: str, argument: Any, ignore_case: bool) -> str:
+def _node_to_re2(operator: str, argument: Any, ignore_case: bool, captures: bool) -> str:
     match operator:
         case "LITERAL":
             return _class_text([(operator, argument)], ignore_case=ignore_case) if ignore_case else _code(argument)
@@ -134,13 +144,15 @@ def _node_to_re2(operator: str, argument: Any, ignore_case: bool) -> str:
         case "MAX_REPEAT" | "MIN_REPEAT":
             least, most, inner = argument
             bounds = f"{{{int(least)},{'' if most == parser.MAXREPEAT else int(most)}}}"
-            return f"(?:{_to_re2(inner, ignore_case=ignore_case)}){bounds}"
+            return f"(?:{_to_re2(inner, ignore_case=ignore_case, captures=captures)}){bounds}"
         case "BRANCH":
-            return f"(?:{'|'.join(_to_re2(branch, ignore_case=ignore_case) for branch in argument[1])})"
+            branches = (_to_re2(branch, ignore_case=ignore_case, captures=captures) for branch in argument[1])
+            return f"(?:{'|'.join(branches)})"
         case "SUBPATTERN":
-            _, added, removed, inner = argument
+            group, added, removed, inner = argument
             inside = (ignore_case or bool(added & re.IGNORECASE)) and not removed & re.IGNORECASE
-            return f"(?:{_to_re2(inner, ignore_case=inside)})"
+            opening = "(" if captures and group is not None else "(?:"
+            return f"{opening}{_to_re2(inner, ignore_case=inside, captures=captures)})"
         case "AT" if (position := _POSITIONS.get(str(argument))) is not None:
             return position
         case "ASSERT_NOT" if [str(part) for part in argument[1]] == ["(AT, AT_BOUNDARY)"]:

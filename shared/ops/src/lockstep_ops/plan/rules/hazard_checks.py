@@ -68,7 +68,7 @@ def find_collisions(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     sources = defaultdict[str, list[str]](list)
     for name, remote in facts.selection.topics.items():
         sources[remote].append(name)
-    for remote, names in sources.items():
+    for remote, names in {**sources, **facts.selection.collisions}.items():
         if len(names) > 1:
             yield remote, f"{' and '.join(sorted(names))} would all be {remote} on {target}"
         if remote in facts.claims and not facts.settings.keeps_names:

@@ -1,0 +1,148 @@
+"""Topics with other names on the target: everything about them follows (`docs/guides/rename-topics.md`)."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lockstep_state.codecs.mm2_codec import decode_checkpoint
+from lockstep_state.names import Flow
+from tests.conftest import Pair
+from tests.support.clusters import (
+    Record,
+    admin,
+    commit_offset,
+    committed_offset,
+    config_of,
+    create_topic,
+    produce,
+    read_topic,
+    unique_name,
+)
+from tests.support.eventually import wait_until
+from tests.support.mirror import MirroredFlow
+from tests.support.processes import end
+from tests.support.runs import LockstepRun
+from tests.support.services import two_cluster_file
+from tests.support.topic_comparison import compare
+
+WITHIN = 120.0
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+
+class RenamingFlow:
+    """A flow that renames `MARK-orders-x` to `eu.MARK.x`, and two topics to one name."""
+
+    def __init__(self, folder: Path, pair: Pair, *lines: str) -> None:
+        self.mark = unique_name("rn").replace("-", "")
+        self.a, self.b = pair.a.bootstrap, pair.b.bootstrap
+        self.flow = Flow(f"a{self.mark}", f"b{self.mark}")
+        self.orders, self.renamed = f"{self.mark}-orders-x", f"eu.{self.mark}.x"
+        self.group = f"{self.mark}-billing"
+        self.file = two_cluster_file(
+            folder,
+            (self.flow.source, self.a),
+            (self.flow.target, self.b),
+            f"{self.flow}.enabled = true",
+            f"topics = {self.mark}-.*",
+            f"groups = {self.mark}-.*",
+            "emit.heartbeats.enabled = false",
+            "checkpoints.topic.replication.factor = 1",
+            "offset-syncs.topic.replication.factor = 1",
+            "emit.checkpoints.interval.seconds = 1",
+            "sync.group.offsets.enabled = true",
+            "sync.group.offsets.interval.seconds = 1",
+            "refresh.topics.interval.seconds = 1",
+            IDENTITY,
+            *lines,
+        )
+        self.rows = MirroredFlow(self.flow, self.a, self.b)
+
+    def rename(self, to: str) -> None:
+        """Set the flow's renames."""
+        lines = [line for line in self.file.read_text().splitlines() if "lockstep.rename" not in line]
+        self.file.write_text("\n".join([*lines, f"{self.flow}.lockstep.rename = {to}", ""]))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        run = LockstepRun(self.file)
+        try:
+            yield
+            assert end(run.process) == 0, run.text()
+        finally:
+            run.kill()
+
+    def lockstep(self, *arguments: str) -> tuple[int, Any]:
+        """Return the exit code of a command, and what it printed as JSON."""
+        command = [sys.executable, "-m", "lockstep_cli", *arguments, "--output", "json"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=False)
+        assert ended.stdout, ended.stderr
+        return ended.returncode, json.loads(ended.stdout)
+
+    def phase(self) -> str:
+        """Return the phase of the topic's partition."""
+        return self.rows.progress(self.orders)[0].phase
+
+    def is_copied(self, copy: str) -> bool:
+        return copy in topic_names(self.b) and compare(read_topic(self.a, self.orders), read_topic(self.b, copy)).equal
+
+
+def topic_names(bootstrap: str) -> set[str]:
+    return set(admin(bootstrap).list_topics(timeout=10).topics)
+
+
+def test_everything_about_a_topic_has_its_new_name(tmp_path: Path, pair: Pair) -> None:
+    flow = RenamingFlow(tmp_path, pair)
+    flow.rename(f"{flow.mark}-orders-(.*) -> eu.{flow.mark}.$1 ; {flow.mark}-twin-. -> eu.{flow.mark}.twin")
+    create_topic(flow.a, flow.orders, partitions=1, configs={"retention.ms": "777000000"})
+    for name in ("twin-1", "twin-2", "plain"):
+        create_topic(flow.a, f"{flow.mark}-{name}", partitions=1)
+    produce(flow.a, flow.orders, [Record(value=b"%d" % number) for number in range(500)])
+    commit_offset(flow.a, flow.group, flow.orders, 0, 123)
+    _, plan = flow.lockstep("plan", str(flow.file))
+    codes = {hazard["code"] for hazard in plan["flows"][0]["hazards"]}
+    assert "LS004" in codes, "two topics would meet in one name"
+    with flow.running():
+        wait_until(lambda: flow.is_copied(flow.renamed), within=WITHIN, every=0.5, what="it is copied")
+        wait_until(
+            lambda: committed_offset(flow.b, flow.group, flow.renamed, 0) == 123,
+            within=WITHIN,
+            what="the group is moved",
+        )
+        produce(flow.a, flow.orders, [Record(value=b"%d" % number) for number in range(500, 600)])
+        flow.rows.wait_written_down(flow.orders)
+        code, verified = flow.lockstep("verify", "run", str(flow.file), "--topic", flow.orders)
+        assert (code, verified["differences"]) == (0, []), verified
+        twins = wait_until(lambda: flow.rows.mirrored(f"{flow.mark}-twin-1"), within=WITHIN, what="a twin has its row")
+        assert (twins.phase, twins.target_topic) == ("left-out", "")
+        assert f"makes it eu.{flow.mark}.twin, and {flow.mark}-twin-2 as well" in twins.note
+    assert config_of(flow.b, flow.renamed, "retention.ms") == "777000000"
+    assert {name for name in topic_names(flow.b) if flow.mark in name and not name.startswith("mm2-")} == {
+        flow.renamed,
+        f"{flow.mark}-plain",
+        f"{flow.flow.source}.checkpoints.internal",
+    }
+    checkpoints = read_topic(flow.b, f"{flow.flow.source}.checkpoints.internal")
+    assert {decode_checkpoint(record.key, record.value).topic for record in checkpoints} == {flow.renamed}
+    assert {sync.topic for sync in flow.rows.offset_syncs(flow.orders)} == {flow.orders}
+
+
+def test_changed_rename_is_another_topic_and_waits_for_a_decision(tmp_path: Path, pair: Pair) -> None:
+    flow = RenamingFlow(tmp_path, pair)
+    flow.rename(f"{flow.mark}-orders-(.*) -> eu.{flow.mark}.$1")
+    create_topic(flow.a, flow.orders, partitions=1)
+    produce(flow.a, flow.orders, [Record(value=b"%d" % number) for number in range(500)])
+    with flow.running():
+        wait_until(lambda: flow.is_copied(flow.renamed), within=WITHIN, every=0.5, what="it is copied")
+        flow.rows.wait_written_down(flow.orders)
+    flow.rename(f"{flow.mark}-orders-(.*) -> us.{flow.mark}.$1")
+    with flow.running():
+        wait_until(lambda: flow.phase() == "halted", within=WITHIN, every=0.5, what="the partition halts")
+    with flow.file.open("a") as file:
+        file.write("lockstep.on.recreate = restart\n")
+    with flow.running():
+        wait_until(lambda: flow.is_copied(f"us.{flow.mark}.x"), within=WITHIN, every=0.5, what="it is copied again")
+    assert flow.is_copied(flow.renamed), "the earlier copy stays"
