@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from lockstep_cli.__main__ import main
 from lockstep_cli.completion import last_word
 from lockstep_cli.completion_names import scope_names
+from tests.support.command_line import lockstep
 from tests.support.reports import at_work, progress, topic
 from tests.unit.golden.sources import FILE
 
@@ -120,7 +119,7 @@ def test_file_argument_is_left_to_the_shell(environment: dict[str, str]) -> None
     ],
 )
 def test_script_of_a_shell_has_its_function(shell: str, registers: str) -> None:
-    answer = CliRunner().invoke(main, ["completion", shell])
+    answer = lockstep("completion", shell)
     assert answer.exit_code == 0
     assert registers in answer.output
     assert "_lockstep_completion" in answer.output
@@ -128,7 +127,7 @@ def test_script_of_a_shell_has_its_function(shell: str, registers: str) -> None:
 
 
 def test_completion_of_another_shell_is_refused_in_a_sentence() -> None:
-    answer = CliRunner().invoke(main, ["completion", "csh"])
+    answer = lockstep("completion", "csh")
     assert answer.exit_code == 2
     assert "'csh' is not one of 'bash', 'zsh', 'fish'" in answer.stderr
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from lockstep_cli.__main__ import main
 from lockstep_config import load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
+from tests.support.command_line import lockstep
 
 SECRET = "hunter2-hunter2"
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -62,7 +62,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def asked(*arguments: str | Path, password: str = SECRET) -> Result:
-    result = CliRunner().invoke(main, ["config", *map(str, arguments)], env={"PASSWORD": password})
+    result = lockstep("config", *arguments, env={"PASSWORD": password})
     assert SECRET not in result.output
     return result
 
@@ -102,8 +102,7 @@ class TestCheck:
 
     def test_a_file_alone_needs_nothing_that_it_refers_to(self, file: Path) -> None:
         with_flow, alone = (
-            CliRunner().invoke(main, ["config", "check", str(file), *more], env={"PASSWORD": None})
-            for more in ([], ["--alone"])
+            lockstep("config", "check", file, *more, env={"PASSWORD": None}) for more in ([], ["--alone"])
         )
         assert (with_flow.exit_code, alone.exit_code) == (2, 0)
         assert f"{file}:8: B.sasl.jaas.config: is not checked: it names what is elsewhere\n" in alone.stdout
@@ -160,7 +159,7 @@ class TestShow:
     def test_config_show_has_the_reference_of_a_provider(self, file: Path) -> None:
         file.write_text(TEXT + "A.client.dns.lookup = x\n".replace("x", "${env:PASSWORD}"), encoding="utf-8")
         file.write_text(TEXT + "A->B.tasks.max = ${env:TASKS}\n", encoding="utf-8")
-        result = CliRunner().invoke(main, ["config", "show", str(file)], env={"PASSWORD": SECRET, "TASKS": "7"})
+        result = lockstep("config", "show", file, env={"PASSWORD": SECRET, "TASKS": "7"})
         assert "${env:TASKS}" in result.output
 
     def test_config_show_table_has_defaults_only_with_all(self, file: Path) -> None:
@@ -194,14 +193,14 @@ class TestConvert:
         assert SECRET in to.read_text(encoding="ascii")
 
     def test_config_convert_writes_an_unresolved_reference(self, file: Path) -> None:
-        result = CliRunner().invoke(main, ["config", "convert", str(file)], env={})
+        result = lockstep("config", "convert", file, env={})
         assert result.exit_code == 0
         assert "${env:PASSWORD}" in result.stdout
         assert "the environment variable PASSWORD is not set" in result.stderr
 
     def test_config_convert_of_a_mistake_writes_and_exits_2(self, file: Path, tmp_path: Path) -> None:
         file.write_text(TEXT + "A->B.tasks.max = none\n", encoding="utf-8")
-        result = CliRunner().invoke(main, ["config", "convert", str(file)], env={})
+        result = lockstep("config", "convert", file, env={})
         assert result.exit_code == 2
         assert "A->B.tasks.max = none" in result.stdout
         assert f"{file}:14: A->B.tasks.max: is 'none', which is no whole number" in result.stderr

@@ -1,18 +1,17 @@
 """`lockstep explain`: what a code means, offline."""
 
 import json
+from functools import partial
 
 import pytest
-from click.testing import CliRunner, Result
 
 from lockstep_cli.__main__ import main
 from lockstep_cli.commands.explain import complete_code
 from lockstep_ops.findings.catalogue import FINDINGS
 from lockstep_state import project_address
+from tests.support.command_line import lockstep
 
-
-def explain(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["explain", *arguments])
+explain = partial(lockstep, "explain")
 
 
 def test_code_is_explained_with_its_fix_and_its_page() -> None:
