@@ -86,13 +86,13 @@ FILES = ["--consumer.config=c.properties", "--producer.config", "p.properties"]
 def test_legacy_help_names_the_replaced_command_and_the_exit_codes() -> None:
     answer = lockstep("legacy", "--help")
     assert answer.exit_code == 0
-    for said in ("kafka-mirror-maker.sh", "--include", "--abort.on.send.failure", "3    the target refused a record"):
-        assert said in answer.output
+    for words in ("kafka-mirror-maker.sh", "--include", "--abort.on.send.failure", "3    the target refused a record"):
+        assert words in answer.output
     assert "--message.handler" not in answer.output
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "words"),
     [
         ([], "Missing options '--consumer.config' and '--producer.config'"),
         (FILES[:1], "Missing option '--producer.config'"),
@@ -103,24 +103,24 @@ def test_legacy_help_names_the_replaced_command_and_the_exit_codes() -> None:
         ([*FILES, "--blacklist=x"], "No such option: --blacklist"),
     ],
 )
-def test_legacy_refuses_unusable_arguments(arguments: list[str], said: str) -> None:
+def test_legacy_refuses_unusable_arguments(arguments: list[str], words: str) -> None:
     answer = lockstep("legacy", *arguments)
     assert answer.exit_code == 2
-    assert said in answer.stderr
+    assert words in answer.stderr
 
 
 def test_legacys_options_reach_its_services_as_they_were_given() -> None:
-    given: list[LegacyFiles | None] = []
+    received: list[LegacyFiles | None] = []
 
     @click.command()
     @legacy_options(hidden=True)
     def service(**parameters: object) -> None:
-        given.append(mm1_files(parameters))
+        received.append(mm1_files(parameters))
 
     files = LegacyFiles(Path("/c"), Path("/p"), {"num.streams": "2", "include": "a.*,b", "name": "x"})
     assert CliRunner().invoke(service, legacy_arguments(files)).exit_code == 0
     assert CliRunner().invoke(service, []).exit_code == 0
-    assert given == [files, None]
+    assert received == [files, None]
 
 
 WITHOUT_FILE = {"lockstep version"}

@@ -56,7 +56,7 @@ def test_machine_is_described_without_any_cluster(file: Path) -> None:
 
 def test_categories_are_in_their_order_and_each_once(file: Path) -> None:
     result = doctor(file, "--category", "connection", "--category", "names", "--category", "names", "--output", "json")
-    assert [one["name"] for one in json.loads(result.stdout)["categories"]] == ["names", "connection"]
+    assert [category["name"] for category in json.loads(result.stdout)["categories"]] == ["names", "connection"]
     assert result.exit_code == 1
 
 

@@ -38,7 +38,7 @@ def test_detail_of_a_reason_is_a_name_in_capital_letters() -> None:
 
 def test_code_of_two_kinds_is_explained_twice() -> None:
     kinds = json.loads(explain("nothing-copied", "-o", "json").stdout)
-    assert [one["kind"] for one in kinds] == [
+    assert [kind["kind"] for kind in kinds] == [
         "reason why clients cannot move to the target",
         "reason in lockstep status, rows and events",
     ]

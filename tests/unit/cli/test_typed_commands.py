@@ -56,15 +56,15 @@ def test_probe_of_silent_clusters_keeps_to_its_time(tmp_path: Path) -> None:
     """Nobody answers on any side of two flows, and all are asked at once."""
     timeout, start = 4.0, time.monotonic()
     lockstep("probe", tmp_path / "none")
-    began = time.monotonic() - start
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+    startup_s = time.monotonic() - start
+    with socket.create_server(("127.0.0.1", 0)) as source, socket.create_server(("127.0.0.1", 0)) as target:
         file = tmp_path / "mm2.properties"
-        text = TWO.format(*(f"127.0.0.1:{silent.getsockname()[1]}" for silent in (one, other)))
+        text = TWO.format(*(f"127.0.0.1:{silent.getsockname()[1]}" for silent in (source, target)))
         file.write_text(f"{text}B->A.enabled = true\n")
         start = time.monotonic()
         command = [sys.executable, "-m", "lockstep_cli", "probe", str(file), "--timeout", str(timeout), "-o", "json"]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        took = time.monotonic() - start - began
+        took = time.monotonic() - start - startup_s
     assert ended.returncode == 3, ended.stderr
     printed = json.loads(ended.stdout)
     checks = [check for category in printed["categories"] for check in category["checks"]]
