@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from lockstep_cli.__main__ import SECTIONS, main
+from tests.support.command_line import lockstep
 from tests.unit.golden.sources import FILE
 
 
@@ -20,7 +20,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    answer = CliRunner().invoke(main, arguments)
+    answer = lockstep(*arguments)
     return answer.exit_code, answer.output
 
 

@@ -10,23 +10,23 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from lockstep_cli.__main__ import main
 from lockstep_cli.processes.run import held_instance_name
 from lockstep_config.loader.mm1_files import LegacyFiles
 from lockstep_runtime.service.mm1_options import legacy_arguments, legacy_options, mm1_files
+from tests.support.command_line import lockstep
 from tests.unit.cli.test_helps import commands
 from tests.unit.golden.programs import installed
 
 
 def test_help_shows_the_smallest_file_and_the_command() -> None:
-    answer = CliRunner().invoke(main, ["--help"])
+    answer = lockstep("--help")
     assert answer.exit_code == 0
     assert "A->B.enabled = true" in answer.output
     assert "lockstep run mm2.properties" in answer.output
 
 
 def test_version_option_prints_the_release() -> None:
-    assert CliRunner().invoke(main, ["--version"]).output == f"lockstep {version('lockstep-kafka-cli')}\n"
+    assert lockstep("--version").output == f"lockstep {version('lockstep-kafka-cli')}\n"
 
 
 @pytest.mark.parametrize("module", ["lockstep_cli.processes.run", "lockstep_cli.__main__"])
@@ -71,12 +71,12 @@ def test_secrets_dir_reaches_the_file_and_is_forgotten_afterwards(
     monkeypatch.delenv("LOCKSTEP_SECRETS_DIR", raising=False)
     seed = Path(__file__).parents[2] / "seeds" / "strimzi-0.17-tls.yaml"
     for arguments in (["run", str(seed)], ["status", str(seed)], ["pause", str(seed)]):
-        answer = CliRunner().invoke(main, [*arguments, "--secrets-dir", str(tmp_path)])
+        answer = lockstep(*arguments, "--secrets-dir", tmp_path)
         assert answer.exit_code == 2, arguments
         assert f"{tmp_path}/my-user-source is no folder" in answer.output
         assert "LOCKSTEP_SECRETS_DIR" not in os.environ
     monkeypatch.setenv("LOCKSTEP_SECRETS_DIR", "/elsewhere")
-    answer = CliRunner().invoke(main, ["run", str(seed)])
+    answer = lockstep("run", seed)
     assert "/elsewhere/my-user-source is no folder" in answer.output
 
 
@@ -84,15 +84,15 @@ FILES = ["--consumer.config=c.properties", "--producer.config", "p.properties"]
 
 
 def test_legacy_help_names_the_replaced_command_and_the_exit_codes() -> None:
-    answer = CliRunner().invoke(main, ["legacy", "--help"])
+    answer = lockstep("legacy", "--help")
     assert answer.exit_code == 0
-    for said in ("kafka-mirror-maker.sh", "--include", "--abort.on.send.failure", "3    the target refused a record"):
-        assert said in answer.output
+    for words in ("kafka-mirror-maker.sh", "--include", "--abort.on.send.failure", "3    the target refused a record"):
+        assert words in answer.output
     assert "--message.handler" not in answer.output
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "words"),
     [
         ([], "Missing options '--consumer.config' and '--producer.config'"),
         (FILES[:1], "Missing option '--producer.config'"),
@@ -103,24 +103,24 @@ def test_legacy_help_names_the_replaced_command_and_the_exit_codes() -> None:
         ([*FILES, "--blacklist=x"], "No such option: --blacklist"),
     ],
 )
-def test_legacy_refuses_unusable_arguments(arguments: list[str], said: str) -> None:
-    answer = CliRunner().invoke(main, ["legacy", *arguments])
+def test_legacy_refuses_unusable_arguments(arguments: list[str], words: str) -> None:
+    answer = lockstep("legacy", *arguments)
     assert answer.exit_code == 2
-    assert said in answer.stderr
+    assert words in answer.stderr
 
 
 def test_legacys_options_reach_its_services_as_they_were_given() -> None:
-    given: list[LegacyFiles | None] = []
+    received: list[LegacyFiles | None] = []
 
     @click.command()
     @legacy_options(hidden=True)
     def service(**parameters: object) -> None:
-        given.append(mm1_files(parameters))
+        received.append(mm1_files(parameters))
 
     files = LegacyFiles(Path("/c"), Path("/p"), {"num.streams": "2", "include": "a.*,b", "name": "x"})
     assert CliRunner().invoke(service, legacy_arguments(files)).exit_code == 0
     assert CliRunner().invoke(service, []).exit_code == 0
-    assert given == [files, None]
+    assert received == [files, None]
 
 
 WITHOUT_FILE = {"lockstep version"}

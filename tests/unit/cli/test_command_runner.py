@@ -72,10 +72,10 @@ def test_row_of_a_newer_release_is_named_with_its_place() -> None:
 
 
 ASKS = """
-from lockstep_cli.command_runner import confirmed, exit_with
+from lockstep_cli.command_runner import ask_yes_or_no, exit_with
 
 async def ask():
-    return 0 if confirmed("Do this?") else 7
+    return 0 if ask_yes_or_no("Do this?") else 7
 
 exit_with(ask())
 """

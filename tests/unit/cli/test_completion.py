@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from lockstep_cli.__main__ import main
 from lockstep_cli.completion import last_word
 from lockstep_cli.completion_names import scope_names
+from tests.support.command_line import lockstep
 from tests.support.reports import at_work, progress, topic
 from tests.unit.golden.sources import FILE
 
@@ -68,10 +67,10 @@ def complete(shell: str, line: str, environment: dict[str, str], folder: Path) -
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shell_with_the_script_completes_a_command(shell: str, environment: dict[str, str], tmp_path: Path) -> None:
-    found = complete(shell, "lockstep st", environment, tmp_path)
-    named = {line.partition("\t")[0].partition(":")[0] for line in found}
-    assert {"status", "stop"} <= named
-    assert "pause" not in named
+    lines = complete(shell, "lockstep st", environment, tmp_path)
+    commands = {line.partition("\t")[0].partition(":")[0] for line in lines}
+    assert {"status", "stop"} <= commands
+    assert "pause" not in commands
 
 
 @pytest.mark.parametrize(
@@ -96,18 +95,14 @@ def test_bash_completes_subcommands_options_and_values(
 ) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(FILE, encoding="utf-8")
-    registered, *found = complete("bash", line.format(file=file), environment, tmp_path)
+    registered, *completions = complete("bash", line.format(file=file), environment, tmp_path)
     assert "-F _lockstep_completion" in registered
-    assert found == expected
+    assert completions == expected
 
 
 def test_file_argument_is_left_to_the_shell(environment: dict[str, str]) -> None:
-    asked = {
-        **environment,
-        "_LOCKSTEP_COMPLETE": "bash_complete",
-        "COMP_LINE": "lockstep status mm2",
-    }
-    done = subprocess.run(["lockstep"], capture_output=True, text=True, env=asked, check=True)
+    question = {"_LOCKSTEP_COMPLETE": "bash_complete", "COMP_LINE": "lockstep status mm2"}
+    done = subprocess.run(["lockstep"], capture_output=True, text=True, env=environment | question, check=True)
     assert done.stdout == "file,mm2\n"
 
 
@@ -120,7 +115,7 @@ def test_file_argument_is_left_to_the_shell(environment: dict[str, str]) -> None
     ],
 )
 def test_script_of_a_shell_has_its_function(shell: str, registers: str) -> None:
-    answer = CliRunner().invoke(main, ["completion", shell])
+    answer = lockstep("completion", shell)
     assert answer.exit_code == 0
     assert registers in answer.output
     assert "_lockstep_completion" in answer.output
@@ -128,7 +123,7 @@ def test_script_of_a_shell_has_its_function(shell: str, registers: str) -> None:
 
 
 def test_completion_of_another_shell_is_refused_in_a_sentence() -> None:
-    answer = CliRunner().invoke(main, ["completion", "csh"])
+    answer = lockstep("completion", "csh")
     assert answer.exit_code == 2
     assert "'csh' is not one of 'bash', 'zsh', 'fish'" in answer.stderr
 

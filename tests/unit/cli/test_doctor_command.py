@@ -1,13 +1,13 @@
 """The command as it is met, without a broker."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 
-from lockstep_cli.__main__ import main
+from tests.support.command_line import lockstep
 
 FILE = """clusters = A, B
 A.bootstrap.servers = nowhere.invalid:9092
@@ -16,15 +16,14 @@ A->B.enabled = true
 """
 
 
+doctor = partial(lockstep, "doctor")
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "mm2.properties"
     path.write_text(FILE)
     return path
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, ["doctor", *map(str, arguments)])
 
 
 @pytest.mark.parametrize(
@@ -38,35 +37,35 @@ def run(*arguments: str | Path) -> Result:
     ],
 )
 def test_arguments_that_cannot_be_meant_end_with_code_2(file: Path, arguments: list[str], words: str) -> None:
-    result = run(file, *arguments)
+    result = doctor(file, *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in result.stderr
 
 
 def test_file_that_is_missing_ends_with_code_2(tmp_path: Path) -> None:
-    result = run(tmp_path / "none.properties")
+    result = doctor(tmp_path / "none.properties")
     assert result.exit_code == 2
     assert "there is no such file" in result.stderr
 
 
 def test_machine_is_described_without_any_cluster(file: Path) -> None:
-    body = json.loads(run(file, "--category", "machine", "--output", "json").stdout)
+    body = json.loads(doctor(file, "--category", "machine", "--output", "json").stdout)
     (machine,) = body["categories"]
     assert (machine["name"], machine["checks"][0]["code"]) == ("machine", "LD101")
 
 
 def test_categories_are_in_their_order_and_each_once(file: Path) -> None:
-    result = run(file, "--category", "connection", "--category", "names", "--category", "names", "--output", "json")
-    assert [one["name"] for one in json.loads(result.stdout)["categories"]] == ["names", "connection"]
+    result = doctor(file, "--category", "connection", "--category", "names", "--category", "names", "--output", "json")
+    assert [category["name"] for category in json.loads(result.stdout)["categories"]] == ["names", "connection"]
     assert result.exit_code == 1
 
 
 def test_yaml_has_what_json_has(file: Path) -> None:
     arguments = (file, "--category", "names", "--output")
-    assert yaml.safe_load(run(*arguments, "yaml").stdout) == json.loads(run(*arguments, "json").stdout)
+    assert yaml.safe_load(doctor(*arguments, "yaml").stdout) == json.loads(doctor(*arguments, "json").stdout)
 
 
 def test_help_has_an_example_the_marks_and_the_exit_codes() -> None:
-    said = run("--help").output
+    said = doctor("--help").output
     for words in ("lockstep doctor mm2.properties", "✗ failed", "4  nothing failed, and something could not be"):
         assert words in said

@@ -1,18 +1,17 @@
 """`lockstep explain`: what a code means, offline."""
 
 import json
+from functools import partial
 
 import pytest
-from click.testing import CliRunner, Result
 
 from lockstep_cli.__main__ import main
 from lockstep_cli.commands.explain import complete_code
 from lockstep_ops.findings.catalogue import FINDINGS
 from lockstep_state import project_address
+from tests.support.command_line import lockstep
 
-
-def explain(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["explain", *arguments])
+explain = partial(lockstep, "explain")
 
 
 def test_code_is_explained_with_its_fix_and_its_page() -> None:
@@ -39,7 +38,7 @@ def test_detail_of_a_reason_is_a_name_in_capital_letters() -> None:
 
 def test_code_of_two_kinds_is_explained_twice() -> None:
     kinds = json.loads(explain("nothing-copied", "-o", "json").stdout)
-    assert [one["kind"] for one in kinds] == [
+    assert [kind["kind"] for kind in kinds] == [
         "reason why clients cannot move to the target",
         "reason in lockstep status, rows and events",
     ]

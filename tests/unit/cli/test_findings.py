@@ -34,9 +34,9 @@ def test_line_about_this_machine_has_no_subject() -> None:
 
 def test_what_one_failure_ended_is_one_line_for_each_subject() -> None:
     checks = registry.checks_in(Category.LIMITS)
-    found = [check.not_reached(flow, FAILED) for flow in ("A->B", "B->A") for check in checks]
+    findings = [check.not_reached(flow, FAILED) for flow in ("A->B", "B->A") for check in checks]
     codes, reason = f"LD801-{checks[-1].code[2:]}", "not checked, because LD301 (port of each address) failed for B"
-    assert lines(*found)[1:3] == [f"- {codes} {flow}: {len(checks)} checks: {reason}" for flow in ("A->B", "B->A")]
+    assert lines(*findings)[1:3] == [f"- {codes} {flow}: {len(checks)} checks: {reason}" for flow in ("A->B", "B->A")]
 
 
 def test_control_characters_of_a_cluster_are_shown_as_text() -> None:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
+from tests.support.command_line import lockstep
 
 WITHOUT_FACTS = {"completion", "config convert", "legacy", "rack", "run"}
 """They print a script, a file or a log."""
@@ -26,7 +26,7 @@ ALL = dict(commands(main))
 
 
 def printed_help(path: str) -> str:
-    answer = CliRunner().invoke(main, [*path.split(), "--help"])
+    answer = lockstep(*path.split(), "--help")
     assert answer.exit_code == 0
     return answer.output
 

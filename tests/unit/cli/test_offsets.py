@@ -5,15 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from lockstep_cli.__main__ import main
 from lockstep_cli.commands.offsets import OffsetsOptions, build_request
 from lockstep_config import FlowSettings
 from lockstep_ops.command_request import CommandReply, command_request
 from lockstep_ops.exit_codes import CannotUse, Exit
 from lockstep_state.commands.command_vocabulary import Connector
 from lockstep_state.events import Event
+from tests.support.command_line import lockstep
 
 File = Callable[..., Path]
 
@@ -41,7 +40,7 @@ def test_offsets_list_that_is_not_complete_ends_with_trouble(
         return reply
 
     monkeypatch.setattr(OffsetsOptions, "ask", ask)
-    ran = CliRunner().invoke(main, ["offsets", "list", str(file()), "--output", "json"])
+    ran = lockstep("offsets", "list", file(), "--output", "json")
     assert json.loads(ran.stdout) == {"offsets": entries, **({"left_out": 3} if left_out else {})}
     assert ("and 3 more" in ran.stderr) == bool(left_out)
     assert ran.exit_code == code
@@ -77,14 +76,13 @@ def test_only_the_source_connector_has_topics_and_partitions_by_name() -> None:
 
 def test_a_dry_run_shows_the_request(file: File) -> None:
     path = str(file())
-    ran = CliRunner().invoke(
-        main, ["offsets", "alter", path, "--topic", "orders", "--partition", "0", "--offset", "5", "--dry-run"]
-    )
+    entry = "--topic", "orders", "--partition", "0", "--offset", "5"
+    ran = lockstep("offsets", "alter", path, *entry, "--dry-run")
     assert json.loads(ran.output)["request"]["offsets"][0]["partition"] == WHERE
-    ran = CliRunner().invoke(main, ["offsets", "reset", path, "--dry-run"])
+    ran = lockstep("offsets", "reset", path, "--dry-run")
     assert (json.loads(ran.output)["verb"], json.loads(ran.output)["request"]) == ("offsets-reset", None)
     request = json.dumps({"offsets": [{"partition": WHERE, "offset": None}]})
-    ran = CliRunner().invoke(main, ["offsets", "alter", path, "-", "--dry-run"], input=request)
+    ran = lockstep("offsets", "alter", path, "-", "--dry-run", input=request)
     assert json.loads(ran.output)["request"] == json.loads(request)
 
 
@@ -102,4 +100,4 @@ def test_a_dry_run_shows_the_request(file: File) -> None:
 )
 def test_offsets_with_bad_arguments_is_bad_usage(file: File, arguments: list[str]) -> None:
     verb, _, *more = arguments
-    assert CliRunner().invoke(main, ["offsets", verb, str(file()), *more], input="{}").exit_code == 2
+    assert lockstep("offsets", verb, file(), *more, input="{}").exit_code == 2

@@ -4,15 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from lockstep_cli.__main__ import main
+from tests.support.command_line import lockstep
 
 File = Callable[..., Path]
-
-
-def ran(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, ["plan", *map(str, arguments)])
 
 
 @pytest.mark.parametrize(
@@ -27,31 +22,31 @@ def ran(*arguments: str | Path) -> Result:
     ],
 )
 def test_bad_arguments_end_with_one_sentence(file: File, arguments: tuple[str, ...], words: str) -> None:
-    answer = ran(file(), *arguments)
+    answer = lockstep("plan", file(), *arguments)
     assert answer.exit_code == 2
     assert words in answer.output
     assert "Traceback" not in answer.output
 
 
 def test_missing_file_ends_with_one_sentence() -> None:
-    answer = ran("nowhere.properties")
+    answer = lockstep("plan", "nowhere.properties")
     assert answer.exit_code == 2
     assert "nowhere.properties" in answer.output
 
 
 def test_detailed_exit_code_of_an_error_is_one(file: File) -> None:
-    answer = ran(file(), "--flow", "C->A", "--detailed-exitcode")
+    answer = lockstep("plan", file(), "--flow", "C->A", "--detailed-exitcode")
     assert answer.exit_code == 1
     assert "runs no flow C->A" in answer.output
 
 
 def test_unreachable_cluster_is_named(file: File) -> None:
-    answer = ran(file(), "--timeout", "0.5")
+    answer = lockstep("plan", file(), "--timeout", "0.5")
     assert answer.exit_code == 3
     assert "cannot be reached" in answer.output
 
 
 def test_run_refuses_a_missing_plan(file: File) -> None:
-    answer = CliRunner().invoke(main, ["run", str(file()), "--plan", "nowhere.json"])
+    answer = lockstep("run", file(), "--plan", "nowhere.json")
     assert answer.exit_code == 2
     assert "nowhere.json cannot be read" in answer.output

@@ -16,12 +16,13 @@ from tests.support.plan_facts import HOUR_MS, cluster, facts, log, settings_for,
 from tests.support.printed import printed
 
 
-def plan(*found: FlowFacts) -> Any:
-    return build_plan("mm2.properties", 1, "0.1.0", [build_flow_plan(one, None, {"topics": "orders"}) for one in found])
+def plan(*flows: FlowFacts) -> Any:
+    plans = [build_flow_plan(flow_facts, None, {"topics": "orders"}) for flow_facts in flows]
+    return build_plan("mm2.properties", 1, "0.1.0", plans)
 
 
-def shown(found: FlowFacts, *, terminal: bool = False) -> str:
-    return printed(plan_parts(plan(found), terminal=terminal), 160, terminal=terminal)
+def shown(flow_facts: FlowFacts, *, terminal: bool = False) -> str:
+    return printed(plan_parts(plan(flow_facts), terminal=terminal), 160, terminal=terminal)
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -54,8 +55,7 @@ def test_unknown_numbers_are_question_marks() -> None:
 
 
 def test_plan_without_work_has_words_for_it() -> None:
-    found = facts(settings_for(), partitions=TopicSyncPlan(), logs={("orders", 0): log(0, 0)})
-    text = shown(found)
+    text = shown(facts(settings_for(), partitions=TopicSyncPlan(), logs={("orders", 0): log(0, 0)}))
     assert "none: topics, configs, ACLs and groups are as they should be" in text
     assert "Plan: 0 to create, 0 to alter, 0 to delete; nothing to copy; 0 hazards" in text
 
@@ -84,14 +84,14 @@ def test_groups_that_are_kept_are_named() -> None:
 
 def test_many_topics_are_cut_on_a_terminal_alone() -> None:
     names = [f"orders-{number:05}" for number in range(200)]
-    found = facts(
+    flow_facts = facts(
         settings_for(),
         selection=Selection({name: f"A.{name}" for name in names}),
         source=cluster("A", {name: topic() for name in names}),
         partitions=TopicSyncPlan(tuple(Create(name, f"A.{name}", 1) for name in names)),
         logs={(name, 0): log() for name in names},
     )
-    whole, cut = shown(found), shown(found, terminal=True)
+    whole, cut = shown(flow_facts), shown(flow_facts, terminal=True)
     assert whole.count("+ topic") == 200
     assert cut.count("+ topic") == SHOWN
     assert f"and {200 - SHOWN} more: lockstep plan FILE | less shows all" in cut
@@ -104,8 +104,8 @@ def test_names_cannot_break_the_lines() -> None:
 
 
 def test_summary_has_notes_apart_from_hazards() -> None:
-    found = facts(settings_for(), source=cluster("A", {"orders": topic(cleanup_policy="compact")}))
-    assert summary_line(plan(found)).endswith("0 hazards; 1 note")
+    flow_facts = facts(settings_for(), source=cluster("A", {"orders": topic(cleanup_policy="compact")}))
+    assert summary_line(plan(flow_facts)).endswith("0 hazards; 1 note")
 
 
 def test_retention_loss_is_in_the_plan() -> None:
@@ -117,13 +117,13 @@ def test_retention_loss_is_in_the_plan() -> None:
 
 
 def test_comparison_names_files_and_values() -> None:
-    one = plan(facts(settings_for()))
-    other = replace(one, file="other.yaml", flows=(replace(one.flows[0], settings={"topics": ".*"}, changes=()),))
-    text = printed(comparison_parts(compare(one, other)))
+    base = plan(facts(settings_for()))
+    other = replace(base, file="other.yaml", flows=(replace(base.flows[0], settings={"topics": ".*"}, changes=()),))
+    text = printed(comparison_parts(compare(base, other)))
     assert "  ~ A->B  topics: orders -> .*\n" in text
     assert "  A->B  only with mm2.properties: + topic A.orders on B" in text
     assert text.endswith("1 setting differs, 1 line of the plan\n")
-    same = printed(comparison_parts(compare(one, one)))
+    same = printed(comparison_parts(compare(base, base)))
     assert same == "mm2.properties and mm2.properties have the same effect\n"
 
 

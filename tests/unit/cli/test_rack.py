@@ -8,13 +8,12 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from lockstep_cli.__main__ import main
 from lockstep_cli.commands import rack
 from lockstep_cli.commands.rack import read_rack
 from lockstep_ops.exit_codes import CannotUse
 from tests.support.certificates import Authority
+from tests.support.command_line import lockstep
 
 ZONE = "topology.kubernetes.io/zone"
 NODES = {"node-1": {ZONE: "eu-1a"}, "bare": {}, "odd": {ZONE: "${file:/etc/passwd:x}"}}
@@ -83,7 +82,7 @@ def test_the_command_writes_the_file_that_a_reference_reads(
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", server.rpartition(":")[2])
     to = tmp_path / "rack.properties"
-    answer = CliRunner().invoke(main, ["rack", "--topology-key", ZONE, "--node", "node-1", "--to", str(to)])
+    answer = lockstep("rack", "--topology-key", ZONE, "--node", "node-1", "--to", to)
     assert (answer.exit_code, answer.output, to.read_text()) == (
         0,
         f"node node-1 is in rack eu-1a ({ZONE})\n",
@@ -93,7 +92,7 @@ def test_the_command_writes_the_file_that_a_reference_reads(
 
 def test_rack_outside_of_a_pod_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    answer = CliRunner().invoke(main, ["rack", "--topology-key", ZONE, "--node", "n", "--to", str(tmp_path / "r")])
+    answer = lockstep("rack", "--topology-key", ZONE, "--node", "n", "--to", tmp_path / "r")
     assert (answer.exit_code, answer.output) == (
         2,
         "lockstep rack runs in a pod: KUBERNETES_SERVICE_HOST is not set here\n",

@@ -8,10 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from rich.text import Text
 
-from lockstep_cli.__main__ import main
 from lockstep_cli.processes.output import RunOutput
 from lockstep_cli.rendering.console import console
 from lockstep_cli.rendering.lines import wrap
@@ -19,6 +17,7 @@ from lockstep_cli.rendering.settings import settings_table
 from lockstep_config.report.effective import Setting
 from lockstep_kafka.admin.lowered_factor import warn_of_lowered
 from lockstep_runtime.telemetry.log import JsonLines
+from tests.support.command_line import lockstep
 from tests.support.printed import printed
 
 TWO = "clusters = A, B\nA.bootstrap.servers = {}\nB.bootstrap.servers = {}\nA->B.enabled = true\n"
@@ -26,7 +25,7 @@ TWO = "clusters = A, B\nA.bootstrap.servers = {}\nB.bootstrap.servers = {}\nA->B
 
 def test_plan_with_a_format_writes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    answer = CliRunner().invoke(main, ["plan", "missing.properties", "-o", "json"])
+    answer = lockstep("plan", "missing.properties", "-o", "json")
     assert answer.exit_code == 2
     assert list(tmp_path.iterdir()) == []
     assert "there is no such file" in answer.stderr
@@ -43,29 +42,29 @@ def test_plan_with_a_format_writes_no_file(tmp_path: Path, monkeypatch: pytest.M
     ],
 )
 def test_unknown_command_names_the_near_one(typed: list[str], near: str) -> None:
-    answer = CliRunner().invoke(main, typed)
+    answer = lockstep(*typed)
     assert answer.exit_code == 2
     assert f"No such command {typed[-1]!r}. Did you mean {near!r}?" in answer.stderr
 
 
 def test_unknown_command_like_no_other_names_none() -> None:
-    answer = CliRunner().invoke(main, ["zzz"])
+    answer = lockstep("zzz")
     assert (answer.exit_code, "Did you mean" in answer.stderr) == (2, False)
 
 
 def test_probe_of_silent_clusters_keeps_to_its_time(tmp_path: Path) -> None:
     """Nobody answers on any side of two flows, and all are asked at once."""
     timeout, start = 4.0, time.monotonic()
-    CliRunner().invoke(main, ["probe", str(tmp_path / "none")])
-    began = time.monotonic() - start
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+    lockstep("probe", tmp_path / "none")
+    startup_s = time.monotonic() - start
+    with socket.create_server(("127.0.0.1", 0)) as source, socket.create_server(("127.0.0.1", 0)) as target:
         file = tmp_path / "mm2.properties"
-        text = TWO.format(*(f"127.0.0.1:{silent.getsockname()[1]}" for silent in (one, other)))
+        text = TWO.format(*(f"127.0.0.1:{silent.getsockname()[1]}" for silent in (source, target)))
         file.write_text(f"{text}B->A.enabled = true\n")
         start = time.monotonic()
         command = [sys.executable, "-m", "lockstep_cli", "probe", str(file), "--timeout", str(timeout), "-o", "json"]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        took = time.monotonic() - start - began
+        took = time.monotonic() - start - startup_s
     assert ended.returncode == 3, ended.stderr
     printed = json.loads(ended.stdout)
     checks = [check for category in printed["categories"] for check in category["checks"]]

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from lockstep_cli.__main__ import main
 from lockstep_cli.commands.version import InstalledVersions, read_versions
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.installation import require_services
 from lockstep_ops.services import SERVICES
+from tests.support.command_line import lockstep
 from tests.support.printed import printed
 
 WHOLE = InstalledVersions("0.1.0", "3.11.7", "4.3.0", "17.0.15", "/usr/bin/java")
@@ -43,18 +42,18 @@ def test_versions_are_those_of_this_machine(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").touch()
     (tmp_path / "release").write_text('JAVA_VERSION="21.0.3"\n')
-    found = read_versions({"JAVA_HOME": str(tmp_path)})
-    assert (found.java, found.java_path) == ("21.0.3", f"{tmp_path}/bin/java")
+    versions = read_versions({"JAVA_HOME": str(tmp_path)})
+    assert (versions.java, versions.java_path) == ("21.0.3", f"{tmp_path}/bin/java")
     assert read_versions({"PATH": ""}).java_path == ""
-    answer = CliRunner().invoke(main, ["version", "--output", "yaml"], env={"JAVA_HOME": str(tmp_path)})
+    answer = lockstep("version", "--output", "yaml", env={"JAVA_HOME": str(tmp_path)})
     assert answer.exit_code == 0
-    assert yaml.safe_load(answer.output) == found.as_json()
+    assert yaml.safe_load(answer.output) == versions.as_json()
 
 
 def test_run_without_a_service_names_it_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     require_services("mm2.properties", SERVICES)
-    there = {"lockstep_heartbeat", "lockstep_checkpoint"}
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in there else None)
+    installed = {"lockstep_heartbeat", "lockstep_checkpoint"}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in installed else None)
     require_services("mm2.properties", ["heartbeat"])
     with pytest.raises(CannotUse) as refused:
         require_services("mm2.properties", SERVICES)

@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from click.testing import CliRunner
 
-from lockstep_cli.__main__ import main
 from lockstep_cli.commands import watch
 from lockstep_config import load
 from lockstep_kafka.common.errors import NotPermitted
 from lockstep_kafka.topics import topic_follower
 from lockstep_ops import clusters
 from lockstep_ops.exit_codes import Exit
+from tests.support.command_line import lockstep
 
 
 class Target:
@@ -49,7 +48,7 @@ def test_watch_of_a_topic_that_is_denied_ends_with_trouble(
     monkeypatch.setattr(topic_follower, "TopicFollower", Follower)
     monkeypatch.setattr(clusters, "target_client", lambda _: Target())
     topics = ["--topic", "events", "--topic", "state"]
-    ran = CliRunner().invoke(main, ["watch", str(file()), "--no-follow", *topics])
+    ran = lockstep("watch", file(), "--no-follow", *topics)
     assert ran.exit_code == (Exit.TROUBLE if denied else Exit.FINE)
     assert ("does not permit" in ran.stderr) == denied
     assert ran.stderr.splitlines()[0] == (

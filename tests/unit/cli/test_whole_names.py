@@ -48,11 +48,11 @@ def compared_parts() -> PARTS:
 
 
 def plan_shown_parts() -> PARTS:
-    found = plan(facts(settings_for()))
-    flow = found.flows[0]
+    whole_plan = plan(facts(settings_for()))
+    flow = whole_plan.flows[0]
     copied = replace(flow.copy, topics=tuple(replace(flow.copy.topics[0], topic=name) for name in (LONG, MIDDLE)))
     hazard_free = replace(flow, copy=copied, remarks=(f"topic {LONG} is new", f"topic {MIDDLE} is new"))
-    return plan_parts(replace(found, flows=(hazard_free,)), terminal=True)
+    return plan_parts(replace(whole_plan, flows=(hazard_free,)), terminal=True)
 
 
 def settings_parts() -> PARTS:

@@ -39,8 +39,8 @@ def exit_with(work: Coroutine[Any, Any, int]) -> None:
     sys.exit(int(code))
 
 
-def confirmed(question: str) -> bool:
-    """Return the answer of the person at the terminal.
+def ask_yes_or_no(question: str) -> bool:
+    """Ask the person at the terminal, and return whether the answer is yes.
 
     Raises:
         KeyboardInterrupt: Ctrl-C. The handler of asyncio would only cancel a task, and nothing wakes a thread that

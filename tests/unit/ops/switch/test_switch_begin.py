@@ -224,7 +224,7 @@ async def test_switch_is_planned_again_after_the_question(
         began.append(row)
         return 0
 
-    monkeypatch.setattr(switch_session, "confirmed", answered)
+    monkeypatch.setattr(switch_session, "ask_yes_or_no", answered)
     monkeypatch.setattr(session, "_carry_out", carry_out)
     if phase == "running":
         with pytest.raises(SwitchRefused, match="under way"):

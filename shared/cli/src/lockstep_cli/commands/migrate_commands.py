@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lockstep_cli.command_group import CliCommand
-from lockstep_cli.command_runner import asynchronous, confirmed
+from lockstep_cli.command_runner import ask_yes_or_no, asynchronous
 from lockstep_cli.options import (
     answer_timeout_option,
     dry_run_option,
@@ -127,7 +127,7 @@ class Consent:
         Raises:
             CannotUse: The answer is no.
         """
-        if not self.yes and not confirmed(question):
+        if not self.yes and not ask_yes_or_no(question):
             raise CannotUse("nothing was done")
 
     def is_given(self, plan: "TakeoverPlan | HandBack", parts: "Iterable[RenderableType]", question: str) -> bool:

@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from lockstep_cli import STARTED_MS
-from lockstep_cli.command_runner import confirmed
+from lockstep_cli.command_runner import ask_yes_or_no
 from lockstep_cli.rendering.findings import print_refusals
 from lockstep_cli.rendering.progress_display import ProgressDisplay
 from lockstep_cli.rendering.result import document, print_document, print_parts
@@ -126,7 +126,7 @@ class SwitchSession:
             return Exit.FINE
         asks = not (arguments.yes or arguments.drill)
         self._display.hide()
-        if asks and not confirmed(f"Do this {options.verb} of {self._settings.flow}?"):
+        if asks and not ask_yes_or_no(f"Do this {options.verb} of {self._settings.flow}?"):
             raise CannotUse("nothing was done")
         waited = await self._wait_until(arguments.scheduled_ms)
         if asks or waited:  # much may have changed meanwhile, and nothing was read while the question was open
