@@ -102,7 +102,7 @@ class Traffic:
 
     def _taken(self, number: int) -> bool:
         if time.monotonic() - self._answered_at > LOST_AFTER:
-            self._connect_anew()
+            self._reconnect()
         try:
             self._producer.produce(
                 self._topic,
@@ -123,7 +123,7 @@ class Traffic:
         if error is None:
             self._answered_at = time.monotonic()
 
-    def _connect_anew(self) -> None:
+    def _reconnect(self) -> None:
         """Connect anew: librdkafka may have lost its broker for good (docs/decisions/0040)."""
         self._producer.purge()
         self._producer.flush(1)

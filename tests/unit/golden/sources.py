@@ -54,7 +54,7 @@ ROUND_CALLS, SPAN_CALLS, NOTE_CALLS, ADMIN_CALLS = (
     ("every",),
     ("span_interval", "step"),
     ("set_attributes",),
-    ("_blocking", "_one", "_many"),
+    ("_blocking", "_answer", "_many"),
 )
 STATUS_FUNCTIONS = ("status", "_upstream_status")
 """Those that say what `/status` shows."""

@@ -217,7 +217,7 @@ def test_acl_deletion_refuses_anything_but_a_single_binding(field: str, word: st
 class Loading(Admin):
     """Of a cluster whose only coordinator still loads its groups."""
 
-    async def _one(self, future: object, operation: str, resource: str) -> ListConsumerGroupsResult:
+    async def _answer(self, future: object, operation: str, resource: str) -> ListConsumerGroupsResult:
         error: Any = KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
         return ListConsumerGroupsResult(errors=[error])
 

@@ -35,7 +35,7 @@ async def watch_for(ctx: FlowContext, seconds: int, members: int, monkeypatch: p
         await GroupWatch(ctx).run(lambda: "")
 
 
-async def test_member_joins_anew_if_a_group_with_room_gives_it_nothing(
+async def test_member_rejoins_if_a_group_with_room_gives_it_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(GroupLost, match="joining as a new member"):

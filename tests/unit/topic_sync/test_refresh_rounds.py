@@ -45,7 +45,7 @@ class Scene:
             "_list": list_,
             "_selected": select,
             "_write": write,
-            **dict.fromkeys(("_rules_now", "_write_left_out", "_hide", "_write_gone"), nothing),
+            **dict.fromkeys(("_rules_now", "_write_left_out", "_report_hidden", "_write_gone"), nothing),
         }.items():
             monkeypatch.setattr(self.sync, name, stand_in)
         monkeypatch.setattr(self.sync._creator, "create", nothing)

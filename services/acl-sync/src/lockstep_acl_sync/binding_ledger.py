@@ -28,7 +28,7 @@ class BindingLedger:
 
         A binding that was being deleted and is wanted again stays ours. One that existed before stays another owner's.
         """
-        rows = [row for row in self._rows() if self._ctx.state.differs(row)]  # somebody who does not lead wrote it
+        rows = [row for row in self._rows() if self._ctx.state.differs(row)]  # a replica that does not lead wrote it
         now = self._ctx.clock.wall_ms()
         for binding, source_name in expected.items():
             row = self._ctx.state.get(CopiedAcl, *_row(binding).identity())

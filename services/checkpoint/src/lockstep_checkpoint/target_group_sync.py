@@ -208,7 +208,7 @@ class TargetGroupSync:
             unread=unread,
             misplaced=misplaced | dict(self._report.misplaced(group)),
         )
-        # The log of a topic that was created anew may still be shorter than the checkpoint.
+        # The log of a topic that was re-created may still be shorter than the checkpoint.
         writes, beyond_end = split_by_log_end(sync.writes, facts.ends)
         left_out = {
             checkpoint.tp: beyond_log_end(checkpoint, facts.ends, facts.troubles).reason for checkpoint in beyond_end

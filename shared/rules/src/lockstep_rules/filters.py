@@ -128,23 +128,12 @@ def should_replicate_topic(
     For `also_source` and `one_cluster` see `visited_clusters`.
     """
     return passes_selection(
-        topic,
-        topics=topics,
-        policy=policy,
-        flow=flow,
-        heartbeats_replicated=heartbeats_replicated,
-        one_cluster=one_cluster,
+        topic, topics, policy, flow, heartbeats_replicated=heartbeats_replicated, one_cluster=one_cluster
     ) and not is_cycle(policy, topic, flow, also_source=also_source, one_cluster=one_cluster)
 
 
 def passes_selection(
-    topic: str,
-    *,
-    topics: Names,
-    policy: ReplicationPolicy,
-    flow: Flow,
-    heartbeats_replicated: bool,
-    one_cluster: bool,
+    topic: str, topics: Names, policy: ReplicationPolicy, flow: Flow, *, heartbeats_replicated: bool, one_cluster: bool
 ) -> bool:
     """Return whether `topic` is mirrored unless it is a copy from the target.
 

@@ -322,7 +322,7 @@ def visited_clusters(
                 index = searched.find(f"{separator}{alias}{separator}", index + 1)
     name: str | None = topic
     visited: set[str] = set()
-    # A policy of somebody's own may lead round in a circle.
+    # A policy class of the user may lead round in a circle.
     while name is not None and name not in visited:
         visited.add(name)
         source = policy.topic_source(name)

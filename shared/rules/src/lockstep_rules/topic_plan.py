@@ -128,13 +128,9 @@ def selected(
     topics, left_out, no_copies = {}, {}, {}
     source, copies, exact = frozenset(names), copies or {}, rules.cycles_exact and not rules.same_cluster
     for name in sorted(source):
+        heartbeats, one_cluster = rules.heartbeats_replicated, rules.same_cluster
         if not passes_selection(
-            name,
-            topics=rules.topics,
-            policy=rules.policy,
-            flow=rules.flow,
-            heartbeats_replicated=rules.heartbeats_replicated,
-            one_cluster=rules.same_cluster,
+            name, rules.topics, rules.policy, rules.flow, heartbeats_replicated=heartbeats, one_cluster=one_cluster
         ):
             continue
         visited = list(

@@ -323,7 +323,7 @@ class Sender:
         produce_connection = self._produce_connections.get(key)
         if produce_connection is None or not _is_usable(produce_connection.connection):
             connection = await self._cluster.connection(leader.broker, f"produce-{index}")
-            produce_connection = self._produce_connections.get(key)  # somebody else may have opened it meanwhile
+            produce_connection = self._produce_connections.get(key)  # another task may have opened it meanwhile
             if produce_connection is None or produce_connection.connection is not connection:
                 produce_connection = self._produce_connections[key] = ProduceConnection(
                     connection, self._cluster.timeouts.replicas, self._on_answers, self._cluster.request_size

@@ -55,7 +55,7 @@ class TargetTrial:
     def __init__(self, settings: FlowSettings, clusters: tuple[ClusterClient, ClusterClient] | None = None) -> None:
         self._settings = settings
         self._tp: TopicPartition = (events_topic(settings.flow, settings.group_id), 0)
-        self._first_cluster, self._second_cluster = clusters or (self._connect("trial-1"), self._connect("trial-2"))
+        self._client, self._second_client = clusters or (self._connect("trial-1"), self._connect("trial-2"))
 
     def _connect(self, name: str) -> ClusterClient:
         properties = self._settings.clients.data_producer
@@ -63,8 +63,8 @@ class TargetTrial:
 
     async def close(self) -> None:
         """Close both connections."""
-        await self._first_cluster.close()
-        await self._second_cluster.close()
+        await self._client.close()
+        await self._second_client.close()
 
     async def find_faults(self) -> tuple[AppendFault, ...]:
         """Append the trial's records, read them back, and return the target's faults.
@@ -83,22 +83,22 @@ class TargetTrial:
             await asyncio.sleep(AGAIN_AFTER_S)
 
     async def _try(self) -> tuple[AppendFault, ...]:
-        for cluster in (self._first_cluster, self._second_cluster):
+        for cluster in (self._client, self._second_client):
             await cluster.refresh([self._tp[0]])
-        producer = await new_producer(self._first_cluster)
+        producer = await new_producer(self._client)
         if producer is None:
             await self._append_plain()
             return (AppendFault.IDS_ABSENT,)
         producer_id, epoch = producer
-        first = await self._append(self._first_cluster, producer_id, epoch, 0)
+        first = await self._append(self._client, producer_id, epoch, 0)
         if not first.is_taken:
             await self._append_plain(first)
             return (AppendFault.IDS_REFUSED,)
-        again = await self._append(self._first_cluster, producer_id, epoch, 0)
-        gap = await self._append(self._first_cluster, producer_id, epoch, GAP)
-        elsewhere = await self._append(self._second_cluster, producer_id, epoch, 1)
-        next_epoch = await self._append(self._second_cluster, producer_id, epoch + 1, 0)
-        earlier_epoch = await self._append(self._first_cluster, producer_id, epoch, 2)
+        again = await self._append(self._client, producer_id, epoch, 0)
+        gap = await self._append(self._client, producer_id, epoch, GAP)
+        elsewhere = await self._append(self._second_client, producer_id, epoch, 1)
+        next_epoch = await self._append(self._second_client, producer_id, epoch + 1, 0)
+        earlier_epoch = await self._append(self._client, producer_id, epoch, 2)
         last = max(answer.base_offset for answer in (first, again, gap, elsewhere, next_epoch, earlier_epoch))
         log = await self._read_back(first.base_offset, last)
         trial = AppendTrial(producer_id, epoch, first, again, gap, elsewhere, next_epoch, earlier_epoch, log)
@@ -109,7 +109,7 @@ class TargetTrial:
 
         Raises KafkaProtocolError if it is refused too: then the refusal says nothing of producer ids.
         """
-        plain = await self._append(self._first_cluster, NO_PRODUCER, NO_PRODUCER, NO_PRODUCER)
+        plain = await self._append(self._client, NO_PRODUCER, NO_PRODUCER, NO_PRODUCER)
         if not plain.is_taken:
             raise self._refused((with_id or plain).code)
 
@@ -121,7 +121,7 @@ class TargetTrial:
         """
         for _ in range(TRIES):
             try:
-                connection = await self._first_cluster.any_connection()
+                connection = await self._client.any_connection()
                 for api in TRANSACTIONS:  # at once: a coordinator would be asked for a minute
                     connection.version(api)
                 return await self._try_transaction()
@@ -140,10 +140,10 @@ class TargetTrial:
 
     async def _try_transaction(self) -> bool:
         name = transactional_id(self._settings.flow, self._settings.group_id, *self._tp)
-        coordinators = TransactionCoordinators(self._first_cluster, self._settings.data_plane.transaction_timeout)
+        coordinators = TransactionCoordinators(self._client, self._settings.data_plane.transaction_timeout)
         producer = await coordinators.fence(name)
         await coordinators.open(name, producer, [self._tp])
-        answer = await self._append(self._first_cluster, *producer, 0, in_transaction=name)
+        answer = await self._append(self._client, *producer, 0, in_transaction=name)
         await coordinators.end(name, producer, commit=False)
         if not (answer.is_taken and await self._is_aborted(producer, answer.base_offset)):
             return False
@@ -161,9 +161,7 @@ class TargetTrial:
         """
         deadline = asyncio.get_running_loop().time() + PASSES_WITHIN_S
         while asyncio.get_running_loop().time() < deadline:
-            async for batches, aborted in log_between(
-                self._first_cluster, self._tp, offset, offset + 1, "read_committed"
-            ):
+            async for batches, aborted in log_between(self._client, self._tp, offset, offset + 1, "read_committed"):
                 for batch in batches:
                     is_held = aborted.holds(batch)
                     if batch.base_offset == offset:
@@ -196,8 +194,8 @@ class TargetTrial:
         return trial
 
     def _refused(self, code: int) -> KafkaProtocolError:
-        about = f"cluster {self._first_cluster.alias}: trying producer ids in {self._tp[0]}"
-        return self._first_cluster.refused(self._tp, code, about, "Write")
+        about = f"cluster {self._client.alias}: trying producer ids in {self._tp[0]}"
+        return self._client.refused(self._tp, code, about, "Write")
 
     async def _read_back(self, offset: int, last_offset: int) -> list[Batch]:
         """Return the log from `offset` to the batch at `last_offset`, which was acknowledged.
@@ -205,13 +203,11 @@ class TargetTrial:
         A new leader learns a little later that the batch is replicated.
         """
         deadline = asyncio.get_running_loop().time() + PASSES_WITHIN_S
-        while (end := await self._first_cluster.end_offset(self._tp)) <= last_offset:
+        while (end := await self._client.end_offset(self._tp)) <= last_offset:
             if asyncio.get_running_loop().time() > deadline:
                 break
             await asyncio.sleep(AGAIN_AFTER_S)
-        return [
-            batch async for batches, _ in log_between(self._first_cluster, self._tp, offset, end) for batch in batches
-        ]
+        return [batch async for batches, _ in log_between(self._client, self._tp, offset, end) for batch in batches]
 
 
 def _event(kind: str, subject: str, settings: FlowSettings) -> Event:

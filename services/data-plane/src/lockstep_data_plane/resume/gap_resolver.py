@@ -26,7 +26,7 @@ WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "Resume
 
 
 class HaltPartition(NeedsDecision):
-    """The partition must not go on until somebody decides.
+    """The partition must not go on until an operator decides.
 
     The message is the sentence of `cause`: why it halts, and what to do.
     """

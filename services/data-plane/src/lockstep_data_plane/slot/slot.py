@@ -91,7 +91,7 @@ class Slot:
         self._rows = ProgressRows(self._unreadable.pass_over_later)
         self._run_rows = RunRows(self._unreadable.pass_over_later)
         self._assignment = Assignment(slot=spec.slot)
-        self._taken_up = self._assignment.generation
+        self._reconciled_generation = self._assignment.generation
         self._desired_rows: dict[str, DesiredState] = {}
         self._orders: Mapping[TopicPartition, DesiredPartition] = {}
         self._succession = SlotSuccession(spec)
@@ -113,7 +113,7 @@ class Slot:
         self._partition_tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._ended: list[TopicPartition] = []
         """The tasks that have ended. Without this list each turn would go through thousands of running tasks."""
-        self._begun_by: dict[TopicPartition, DesiredPartition] = {}
+        self._started_with: dict[TopicPartition, DesiredPartition] = {}
         """The desired state under which the task of each partition began."""
         self._searches = EndSearches(time.monotonic)
         self._alive_at = 0.0
@@ -157,11 +157,11 @@ class Slot:
             await self._control_writer.stop()
         return self._loop.appended
 
-    async def _copy_until_asked(self, lost: asyncio.Task[None]) -> None:
+    async def _copy_until_asked(self, following: asyncio.Task[None]) -> None:
         loop = asyncio.get_running_loop()
-        looking = asyncio.create_task(self._certificates.watch(self._changed))
-        ending = asyncio.create_task(self._loop.end_silent())
-        waiting = asyncio.create_task(self._searches.repeat(self._loop.source_answers, self._changed))
+        certificate_watch = asyncio.create_task(self._certificates.watch(self._changed))
+        silence_watch = asyncio.create_task(self._loop.end_silent())
+        end_search = asyncio.create_task(self._searches.repeat(self._loop.source_answers, self._changed))
         flushed_at = 0.0
         flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
         try:
@@ -175,7 +175,7 @@ class Slot:
             while not (self._leaving and not self._partition_tasks) and not self._certificates.renewed_for(
                 RENEWS_WITHIN_S
             ):
-                self._check(lost, ending, looking, waiting)
+                self._check(following, silence_watch, certificate_watch, end_search)
                 if changed or loop.time() - self._reconciled_at >= RECONCILES_EVERY_S:
                     self._reconcile()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:  # first: a flush takes its time on slow cores
@@ -194,7 +194,7 @@ class Slot:
                 await self._write_status("released")
         finally:
             self._update_spans(last=True)
-            for task in (looking, lost, ending, waiting):
+            for task in (certificate_watch, following, silence_watch, end_search):
                 task.cancel()
             await cancelled(self._partition_tasks.values())
 
@@ -224,7 +224,7 @@ class Slot:
                 raise exc
         while self._ended:
             tp = self._ended.pop()
-            task, order = self._partition_tasks.pop(tp), self._begun_by.pop(tp)
+            task, order = self._partition_tasks.pop(tp), self._started_with.pop(tp)
             if (partition := self._loop.partitions.get(tp)) is not None and partition.resolves_end:
                 self._searches.end(tp, self._orders.get(tp, order), needs_source=partition.needs_source)
             self._loop.remove(tp)
@@ -254,9 +254,10 @@ class Slot:
         await self._guarded("slot status", self._control_writer.write(status))
 
     async def _flush(self) -> None:
-        resuming, taken_up = sum(self._loop.is_resuming(tp) for tp in self._partition_tasks), self._taken_up
+        generation = self._reconciled_generation
+        count = sum(self._loop.is_resuming(tp) for tp in self._partition_tasks)
         if await self._guarded(PROGRESS, self._loop.flush()):
-            self._resuming.on_rows_written(taken_up, resuming)
+            self._resuming.on_rows_written(generation, count)
 
     async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> bool:
         """Write rows, and return whether the state topic took them.
@@ -326,14 +327,14 @@ class Slot:
         own_counts = Counter(topic for topic, _ in self._assignment.partitions)
         flow_counts = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
         self._loop.share_rates(own_counts, flow_counts)
-        assigned, self._taken_up = set(self._assignment.partitions), self._assignment.generation
+        assigned, self._reconciled_generation = set(self._assignment.partitions), self._assignment.generation
         self._orders = desired_partitions(self._desired_rows, self._spec.slot, assigned, self._settings.states)
         if not self._continues:
             for tp in assigned - self._partition_tasks.keys():
                 self._start_partition(tp, self._orders[tp])
         for tp in self._partition_tasks:
             order = self._orders.get(tp)
-            if order is None or self._leaving or order != self._begun_by[tp]:
+            if order is None or self._leaving or order != self._started_with[tp]:
                 rests = order.resting_reason if order is not None else ""
                 goes_on = self._continues or order is None or not (rests or self._assignment.ending)
                 self._loop.leave(tp, rests, goes_on=goes_on)
@@ -349,7 +350,7 @@ class Slot:
         if at_rest and (self._is_located(tp) or self._searches.is_over(tp, order)):
             return
         self._searches.begin(tp)
-        self._begun_by[tp] = order
+        self._started_with[tp] = order
         rests = order.resting_reason if at_rest else None
         task = asyncio.create_task(self._loop.run_partition(tp, topic, rests=rests), name=f"tend {tp[0]}-{tp[1]}")
         task.add_done_callback(lambda _: self._has_ended(tp))

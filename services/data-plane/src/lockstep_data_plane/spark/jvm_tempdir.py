@@ -27,14 +27,14 @@ def new_folder(beside: Path) -> tuple[Path, int]:
     folders in `beside` are removed, unless they belong to other users.
     """
     for former in beside.glob(f"{PREFIX}*"):
-        with suppress(OSError):  # held, another user's, or removed by somebody else at this moment
+        with suppress(OSError):  # held, another user's, or removed by another process at this moment
             _remove_unless_held(former)
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=beside))
         try:
             descriptor = os.open(folder, os.O_RDONLY)
         except FileNotFoundError:
-            continue  # somebody who starts as well took it for one that was left
+            continue  # another process that starts took it for a left folder
         with suppress(OSError):  # a file system without locks of folders cannot remove one either
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if folder.exists():

@@ -120,7 +120,7 @@ class AdvertisedAddressUnresolved(ClusterUnreachable):
 class NotPermitted(ClusterError):
     """An error if the cluster refused a request for lack of a permission.
 
-    Trying again helps once somebody grants it. `remedy` says what the permission is for and which command grants it.
+    Trying again helps once it is granted. `remedy` says what the permission is for and which command grants it.
     """
 
     def __init__(self, alias: str, operation: str, resource: str, remedy: Remedy | None = None) -> None:

@@ -125,18 +125,14 @@ class ProduceAnswer(NamedTuple):
         return self.append_time_ms is not None and self.append_time_ms != max_timestamp
 
 
-def produce_answer(partition: Any) -> ProduceAnswer:
+def produce_answer(answer: Any) -> ProduceAnswer:
     """Return a broker's answer for one partition."""
-    if partition.error_code is NO_ERROR and partition.log_append_time is None:
-        return ProduceAnswer(0, partition.base_offset)
+    if answer.error_code is NO_ERROR and answer.log_append_time is None:
+        return ProduceAnswer(0, answer.base_offset)
     return ProduceAnswer(
-        int(partition.error_code),
-        int(partition.base_offset),
-        getattr(partition, "error_message", None) or "",  # messages and record errors exist from version 8 on
-        tuple(
-            [(int(e.batch_index), e.batch_index_error_message or "") for e in getattr(partition, "record_errors", ())]
-        ),
-        append_time_ms=None
-        if partition.log_append_time is None
-        else round(partition.log_append_time.timestamp() * 1000),
+        int(answer.error_code),
+        int(answer.base_offset),
+        getattr(answer, "error_message", None) or "",  # messages and record errors exist from version 8 on
+        tuple([(int(e.batch_index), e.batch_index_error_message or "") for e in getattr(answer, "record_errors", ())]),
+        append_time_ms=None if answer.log_append_time is None else round(answer.log_append_time.timestamp() * 1000),
     )

@@ -187,7 +187,7 @@ class TopicReader:
                 self.ends_trouble = error_text(error)
                 self._consumer.poll(0)  # calls error_cb with the errors of connections
                 if error_verdict(error.code()) is ErrorMeaning.UNREACHABLE and self._unanswered.is_due():
-                    self._connect_anew(error_text(error))
+                    self._reconnect(error_text(error))
         return None
 
     def begin(self, positions: Mapping[int, int], *, at_the_beginning: bool) -> None:
@@ -259,7 +259,7 @@ class TopicReader:
             for number in self._standstill.unmoved(positions):
                 ends[number] = bounds(self._consumer, self._topic, number, QUICK)[1]
         except KafkaException as exc:
-            if self._unanswered.is_due() and self._connect_anew(error_text(exc.args[0])):
+            if self._unanswered.is_due() and self._reconnect(error_text(exc.args[0])):
                 self._assign(positions)
             return
         self._unanswered.answered()
@@ -270,7 +270,7 @@ class TopicReader:
             )
             self._assign(positions)
 
-    def _connect_anew(self, reason: str) -> bool:
+    def _reconnect(self, reason: str) -> bool:
         """Replace the client, and return whether that succeeded.
 
         The new client has no partitions assigned.

@@ -95,7 +95,7 @@ class RevocationHistory:
     def with_reading(self, term: int, now: float, revoked: Iterable[OwnedBinding]) -> "RevocationHistory":
         """Return the history after one more reading.
 
-        A reading of another term begins anew, and a binding that is not revoked is dropped.
+        A reading of another term begins a new history, and a binding that is not revoked is dropped.
         """
         since = self.since if term == self.term else {}
         return RevocationHistory(term, {own.binding: since.get(own.binding, now) for own in revoked})

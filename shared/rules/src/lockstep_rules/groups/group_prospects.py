@@ -67,14 +67,9 @@ def find_obstacle(
         return None  # it is judged by itself
     if row.phase not in PHASES:
         return "", row.stated_cause or ReasonCode.GROUP_NOT_PLACED.to_reason()
-    if (
-        not row.waits
-        and not row.is_placed
-        and row.stated_cause
-        and not may_settle(row.stated_cause, reads_source=reads_source)
-    ):
-        return "", row.stated_cause
-    held_cause = row.stated_held_cause
+    cause, held_cause = row.stated_cause, row.stated_held_cause
+    if not row.waits and not row.is_placed and cause and not may_settle(cause, reads_source=reads_source):
+        return "", cause
     if not row.synced and not row.held and held_cause and not may_settle(held_cause, reads_source=reads_source):
         return "", held_cause
     return None

@@ -75,7 +75,7 @@ def build_matcher(pattern: str, captures: bool = False) -> Matcher:
         re.error: It is not a valid pattern.
     """
     tree = parser.parse(pattern)
-    # The elements of a list are tried one after another, and nothing follows them that could be tried anew.
+    # The elements of a list are tried one after another, and nothing follows them that could be tried again.
     is_list = len(tree) == 1 and str(tree[0][0]) == "BRANCH"
     choices = max(map(_choices, tree[0][1][1] if is_list else [tree]))
     if choices <= FEW_CHOICES:

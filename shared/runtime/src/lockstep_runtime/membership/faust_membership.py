@@ -34,7 +34,7 @@ class FaustMembership:
 
     def __init__(self, runner: FlowRunner) -> None:
         self._runner = runner
-        self._app = build_app(runner.ctx, self._listen, None if runner.joins_anew else runner.ctx.instance)
+        self._app = build_app(runner.ctx, self._listen, None if runner.rejoins else runner.ctx.instance)
         self._has_left = False
         self._error: ClusterError | None = None
         """The error that has ended the membership, if the consumer's thread was the first to see it."""

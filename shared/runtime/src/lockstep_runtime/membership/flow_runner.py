@@ -107,9 +107,9 @@ class FlowRunner:
         return self.ctx.is_acting
 
     @property
-    def joins_anew(self) -> bool:
+    def rejoins(self) -> bool:
         """Return whether the next membership is that of a new member, without the instance's former partitions."""
-        return self._group_watch.joins_anew
+        return self._group_watch.rejoins
 
     @property
     def degraded(self) -> bool:

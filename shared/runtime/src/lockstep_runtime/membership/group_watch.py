@@ -42,7 +42,7 @@ class GroupWatch:
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
-        self.joins_anew = False
+        self.rejoins = False
         """The next membership is that of a new member, without the instance's former partitions."""
 
     async def run(self, trouble: Callable[[], str]) -> None:
@@ -62,15 +62,15 @@ class GroupWatch:
             await asyncio.sleep(to_next_tick(TICK))
             alive = ctx.group_is_current or bool(trouble())
             if ctx.leadership.held:
-                self.joins_anew = False
+                self.rejoins = False
             if ctx.leadership.held or not ctx.group_is_current:
                 held_at = ctx.clock.monotonic()
-            elif ctx.clock.monotonic() - held_at > NOTHING_HELD_AFTER and not self.joins_anew:
+            elif ctx.clock.monotonic() - held_at > NOTHING_HELD_AFTER and not self.rejoins:
                 group = service_group(ctx.service, ctx.flow, ctx.settings.group_id)
                 if await self._is_full(group):
                     held_at = ctx.clock.monotonic()
                     continue
-                self.joins_anew = True
+                self.rejoins = True
                 text = f"group {group} gives {ctx.instance} no partition, joining as a new member"
                 raise GroupLost(ctx.target.alias, f"cluster {ctx.target.alias}: {text}")
         alias = ctx.target.alias

@@ -89,9 +89,8 @@ class CompactLines(logging.Formatter):
         text = getattr(record, TEXT, "")
         source = f"{getattr(record, SERVICE, self._service)} {flow}".rstrip()
         loud = f"{record.levelname} " if record.levelno >= logging.WARNING else ""
-        line = "  ".join(
-            part for part in (f"{time_of_day} {source}", f"{loud}{record.getMessage()}", str(text)) if part
-        )
+        parts = f"{time_of_day} {source}", f"{loud}{record.getMessage()}", str(text)
+        line = "  ".join(filter(None, parts))
         return line + self._traceback(record)
 
     def _traceback(self, record: logging.LogRecord) -> str:

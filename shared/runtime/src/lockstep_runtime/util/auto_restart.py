@@ -59,18 +59,9 @@ async def record_failure(
     cause: Reason,
     requested: tuple[str, ...],
 ) -> Restarts | None:
-    """Write the row after one more failure, unless restarts are unlimited.
+    """Write the row after one more failure, and return it if that was the last one that is allowed, otherwise None.
 
-    Args:
-        write: Appends the row to the state topic.
-        row: The row so far.
-        allowed: The limits.
-        worked_s: Seconds for which the start had worked.
-        cause: The reason of the failure.
-        requested: The ids of restart commands by now.
-
-    Returns:
-        The row if it was the last failure that is allowed, otherwise None.
+    `write` appends the row to the state topic. The other arguments are those of `count_failure`.
     """
     if is_unlimited(allowed):
         return None
