@@ -15,8 +15,8 @@ def checkpoint(downstream: int, group: str = "billing", topic: str = "A.orders",
     return Checkpoint(group, topic, partition, UpstreamOffset(downstream), DownstreamOffset(downstream), "")
 
 
-def read(written: WrittenCheckpoints, at: int, one: Checkpoint) -> None:
-    written.fold(at, *encode_checkpoint(one))
+def read(written: WrittenCheckpoints, at: int, record: Checkpoint) -> None:
+    written.fold(at, *encode_checkpoint(record))
 
 
 def test_mm2_025_the_last_checkpoint_of_each_group_and_partition_counts() -> None:

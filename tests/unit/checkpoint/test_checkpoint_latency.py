@@ -11,10 +11,10 @@ def checkpoint(group: str, partition: int = 0) -> Checkpoint:
 
 
 def shown(latencies: CheckpointLatencies, now_ms: int = 1000) -> dict[tuple[str, ...], list[float]]:
-    found: dict[tuple[str, ...], list[float]] = {}
+    latency: dict[tuple[str, ...], list[float]] = {}
     for _, labels, value in latencies.samples(now_ms):
-        found.setdefault(labels, []).append(value)
-    return found
+        latency.setdefault(labels, []).append(value)
+    return latency
 
 
 def test_mm2_082_latency_is_kept_for_each_group_and_partition() -> None:

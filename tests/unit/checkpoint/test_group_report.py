@@ -56,8 +56,8 @@ class Late(ControlProducer):
         return 0, at
 
     def rows(self) -> Sequence[GroupStatus]:
-        found = [decode_row(key or b"", value) for topic, key, value in self.appended if topic == "state"]
-        return [row for row in found if isinstance(row, GroupStatus)]
+        rows = [decode_row(key or b"", value) for topic, key, value in self.appended if topic == "state"]
+        return [row for row in rows if isinstance(row, GroupStatus)]
 
     def events(self) -> Sequence[Event]:
         return [decode_event(value or b"") for topic, _, value in self.appended if topic == "events"]

@@ -34,9 +34,9 @@ class Later:
         self.state = ctx.state
 
     async def round(self, *groups: str, failed: str = "") -> None:
-        found = {group: TranslationState() for group in groups}
+        states = {group: TranslationState() for group in groups}
         await self.stage.report.on_source_read(
-            found, {failed: reported("why")} if failed else {}, ours, ReadingTime(0.0, 0)
+            states, {failed: reported("why")} if failed else {}, ours, ReadingTime(0.0, 0)
         )
 
     def keys_removed(self) -> list[bytes | None]:

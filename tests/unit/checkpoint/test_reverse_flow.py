@@ -88,9 +88,9 @@ class Reverse(ReverseFlow):
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    found = Stage(tmp_path, KEEPS_NAMES)
-    found.target.offsets[GROUP] = {TP: 50}
-    return found
+    made = Stage(tmp_path, KEEPS_NAMES)
+    made.target.offsets[GROUP] = {TP: 50}
+    return made
 
 
 async def synced_to(stage: Stage) -> int:

@@ -31,14 +31,14 @@ def at(downstream: int) -> Checkpoint:
 
 
 def contested(downstream: int, theirs: GroupStatus | None, topic: MirroredTopic = TOPIC) -> list[TopicPartition]:
-    found = dict(find_contested([at(downstream)], fed_topics([topic], {}), theirs, "C->B"))
-    assert all(reason.code == "contested" for reason in found.values())
-    return list(found)
+    places = dict(find_contested([at(downstream)], fed_topics([topic], {}), theirs, "C->B"))
+    assert all(reason.code == "contested" for reason in places.values())
+    return list(places)
 
 
-@pytest.mark.parametrize(("downstream", "found"), [(0, []), (60, []), (61, [TP]), (100, [TP])])
-def test_place_beyond_that_of_the_other_flow_is_contested(downstream: int, found: list[TopicPartition]) -> None:
-    assert contested(downstream, THEIRS) == found
+@pytest.mark.parametrize(("downstream", "places"), [(0, []), (60, []), (61, [TP]), (100, [TP])])
+def test_place_beyond_that_of_the_other_flow_is_contested(downstream: int, places: list[TopicPartition]) -> None:
+    assert contested(downstream, THEIRS) == places
 
 
 @pytest.mark.parametrize(

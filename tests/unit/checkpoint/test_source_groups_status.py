@@ -99,8 +99,8 @@ class Scene:
 
     def rows(self) -> list[SourceGroupsStatus]:
         """All that was written of readings, in order."""
-        found = [decode_row(key or b"", value) for topic, key, value in self.log.appended if topic == "state"]
-        return [row for row in found if isinstance(row, SourceGroupsStatus)]
+        rows = [decode_row(key or b"", value) for topic, key, value in self.log.appended if topic == "state"]
+        return [row for row in rows if isinstance(row, SourceGroupsStatus)]
 
     def row(self, share: int = 0) -> SourceGroupsStatus:
         row = self.ctx.state.get(SourceGroupsStatus, str(share))

@@ -76,8 +76,10 @@ class Groups(Admin):
 
     async def topics(self, names: Iterable[str] | None = None) -> Outcome[TopicDescription]:
         asked = set(names or ())
-        found = {name: TopicDescription(name, "", n) for name, n in (await self.topic_names()).items() if name in asked}
-        return Outcome(found, {}, {name: trouble for name, trouble in self.denied.items() if name in asked})
+        descriptions = {
+            name: TopicDescription(name, "", n) for name, n in (await self.topic_names()).items() if name in asked
+        }
+        return Outcome(descriptions, {}, {name: trouble for name, trouble in self.denied.items() if name in asked})
 
     async def list_groups(self) -> dict[str, str]:
         return dict.fromkeys(self.offsets, "CLASSIC")

@@ -74,8 +74,8 @@ class Slot:
         self._resume(row)
 
     def _resume(self, row: PartitionProgress) -> None:
-        known = LastAppend(row.sequence, row.downstream, others=row.others)
-        end = last_append_in(known, self.target.tail(row.downstream + 1), OURS, OUR_EPOCH, {OTHER})
+        last = LastAppend(row.sequence, row.downstream, others=row.others)
+        end = last_append_in(last, self.target.tail(row.downstream + 1), OURS, OUR_EPOCH, {OTHER})
         self.partition.step(Resumed(row, end, self._runs))
 
     def fetch(self, count: int) -> None:

@@ -85,8 +85,8 @@ class Target:
         return base
 
     def commit(self, progress: int) -> None:
-        for there, added in zip(self.committed, self._open, strict=True):
-            there += added
+        for appended, added in zip(self.committed, self._open, strict=True):
+            appended += added
         self._open = [[] for _ in self.committed]
         self.progress = progress
 

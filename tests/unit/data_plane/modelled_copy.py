@@ -136,8 +136,8 @@ class World:
             wanted_until = sum(1 for r in self.source.visible if r.offset <= row.upstream)
             assert appended_since(self.first_row, row.sequence, row.others) == ours_until == wanted_until
             assert row.upstream < self.source.end
-        found, exact = self.translated()
-        assert all(downstream is None or downstream <= exact[u] for u, downstream in found.items())
+        positions, exact = self.translated()
+        assert all(downstream is None or downstream <= exact[u] for u, downstream in positions.items())
 
 
 def run(made_of: list[tuple[str, int]], happens: list[tuple[str, int]], first_sequence: int = -1) -> World:
@@ -148,6 +148,6 @@ def run(made_of: list[tuple[str, int]], happens: list[tuple[str, int]], first_se
     world.finish()
     world.check()
     if not {"zombie", "foreign"} & {what for what, _ in happens}:
-        found, exact = world.translated()
-        assert found == exact, "nobody else wrote, so every position translates exactly"
+        positions, exact = world.translated()
+        assert positions == exact, "nobody else wrote, so every position translates exactly"
     return world

@@ -88,8 +88,8 @@ class _Provenance:
         self._trail.append(f"fenced {producer_id}")
 
     async def own_producer_ids(self) -> frozenset[int]:
-        known, self._others = self._others, self._others | self._meanwhile
-        return known
+        origins, self._others = self._others, self._others | self._meanwhile
+        return origins
 
 
 class _Written:
@@ -219,16 +219,16 @@ class Scene:
                 if self.later is not None:
                     self.later(self)
             try:
-                found = await self._found(resumer, partition, topic)
+                resumed = await self._found(resumer, partition, topic)
             except RetriableError as exc:
                 self.trail.append(f"again: {exc}")
                 continue
             except HaltPartition as exc:
                 self.trail.append(f"halted {exc.case.value}: {exc}")
-                found = None
+                resumed = None
             else:
-                self._came_out(found)
-            if partition.acked.written != (self.row if found is None else found[0]):
+                self._came_out(resumed)
+            if partition.acked.written != (self.row if resumed is None else resumed[0]):
                 self.trail.append(f"written {_differs(partition.acked.written, self.row)}")
             break
 
@@ -246,12 +246,12 @@ class Scene:
             return None
         return located
 
-    def _came_out(self, found: tuple[PartitionProgress, LastAppend] | None) -> None:
-        if found is None:
+    def _came_out(self, resumed: tuple[PartitionProgress, LastAppend] | None) -> None:
+        if resumed is None:
             self.trail.append("nothing is found")
             return
-        self.trail.append(f"from {_differs(found[0], self.row)}")
-        end = found[1]
+        self.trail.append(f"from {_differs(resumed[0], self.row)}")
+        end = resumed[1]
         last = "" if end.last is None else f" last={end.last.last_offset} behind={end.behind}"
         last += f" places={tuple(map(tuple, end.compared_runs))}" if end.compared_runs else ""
         self.trail.append(f"ends sequence={end.sequence} downstream={end.downstream} others={end.others}{last}")

@@ -65,11 +65,11 @@ def test_two_holes_are_found_one_after_the_other() -> None:
     assert result.differences == {"missing": 1_600, "offset": 2}
 
 
-@pytest.mark.parametrize("left", [1, 2, 3, 100])
-def test_hole_near_the_end_leaves_what_is_behind_it_right(left: int) -> None:
+@pytest.mark.parametrize("remaining", [1, 2, 3, 100])
+def test_hole_near_the_end_leaves_what_is_behind_it_right(remaining: int) -> None:
     source = SOURCE[:2_000]
-    result = compared(copied([*source[:BEGIN], *source[-left:]]), in_batches(source, 50))
-    assert result.differences == {"missing": 2_000 - BEGIN - left, "offset": 1}
+    result = compared(copied([*source[:BEGIN], *source[-remaining:]]), in_batches(source, 50))
+    assert result.differences == {"missing": 2_000 - BEGIN - remaining, "offset": 1}
 
 
 def test_hole_up_to_the_end_is_missing() -> None:

@@ -177,9 +177,9 @@ class TestWhatWasPassedOverBehindTheLastPiece:
         assert ack.outgoing.covers == 5
 
     def test_extend_last_never_shrinks_what_is_covered(self) -> None:
-        one = outgoing(0, 4)
-        assert chain_of(one).extend_last(2, 7)
-        assert one.covers == 3
+        last = outgoing(0, 4)
+        assert chain_of(last).extend_last(2, 7)
+        assert last.covers == 3
 
     def test_extend_last_with_nothing_in_flight_is_decided(self) -> None:
         assert not chain_of().extend_last(5, 7)

@@ -96,13 +96,13 @@ def keyed(writes: list[tuple[int, bool]]) -> list[PlainRecord]:
 
 
 def aligned(
-    log: list[PlainRecord], left: list[PlainRecord], there: list[PlainRecord], copied: int, since: int | None
+    log: list[PlainRecord], remaining: list[PlainRecord], there: list[PlainRecord], copied: int, since: int | None
 ) -> int | None:
     """The first upstream offset that the target does not have. Raises AmbiguousMatch."""
     lost = {r.offset for r in log[:copied]} - {r.offset for r in there}
     gone_before = sum(r.offset < max(lost) for r in there) if lost else -1
     alignment = ContentMatch(there, gone_before, copied, since)
-    if not alignment.compare(left):
+    if not alignment.compare(remaining):
         alignment.ends()
     return alignment.next
 

@@ -76,8 +76,8 @@ def test_log_append_time_is_the_time_of_every_record() -> None:
 
 def test_a_delete_horizon_is_no_time_of_a_record() -> None:
     stats = CopyStats()
-    one = batch(records(0, 2))._replace(base_timestamp=90_000)
-    stats.fetched([one._replace(attributes=one.attributes | DELETE_HORIZON)], 1, 5000)
+    source = batch(records(0, 2))._replace(base_timestamp=90_000)
+    stats.fetched([source._replace(attributes=source.attributes | DELETE_HORIZON)], 1, 5000)
     assert stats.in_row(ROW).age_window[1:] == (3999,) * 4
 
 

@@ -34,7 +34,7 @@ def rests(*wanted: DesiredState, slot: int = 0) -> dict[tuple[str, int], str]:
 
 
 @pytest.mark.parametrize(
-    ("scope", "found"),
+    ("scope", "partitions"),
     [
         ("partition:orders-1", {("orders", 1)}),
         ("partition:a-1-0", {("a-1", 0)}),
@@ -45,8 +45,8 @@ def rests(*wanted: DesiredState, slot: int = 0) -> dict[tuple[str, int], str]:
         ("connector:MirrorHeartbeatConnector", set()),
     ],
 )
-def test_desired_phase_applies_to_all_partitions_of_its_scope(scope: str, found: set[tuple[str, int]]) -> None:
-    assert set(rests(DesiredState(scope=scope, phase="paused"))) == found
+def test_desired_phase_applies_to_all_partitions_of_its_scope(scope: str, partitions: set[tuple[str, int]]) -> None:
+    assert set(rests(DesiredState(scope=scope, phase="paused"))) == partitions
     assert rests(DesiredState(scope=scope, phase="running")) == {}
 
 

@@ -164,21 +164,21 @@ def test_records_deleted_after_their_copy_are_never_miscounted(
     for _ in range(appended):
         for what in ROUTES["round"]:
             world.step(what, 0)
-    there = len(world.target.ours)
+    on_target = len(world.target.ours)
     cleaned = world.source.cleaned(gone)
     world.target.cleaned(gone_there)
     slot = Slot(cleaned, world.target, world.row, LIMITS[0])
     slot.fetch(10)
     slot.deliver()
     misnumbered = bool(slot.troubles)
-    assert all("gone from" in str(why) or "more records of ours" in str(why) for why in slot.troubles)
-    expected = [r.offset for r in cleaned.visible if r.offset >= world.source.visible[there - 1].offset + 1]
+    assert all("gone from" in str(trouble) or "more records of ours" in str(trouble) for trouble in slot.troubles)
+    expected = [r.offset for r in cleaned.visible if r.offset >= world.source.visible[on_target - 1].offset + 1]
     if not misnumbered and not slot.partition.records_to_skip:
         slot.send()
         queued = slot.socket[0].outgoing if slot.socket else None
         assert (queued.offsets[0] if queued else None) == (expected[0] if expected else None)
         return
-    assert gone & set(range(there)), "what was left alone is never in doubt"
+    assert gone & set(range(on_target)), "what was left alone is never in doubt"
     row = world.row
     append_sequence = last_append_in(
         LastAppend(row.sequence, row.downstream), world.target.tail(row.downstream + 1), OURS, OUR_EPOCH
@@ -195,6 +195,6 @@ def test_records_deleted_after_their_copy_are_never_miscounted(
         if not match:
             alignment.ends()
     except AmbiguousMatch:
-        assert gone_there & set(range(there)), "the target has lost some of ours, too"
+        assert gone_there & set(range(on_target)), "the target has lost some of ours, too"
         return
     assert (alignment.next if match else None) == (expected[0] if expected else None)

@@ -10,8 +10,8 @@ from lockstep_data_plane.spark.jvm_tempdir import new_folder
 
 
 def test_jvm_tempdir_without_a_lock_is_removed(tmp_path: Path) -> None:
-    left, lock = new_folder(tmp_path)
-    (left / "blockmgr-1" / "0a").mkdir(parents=True)
+    folder, lock = new_folder(tmp_path)
+    (folder / "blockmgr-1" / "0a").mkdir(parents=True)
     os.close(lock)
     mine, lock = new_folder(tmp_path)
     assert list(tmp_path.iterdir()) == [mine]

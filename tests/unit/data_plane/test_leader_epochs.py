@@ -37,7 +37,7 @@ def test_epoch_evidence_without_a_sure_answer_needs_the_log(
 
 
 @pytest.mark.parametrize(
-    ("found", "parted", "contradicts"),
+    ("answer", "parted", "contradicts"),
     [
         pytest.param(evidence(10), False, False, id="the answer reaches it"),
         pytest.param(evidence(-1), False, False, id="its leader does not know"),
@@ -57,9 +57,9 @@ def test_epoch_evidence_without_a_sure_answer_needs_the_log(
     ],
 )
 def test_epoch_evidence_believes_the_log_before_the_answer(
-    found: EpochEvidence, parted: bool, contradicts: bool
+    answer: EpochEvidence, parted: bool, contradicts: bool
 ) -> None:
-    assert (found.parted, found.contradicts) == (parted, contradicts)
+    assert (answer.parted, answer.contradicts) == (parted, contradicts)
 
 
 @pytest.mark.parametrize(

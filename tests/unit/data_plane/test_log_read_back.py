@@ -57,7 +57,7 @@ def compared(tail: ReadBackTail, source: Sequence[PlainRecord], copied: int = CO
 
 
 @pytest.mark.parametrize(
-    ("there", "found"),
+    ("tail", "expected"),
     [
         pytest.param([copies(9, 9)], ComparedCopy(10, 10), id="nothing behind the row"),
         pytest.param(
@@ -94,8 +94,8 @@ def compared(tail: ReadBackTail, source: Sequence[PlainRecord], copied: int = CO
         ),
     ],
 )
-def test_comparison_of_the_tail_finds_the_place_and_the_doubles(there: list[Batch], found: ComparedCopy) -> None:
-    assert compared(tail_of(*there), records(0, 20)) == found
+def test_comparison_of_the_tail_finds_the_place_and_the_doubles(tail: list[Batch], expected: ComparedCopy) -> None:
+    assert compared(tail_of(*tail), records(0, 20)) == expected
 
 
 def test_comparison_with_records_that_the_source_lost_goes_on_behind_them() -> None:
@@ -121,7 +121,7 @@ def test_comparison_ignores_times_that_the_target_sets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "log_end"),
+    ("tail", "log_end"),
     [
         pytest.param([copies(11, 11)], 12, id="in front"),
         pytest.param([copies(10, 10), copies(12, 12)], 13, id="in between"),
@@ -129,9 +129,9 @@ def test_comparison_ignores_times_that_the_target_sets() -> None:
         pytest.param([batch(records(10, 1), last_offset=11)], 12, id="within a batch"),
     ],
 )
-def test_tail_with_records_that_the_target_lost_is_in_doubt(there: list[Batch], log_end: int) -> None:
+def test_tail_with_records_that_the_target_lost_is_in_doubt(tail: list[Batch], log_end: int) -> None:
     with pytest.raises(LogContradiction) as raised:
-        tail_of(*there, log_end=log_end)
+        tail_of(*tail, log_end=log_end)
     assert raised.value.case is GapCase.DOUBT
 
 

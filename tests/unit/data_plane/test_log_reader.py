@@ -205,13 +205,13 @@ async def test_log_reader_of_a_recreated_topic_starts_over_and_forgets_progress(
     assert await log.newest(("u", 0)) == 3
 
 
-@pytest.mark.parametrize("left", [0, 1])
-async def test_a_log_that_was_truncated_is_read_from_its_start(left: int) -> None:
+@pytest.mark.parametrize("remaining", [0, 1])
+async def test_a_log_that_was_truncated_is_read_from_its_start(remaining: int) -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [])
     log = progress_reader(cluster_led_by(leading))
     assert await log.newest(("u", 0)) == 20
-    del leading.log[left:]
-    assert await log.newest(("u", 0)) == (10 if left else None)
+    del leading.log[remaining:]
+    assert await log.newest(("u", 0)) == (10 if remaining else None)
 
 
 async def test_log_match_of_committed_records_stops_at_the_last_stable_offset() -> None:

@@ -155,11 +155,11 @@ class Slot:
         """As much as may come of each in turn; the first batch comes whatever its size."""
         if connection not in self.asked:
             return
-        found, roomy = self.asked.pop(connection)
-        remaining = found.at_most
+        budget, roomy = self.asked.pop(connection)
+        remaining = budget.at_most
         begin = first % len(roomy)
         for at, partition in enumerate((*roomy[begin:], *roomy[:begin])):
-            size = min(found.each, remaining) // self.batch * self.batch
+            size = min(budget.each, remaining) // self.batch * self.batch
             size = max(size, self.batch) if not at else size
             remaining = max(0, remaining - size)
             self.flight.set_held(partition, self.flight.held_by(partition) + size)

@@ -143,11 +143,11 @@ def test_thinned_runs_keep_to_the_bound(
         assert all(t is None or t.downstream <= places[p] for p, t in translated(seen, places))
 
 
-def check_bound(slot_spans: list[Stretch], known: RunMap, lag_max: int) -> None:
+def check_bound(slot_spans: list[Stretch], run_map: RunMap, lag_max: int) -> None:
     places = exact_places(slot_spans)
     end = slot_spans[-1][1] + slot_spans[-1][2]
     exact_from = slot_spans[-EXACT][0] if len(slot_spans) > EXACT else 0
-    for position, translation in translated(known, places):
+    for position, translation in translated(run_map, places):
         assert translation is not None, "what could be translated once always can be"
         error, distance = places[position] - translation.downstream, end - places[position]
         assert 0 <= error <= translation.reread or translation.behind

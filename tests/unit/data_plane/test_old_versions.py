@@ -95,8 +95,8 @@ def test_fetch_answer_of_each_version_is_read(version: int) -> None:
         filled(m.FetchResponse, throttle_time=no_time, error_code=ErrorCode.none, session_id=31, responses=(topic,))
     )
     names = topic_names([(("orders", 3), LEADER, 17, -1)])
-    (found,) = read_answer([("orders", 3)], answer, names)
-    assert found._replace(records=bytes(found.records)) == FetchedPartition(
+    (answered,) = read_answer([("orders", 3)], answer, names)
+    assert answered._replace(records=bytes(answered.records)) == FetchedPartition(
         ("orders", 3), 0, 20, 19, ((4000, 11),), records_read
     )
     assert read_session_id(answer) == (31 if version >= fetch_codec.WITH_SESSIONS else NO_SESSION)
@@ -191,13 +191,13 @@ def test_metadata_answer_of_each_version_is_read(version: int) -> None:
     answer = read_answer_back(
         filled(m.MetadataResponse, throttle_time=timedelta(0), brokers=(broker,), topics=tuple(topics))
     )
-    found = {topic.name: topic for topic in read_topics(answer, ["gone", "orders"])}
+    by_name = {topic.name: topic for topic in read_topics(answer, ["gone", "orders"])}
     topic_id = LEADER.topic_id if version >= 10 else None
-    assert found == {
+    assert by_name == {
         "orders": TopicMetadata("orders", 0, topic_id, 2, ((0, 1, 6 if version >= 9 else -1),)),
-        "gone": found["gone"],
+        "gone": by_name["gone"],
     }
-    assert (found["gone"].code, found["gone"].leaders) == (3, ())
+    assert (by_name["gone"].code, by_name["gone"].leaders) == (3, ())
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)

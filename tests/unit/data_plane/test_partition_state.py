@@ -117,7 +117,7 @@ class TestWhereCountingArrives:
         assert list(launch(p).outgoing.offsets) == [4, 5]
 
     @pytest.mark.parametrize(
-        ("left", "end"),
+        ("remaining", "end"),
         [
             pytest.param([0, 1, 3, 4, 5], LastAppend(3, 3, batch(records(0, 2)), behind=2), id="behind it"),
             pytest.param([1, 2, 3, 4, 5], LastAppend(3, 3, batch(records(0, 2)), behind=2), id="before it"),
@@ -125,9 +125,9 @@ class TestWhereCountingArrives:
             pytest.param([1, 2, 3, 4, 5], LastAppend(3, 3), id="none is left, the first is gone"),
         ],
     )
-    def test_resume_with_records_lost_on_the_source_is_a_mismatch(self, left: list[int], end: LastAppend) -> None:
+    def test_resume_with_records_lost_on_the_source_is_a_mismatch(self, remaining: list[int], end: LastAppend) -> None:
         p = resumed(end=end)
-        admit(p, batch([r for r in records(0, 6) if r.offset in left]))
+        admit(p, batch([r for r in records(0, 6) if r.offset in remaining]))
         assert (p.phase, p.misnumbered, p.routing.records_held) == (Phase.SETTLING, True, 0)
         assert p.row().upstream == -1
 

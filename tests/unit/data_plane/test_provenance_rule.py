@@ -164,7 +164,7 @@ def test_a_row_with_nothing_of_its_own_but_something_passed_on_has_begun() -> No
     assert replace(row, others=((OTHER, 0),)).begun
 
 
-@pytest.mark.parametrize(("read_back", "found"), [(False, {1, 2, 3}), (True, {-1, 1, 2, 3})])
-def test_producers_of_a_copy_are_none_where_it_is_read_back(read_back: bool, found: set[int]) -> None:
+@pytest.mark.parametrize(("read_back", "producers"), [(False, {1, 2, 3}), (True, {-1, 1, 2, 3})])
+def test_producers_of_a_copy_are_none_where_it_is_read_back(read_back: bool, producers: set[int]) -> None:
     row = PartitionProgress(topic="t", partition=0, producer_id=1, others=((2, 5),), read_back=read_back)
-    assert producers_of_copy(row, [-1, 3]) == found
+    assert producers_of_copy(row, [-1, 3]) == producers

@@ -12,13 +12,13 @@ OTHER_LOGIN = "B.producer.security.protocol = SSL\n"
 
 
 @pytest.mark.parametrize(
-    ("lines", "beside", "left"), [("", True, {"A", "B"}), ("", False, set()), (OTHER_LOGIN, True, {"A"})]
+    ("lines", "beside", "clusters"), [("", True, {"A", "B"}), ("", False, set()), (OTHER_LOGIN, True, {"A"})]
 )
 def test_slot_spec_leaves_to_the_driver_clusters_that_both_reach(
-    tmp_path: Path, lines: str, beside: bool, left: set[str]
+    tmp_path: Path, lines: str, beside: bool, clusters: set[str]
 ) -> None:
     settings = flow_settings(tmp_path, lines)
-    assert SlotSpec(settings=settings, slot=0, run="r", producer_id=1, beside_driver=beside).driver_clusters == left
+    assert SlotSpec(settings=settings, slot=0, run="r", producer_id=1, beside_driver=beside).driver_clusters == clusters
 
 
 @pytest.mark.parametrize(

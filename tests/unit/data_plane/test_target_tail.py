@@ -100,7 +100,7 @@ class TestWhatTheLeaderRemembers:
 
 class TestWhereOurLastRecordLay:
     @pytest.mark.parametrize(
-        "there",
+        "last",
         [
             pytest.param(ours(98, 8), id="it lies there"),
             pytest.param(ours(98, 8, count=5), id="inside of a batch"),
@@ -109,22 +109,22 @@ class TestWhereOurLastRecordLay:
             pytest.param(ours(120, 30), id="nothing does any more"),
         ],
     )
-    def test_target_tail_that_is_complete_is_accounted(self, there: Batch) -> None:
-        assert read(there, end=there.last_offset + 1).end.sequence >= 9
+    def test_target_tail_that_is_complete_is_accounted(self, last: Batch) -> None:
+        assert read(last, end=last.last_offset + 1).end.sequence >= 9
 
     @pytest.mark.parametrize(
-        "there",
+        "last",
         [
             pytest.param(ours(98, 8, producer_id=7), id="somebody else's"),
             pytest.param(ours(98, 6), id="an earlier one of ours"),
             pytest.param(ours(98, 8, epoch=0), id="of another epoch"),
         ],
     )
-    def test_target_tail_with_foreign_records_was_truncated_and_grew_again(self, there: Batch) -> None:
+    def test_target_tail_with_foreign_records_was_truncated_and_grew_again(self, last: Batch) -> None:
         with pytest.raises(
             LogContradiction, match=r"at offset 99 what producer .* It was truncated and has grown again"
         ):
-            read(there, end=200)
+            read(last, end=200)
 
     def test_target_tail_without_a_producer_id_names_both_causes(self) -> None:
         batch_without_id = ours(99, -1, producer_id=-1)
@@ -157,9 +157,9 @@ class TestBeforeAChainThatBegins:
         ],
     )
     def test_target_tail_with_appends_missing_from_the_row_is_unaccounted(self, there: Batch, epoch: int) -> None:
-        with pytest.raises(LogContradiction, match="which our row does not include") as found:
+        with pytest.raises(LogContradiction, match="which our row does not include") as result:
             read(there, ours(90, 0, producer_id=7), end=100, row=BEGINS)
-        assert found.value.epoch == epoch
+        assert result.value.epoch == epoch
 
     def test_target_tail_with_appends_in_the_row_is_accounted(self) -> None:
         assert read(ours(90, 0), ours(98, 8), end=100).end == LastAppend(9, 99)
@@ -169,7 +169,7 @@ class TestRemains:
     """Which records of ours the target still has behind a row, and before which of them some are gone."""
 
     @pytest.mark.parametrize(
-        ("log", "left", "gone_before"),
+        ("log", "remaining", "gone_before"),
         [
             pytest.param([ours(100, 10), ours(102, 12)], [100, 101, 102, 103], -1, id="all"),
             pytest.param([ours(102, 12)], [102, 103], 0, id="the first are gone, by retention"),
@@ -205,13 +205,13 @@ class TestRemains:
         ],
     )
     def test_surviving_appends_has_remaining_records_and_where_others_are_gone(
-        self, log: list[Batch], left: list[int], gone_before: int
+        self, log: list[Batch], remaining: list[int], gone_before: int
     ) -> None:
         remains = SurvivingAppends(ROW, LastAppend(13, max([103, *(each.last_offset for each in log)])))
         for each in log:
             remains.add_batch(each)
         remains.ends()
-        assert [r.offset for r in remains.records] == left
+        assert [r.offset for r in remains.records] == remaining
         assert remains.gone_before == gone_before
 
     def test_surviving_appends_ends_where_the_chain_ended_when_it_was_found(self) -> None:

@@ -47,16 +47,16 @@ COPY = CopyState(PROGRESS, RUNS, WHOLE, 1234)
 
 
 def requested(
-    known: VerifiedPartition | None, *, copy: CopyState = COPY, request: Verification = REQUEST
+    row: VerifiedPartition | None, *, copy: CopyState = COPY, request: Verification = REQUEST
 ) -> VerifiedPartition:
-    return row_to_compare(known, copy, request.depth, request)
+    return row_to_compare(row, copy, request.depth, request)
 
 
 def stretch_of(
-    known: VerifiedPartition | None, *, offsets: OffsetMap = RUNS, logs: LogRanges = WHOLE
+    row: VerifiedPartition | None, *, offsets: OffsetMap = RUNS, logs: LogRanges = WHOLE
 ) -> ComparisonStretch:
     copy = replace(COPY, offsets=offsets, logs=logs)
-    return next_stretch(requested(known, copy=copy), copy)
+    return next_stretch(requested(row, copy=copy), copy)
 
 
 # -- which row ---------------------------------------------------------------------------------------------------------
@@ -124,11 +124,11 @@ def test_copy_that_was_begun_again_is_compared_again() -> None:
 def test_followed_copy_needs_comparison_only_if_something_is_new() -> None:
     whole = replace(ROW, upstream=199)
     assert not needs_comparison(whole, PROGRESS, "bytes")
-    for known in (
+    for row in (
         *(None, ROW, replace(whole, depth="crc"), replace(whole, cause=reported("cluster B does not answer"))),
         replace(whole, source_topic_id="U"),
     ):
-        assert needs_comparison(known, PROGRESS, "bytes")
+        assert needs_comparison(row, PROGRESS, "bytes")
     assert needs_comparison(whole, replace(PROGRESS, gaps=(("target-truncated", 1),)), "bytes")
 
 
@@ -217,9 +217,9 @@ def test_request_ends_at_its_end_though_the_copy_goes_further() -> None:
     assert not is_enough(replace(row, request=""), 999)
 
 
-def tail(source: int, *there: Batch) -> VerifiedPartition:
+def tail(source: int, *target: Batch) -> VerifiedPartition:
     """The row, where the source has so many records behind the copy and the target has these batches."""
-    verifier = verified(in_batches(records(100, source), 10), there, start=(100, 100))
+    verifier = verified(in_batches(records(100, source), 10), target, start=(100, 100))
     return with_beyond(replace(ROW, beyond=9, beyond_first=9), verifier)
 
 

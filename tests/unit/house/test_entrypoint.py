@@ -30,8 +30,8 @@ def started(path: str, *arguments: str, **environment: str) -> tuple[list[str], 
     ran = subprocess.run(
         ["bash", ENTRYPOINT, *arguments], env={"PATH": path, **environment}, capture_output=True, text=True, check=True
     )
-    found: list[Any] = json.loads(ran.stdout)
-    return found[0], found[1]
+    printed: list[Any] = json.loads(ran.stdout)
+    return printed[0], printed[1]
 
 
 def test_the_service_gets_its_arguments(path: str) -> None:

@@ -61,4 +61,4 @@ def test_nothing_names_the_distribution_of_another_project() -> None:
     of_this = "tests/unit/house/test_install_lines.py"
     decisions = "docs/decisions/"
     texts = {name: text for name, text in tracked_texts().items() if name != of_this and not name.startswith(decisions)}
-    assert [f"{name}: {found[0]}" for name, text in texts.items() for found in OLD_NAME.finditer(text)] == []
+    assert [f"{name}: {match[0]}" for name, text in texts.items() for match in OLD_NAME.finditer(text)] == []

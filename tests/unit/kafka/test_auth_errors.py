@@ -16,7 +16,7 @@ NOT_OURS = (
 
 
 @pytest.mark.parametrize(
-    ("why", "sentence"),
+    ("reason", "sentence"),
     [
         (
             f"sasl_ssl://localhost:1/bootstrap: SASL authentication error: {INVALID} (after 973ms in state AUTH_REQ)",
@@ -63,8 +63,8 @@ NOT_OURS = (
         ("no access token: https://idp/token gave no token", "no access token: https://idp/token gave no token"),
     ],
 )
-def test_auth_error_is_one_line_with_its_remedy(why: str, sentence: str) -> None:
-    assert refused_login(why, USER) == sentence
+def test_auth_error_is_one_line_with_its_remedy(reason: str, sentence: str) -> None:
+    assert refused_login(reason, USER) == sentence
 
 
 def test_unresolved_advertised_name_differs_from_the_bootstrap_name() -> None:

@@ -7,10 +7,10 @@ from lockstep_rules.offsets.observed_ends import MOST, RESOLUTION_MS, ObservedEn
 
 
 def seen(*ends: tuple[int, int], upstream: int = -1) -> ObservedEnds:
-    found = ObservedEnds()
+    observed = ObservedEnds()
     for end, at_ms in ends:
-        found.observe(end, at_ms, upstream)
-    return found
+        observed.observe(end, at_ms, upstream)
+    return observed
 
 
 def test_a_record_is_as_old_as_the_first_end_beyond_it() -> None:
@@ -62,7 +62,7 @@ def test_observed_ends_are_bounded_and_make_nothing_younger(steps: list[tuple[in
         upstream = min(upstream + copied, end - 1)
         ends.observe(end, now_ms, upstream)
         exact.append((end, now_ms))
-        truth = next((at_ms for known, at_ms in exact if known > upstream + 1), None)
+        truth = next((at_ms for end, at_ms in exact if end > upstream + 1), None)
         since_ms = ends.since_ms(upstream)
         assert (since_ms is None) == (truth is None)
         if since_ms is not None and truth is not None:

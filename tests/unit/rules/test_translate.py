@@ -93,7 +93,7 @@ def test_the_same_names_match(pattern: str, matching: list[str], others: list[st
 
 
 @pytest.mark.parametrize(
-    ("pattern", "why"),
+    ("pattern", "reason"),
     [
         ("(a", "a ( without its ), at character 2"),
         ("ab)", "a ) without its (, at character 2"),
@@ -131,11 +131,11 @@ def test_the_same_names_match(pattern: str, matching: list[str], others: list[st
         ("a{99999999999}", "too large: "),
     ],
 )
-def test_untranslatable_pattern_is_refused_with_its_place(pattern: str, why: str) -> None:
+def test_untranslatable_pattern_is_refused_with_its_place(pattern: str, reason: str) -> None:
     with pytest.raises(UntranslatablePattern) as caught:
         to_python(pattern)
     assert caught.value.pattern == pattern
-    assert caught.value.reason.startswith(why)
+    assert caught.value.reason.startswith(reason)
     assert str(caught.value) == f"regular expression {pattern!r}: {caught.value.reason}"
 
 

@@ -29,7 +29,7 @@ def test_a_third_number_makes_no_difference(text: str, version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ("2.8", "known from 3.0 to 4.4"),
         ("4.5", "known from 3.0 to 4.4"),
@@ -39,8 +39,8 @@ def test_a_third_number_makes_no_difference(text: str, version: str) -> None:
         ("", "write it as"),
     ],
 )
-def test_a_version_whose_rules_are_not_known_is_refused(text: str, why: str) -> None:
-    with pytest.raises(UnknownVersion, match=why):
+def test_a_version_whose_rules_are_not_known_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(UnknownVersion, match=reason):
         find_rules(text)
 
 

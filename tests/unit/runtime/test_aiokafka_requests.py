@@ -80,6 +80,6 @@ def test_newer_metadata_answer_is_understood_by_aiokafka(version: int) -> None:
     struct = in_all_versions(MetadataRequest()).prepare({METADATA: (version, version)})
     cluster = ClusterMetadata(metadata_max_age_ms=1)
     cluster.update_metadata(struct.RESPONSE_TYPE.decode(metadata_body(version)))
-    found = cluster._partitions["orders"][0]
-    assert (found.leader, found.replicas, found.isr) == (3, [3, 4], [3])
+    partition = cluster._partitions["orders"][0]
+    assert (partition.leader, partition.replicas, partition.isr) == (3, [3, 4], [3])
     assert cluster.controller.host == "b3"

@@ -123,7 +123,7 @@ async def test_refresh_is_not_answered_after_the_lead_is_lost(scene: Scene) -> N
 
 
 @pytest.mark.parametrize(
-    ("silent_s", "why"),
+    ("silent_s", "reason"),
     [
         (None, "the group's coordinator has not answered yet"),
         (0.0, "another replica leads now"),
@@ -131,7 +131,7 @@ async def test_refresh_is_not_answered_after_the_lead_is_lost(scene: Scene) -> N
     ],
 )
 async def test_standing_down_names_its_reason(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, silent_s: float | None, why: str
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, silent_s: float | None, reason: str
 ) -> None:
     now = scene.ctx.clock.monotonic()
     scene.ctx.heartbeat_at = None if silent_s is None else now - silent_s
@@ -139,7 +139,7 @@ async def test_standing_down_names_its_reason(
     monkeypatch.setattr(scene.ctx.log, "info", lambda message, text="", **_: logged.append((message, text)))
     scene.loop._leading = asyncio.create_task(asyncio.sleep(60))
     await scene.loop.stand_down(scene.loop._why_not_acting())
-    assert logged == [("standing down", f"{scene.ctx.instance}: {why}")]
+    assert logged == [("standing down", f"{scene.ctx.instance}: {reason}")]
 
 
 @pytest.mark.parametrize("ends_as", [None, asyncio.CancelledError()])

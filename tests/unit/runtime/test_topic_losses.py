@@ -12,7 +12,7 @@ from tests.support.flow_context import leading
 
 
 @pytest.mark.parametrize(
-    ("known", "ids", "lost"),
+    ("former", "ids", "lost"),
     [
         ({}, {"t": "1"}, []),
         ({"t": "1"}, {"t": "1"}, []),
@@ -24,10 +24,10 @@ from tests.support.flow_context import leading
     ],
 )
 def test_topic_with_another_id_was_lost(
-    known: dict[str, str], ids: dict[str, str], lost: list[tuple[str, str]]
+    former: dict[str, str], ids: dict[str, str], lost: list[tuple[str, str]]
 ) -> None:
     topics = TopicIds()
-    assert topics.observe("B", known) == []
+    assert topics.observe("B", former) == []
     assert topics.observe("B", ids) == lost
     assert topics.observe("B", ids) == [], "once"
 

@@ -54,7 +54,7 @@ def test_scopes_are_read(text: str, scope: Scope) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ("orders", "write flow, connector:NAME"),
         ("topic:", "write flow, connector:NAME"),
@@ -68,8 +68,8 @@ def test_scopes_are_read(text: str, scope: Scope) -> None:
         ("partition:orders-x", "'x', which is no number"),
     ],
 )
-def test_scope_with_a_bad_form_is_refused_with_the_valid_forms(text: str, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
+def test_scope_with_a_bad_form_is_refused_with_the_valid_forms(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
         Scope.parse(text)
 
 

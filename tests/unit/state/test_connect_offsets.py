@@ -31,8 +31,8 @@ def asked(connector: Connector, *entries: tuple[Any, Any]) -> tuple[OffsetChange
     return parse_changes(connector, {"offsets": [{"partition": p, "offset": o} for p, o in entries]})
 
 
-def refused(connector: Connector, partition: Any, offset: Any = 0, *, why: str = "") -> None:
-    with pytest.raises(RefusedOffsets, match=why):
+def refused(connector: Connector, partition: Any, offset: Any = 0, *, reason: str = "") -> None:
+    with pytest.raises(RefusedOffsets, match=reason):
         asked(connector, (partition, {"offset": offset}))
 
 
@@ -47,21 +47,23 @@ every_connector = pytest.mark.parametrize("connector", Connector)
 
 @every_connector
 def test_mm2_041_073_131_a_partition_has_the_connectors_keys(connector: Connector) -> None:
-    refused(connector, {"unused_partition_key": "unused"}, why="lacks the field")
-    refused(connector, {}, why="lacks the field")
-    refused(connector, None, why="may not be null")
-    refused(connector, {**PARTITION[connector], "colour": "blue"}, why=f"'colour', which a {connector.value} does not")
+    refused(connector, {"unused_partition_key": "unused"}, reason="lacks the field")
+    refused(connector, {}, reason="lacks the field")
+    refused(connector, None, reason="may not be null")
+    refused(
+        connector, {**PARTITION[connector], "colour": "blue"}, reason=f"'colour', which a {connector.value} does not"
+    )
 
 
 @pytest.mark.parametrize(("connector", "field"), [(c, field) for c in Connector for field in PARTITION[c]])
 def test_mm2_042_074_132_no_key_may_be_missing(connector: Connector, field: str) -> None:
-    refused(connector, without(connector, field), why=f"lacks the field '{field}'")
+    refused(connector, without(connector, field), reason=f"lacks the field '{field}'")
 
 
 @pytest.mark.parametrize("connector", [SOURCE, CHECKPOINT])
 @pytest.mark.parametrize("number", [*NEITHER, -1, -(2**31), 2**31, 2**40])
 def test_mm2_043_133_the_partition_is_a_java_integer_from_0(connector: Connector, number: Any) -> None:
-    refused(connector, {**PARTITION[connector], "partition": number}, why="as 'partition', which m")
+    refused(connector, {**PARTITION[connector], "partition": number}, reason="as 'partition', which m")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_mm2_043_133_the_partition_is_a_java_integer_from_0(connector: Connector
 )
 @pytest.mark.parametrize("name", [1, None, True, ["t"]])
 def test_mm2_074_133_aliases_topics_and_groups_are_strings(connector: Connector, field: str, name: Any) -> None:
-    refused(connector, {**PARTITION[connector], field: name}, why=f"as '{field}', which must be a string")
+    refused(connector, {**PARTITION[connector], field: name}, reason=f"as '{field}', which must be a string")
 
 
 @every_connector
@@ -90,13 +92,13 @@ def test_mm2_045_076_135_the_offset_has_its_key(connector: Connector, offset: An
 @every_connector
 @pytest.mark.parametrize("offset", [*NEITHER, -1, -420])
 def test_mm2_046_077_136_the_offset_is_a_java_long_from_0(connector: Connector, offset: Any) -> None:
-    refused(connector, PARTITION[connector], offset, why="must be an integer|may not be negative|can only be 0")
+    refused(connector, PARTITION[connector], offset, reason="must be an integer|may not be negative|can only be 0")
 
 
 @pytest.mark.parametrize("connector", [CHECKPOINT, HEARTBEAT])
 @pytest.mark.parametrize("offset", [1, 10, 2**31])
 def test_mm2_046_077_the_offset_can_only_be_0(connector: Connector, offset: int) -> None:
-    refused(connector, PARTITION[connector], offset, why="can only be 0")
+    refused(connector, PARTITION[connector], offset, reason="can only be 0")
 
 
 @pytest.mark.parametrize("offset", [0, 10, 2**31, 2**63 - 1])

@@ -21,7 +21,7 @@ def test_error_has_the_name_of_kio(code: ErrorCode) -> None:
 def test_no_text_of_an_error_is_a_bare_number(code: int) -> None:
     for text in (error_name(code), error_sentence(code), error_text(KafkaError(code)) if code > 0 else ""):
         assert not re.search(r"error \d+|Err-\d+", text), text
-    if code in {known.value for known in ErrorCode}:
+    if code in {error.value for error in ErrorCode}:
         assert error_name(code) in error_sentence(code)
 
 

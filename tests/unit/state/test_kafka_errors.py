@@ -25,9 +25,9 @@ def test_code_has_the_name_of_kio(code: KafkaErrorCode) -> None:
 
 
 def test_codes_have_the_names_of_librdkafka() -> None:
-    known = {code for code in KafkaErrorCode if code.name not in NOT_OF_LIBRDKAFKA}
-    theirs = {code: getattr(confluent_kafka.KafkaError, OLDER_NAMES.get(code.name, code.name)) for code in known}
-    assert theirs == {code: int(code) for code in known}
+    codes = {code for code in KafkaErrorCode if code.name not in NOT_OF_LIBRDKAFKA}
+    theirs = {code: getattr(confluent_kafka.KafkaError, OLDER_NAMES.get(code.name, code.name)) for code in codes}
+    assert theirs == {code: int(code) for code in codes}
     assert not any(hasattr(confluent_kafka.KafkaError, name) for name in NOT_OF_LIBRDKAFKA)
 
 

@@ -50,8 +50,8 @@ def test_text_of_an_earlier_release_is_unknown_and_shown() -> None:
     assert old.code == ReasonCode.UNKNOWN
     assert format_sentence(old) == "the topic was created anew on the target"
     assert read_reason(NO_REASON, "") == NO_REASON
-    known = ReasonCode.GROUP_GONE.to_reason()
-    assert read_reason(known, "any text") == known
+    reason = ReasonCode.GROUP_GONE.to_reason()
+    assert read_reason(reason, "any text") == reason
 
 
 @pytest.mark.parametrize("code", [*ReasonCode, *RefusalCode])

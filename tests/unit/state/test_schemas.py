@@ -103,8 +103,8 @@ def test_old_rows_are_read_as_they_were_meant(old: Kept) -> None:
 
 def test_rows_of_every_kind_are_kept() -> None:
     """A new kind gets a line in `old/rows.jsonl`, and so does a new version of one. Lines are never changed."""
-    found = {(old["key"].partition("/")[0], old["value"]["version"]) for old in kept("rows")}
-    assert found >= {(kind, version) for kind, cls in ROWS.items() for version in range(1, cls.version + 1)}
+    versions = {(old["key"].partition("/")[0], old["value"]["version"]) for old in kept("rows")}
+    assert versions >= {(kind, version) for kind, cls in ROWS.items() for version in range(1, cls.version + 1)}
 
 
 @pytest.mark.parametrize(

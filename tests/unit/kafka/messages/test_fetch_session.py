@@ -53,7 +53,7 @@ def test_a_topic_created_again_is_forgotten_and_named() -> None:
     session.answered(77)
     plan = session.plan([(("a", 0), leader(2), 0, -1)])
     assert [each[1].topic_id for each in plan.changed] == [UUID(int=2)]
-    assert [known.topic_id for _, known in plan.forgotten] == [UUID(int=1)]
+    assert [leader.topic_id for _, leader in plan.forgotten] == [UUID(int=1)]
 
 
 def test_a_partition_whose_leader_has_another_epoch_is_named_and_no_other() -> None:

@@ -1,5 +1,7 @@
 """Requests become small where large ones are never answered, and only there."""
 
+import pytest
+
 from lockstep_kafka.messages.request_size import LARGE_BYTES, SMALL_BYTES, RequestSize
 
 LARGE = LARGE_BYTES + 1
@@ -14,39 +16,26 @@ def test_request_size_after_two_closed_requests_is_small_and_news_once() -> None
     assert (size.take_notice(), size.take_notice()) == (True, False)
 
 
-def test_request_size_with_answered_small_requests_between_is_small() -> None:
+@pytest.mark.parametrize(
+    ("closed", "answered_first", "answered_between", "closings", "is_small"),
+    [
+        pytest.param(LARGE, 0, SMALL_BYTES, 1, True, id="answered small ones between"),
+        pytest.param(SMALL_BYTES + 50_000, 1_046_000, 0, 1, True, id="Event Hubs, which takes 1,046,528 bytes"),
+        pytest.param(LARGE, 0, LARGE, 10, False, id="answers large ones, and its brokers are restarted now and then"),
+        pytest.param(SMALL_BYTES, 0, 0, 9, False, id="closed small ones"),
+    ],
+)
+def test_request_size_is_small_after_large_requests_that_are_closed_alone(
+    closed: int, answered_first: int, answered_between: int, closings: int, is_small: bool
+) -> None:
     size = RequestSize()
-    size.closed(LARGE, size.closings)
-    size.answered(SMALL_BYTES)
-    size.closed(LARGE, size.closings)
-    assert size.is_small
-
-
-def test_request_size_with_answers_just_below_the_limit_is_small() -> None:
-    """Event Hubs takes 1,046,528 bytes."""
-    size = RequestSize()
-    size.answered(1_046_000)
-    size.closed(SMALL_BYTES + 50_000, size.closings)
-    size.closed(SMALL_BYTES + 50_000, size.closings)
-    assert size.is_small
-
-
-def test_request_size_of_a_cluster_that_answers_large_ones_stays() -> None:
-    """Its brokers are restarted now and then."""
-    size = RequestSize()
-    size.closed(LARGE, size.closings)
-    size.answered(LARGE)
-    for _ in range(10):
-        size.closed(LARGE, size.closings)
-    assert not size.is_small
-    assert not size.take_notice()
-
-
-def test_request_size_after_closed_small_requests_stays() -> None:
-    size = RequestSize()
-    for _ in range(10):
-        size.closed(SMALL_BYTES, size.closings)
-    assert not size.is_small
+    size.answered(answered_first)
+    size.closed(closed, size.closings)
+    size.answered(answered_between)
+    for _ in range(closings):
+        size.closed(closed, size.closings)
+    assert size.is_small is is_small
+    assert size.take_notice() is is_small
 
 
 def test_request_size_refuses_large_batches_only_once_it_is_small() -> None:

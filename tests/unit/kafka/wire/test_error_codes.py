@@ -52,8 +52,8 @@ PASSING = None
     ],
 )
 def test_error_code_of_the_table_has_meaning_and_name(code: int, fate: ErrorMeaning | None, name: str) -> None:
-    found, sentence = explain(code)
-    assert (found if found in (REFUSED, TOO_LARGE) else PASSING) is fate
+    meaning, sentence = explain(code)
+    assert (meaning if meaning in (REFUSED, TOO_LARGE) else PASSING) is fate
     assert f"({name})" in sentence, "people find the name that Kafka's documentation has"
 
 

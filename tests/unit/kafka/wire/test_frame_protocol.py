@@ -117,19 +117,19 @@ async def test_answer_callback_that_raises_fails_its_request_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "shift", "tagged", "why"),
+    ("asked", "shift", "tagged", "text"),
     [
         (True, 0, True, "tagged fields"),
         (True, 1, False, "another question"),
         (False, 0, False, "a question that was not asked"),
     ],
 )
-async def test_answer_without_a_matching_request_is_not_read(asked: bool, shift: int, tagged: bool, why: str) -> None:
+async def test_answer_without_a_matching_request_is_not_read(asked: bool, shift: int, tagged: bool, text: str) -> None:
     made, _ = connection()
     if asked:
         made.ask(describe_producers("ab"))
     number = made._requests[0][0] if asked else 7
-    with pytest.raises(ConnectionError, match=why):
+    with pytest.raises(ConnectionError, match=text):
         made._answered(producers_answer(number + shift, tagged))
 
 

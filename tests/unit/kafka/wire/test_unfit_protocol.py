@@ -52,8 +52,8 @@ async def test_cluster_without_a_common_version_is_not_unreachable(monkeypatch: 
             raise BrokerUnreachable("new:9092: refused")
         made: Any = connection(FETCH.oldest, FETCH.newest)
         made._versions[APIS[api].key] = (0, APIS[api].oldest - 1)
-        found: Connection = made
-        return found
+        made_connection: Connection = made
+        return made_connection
 
     monkeypatch.setattr(Connection, "open", open_connection)
     monkeypatch.setattr(Connection, "close", lambda self, *_: None)
