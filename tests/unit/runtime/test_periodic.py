@@ -35,7 +35,7 @@ async def every(
     periodic: PeriodicTasks, round_: Callable[[], Awaitable[None]], interval: timedelta = LONG, *, rest: float = 0.0
 ) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as tasks:
-        work = tasks.create_task(periodic.every("work", interval, round_, rest=rest))
+        work = tasks.create_task(periodic.every("work", interval, round_, pause_factor=rest))
         await asyncio.sleep(0)
         yield
         work.cancel()

@@ -103,7 +103,7 @@ class TopicSync:
         settings = self._settings
         interval = min(CHECK_INTERVAL, settings.refresh_every)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._ctx.periodic.every(REFRESH, interval, self._refresh, rest=PAUSE_FACTOR))
+            tasks.create_task(self._ctx.periodic.every(REFRESH, interval, self._refresh, pause_factor=PAUSE_FACTOR))
             tasks.create_task(self._ctx.periodic.every(CONFIGS, self._configs.every, self._sync_configs))
             tasks.create_task(ClusterWatch(self._ctx).run())
 

@@ -409,13 +409,13 @@ class PartitionState:
     ) -> tuple[Report, ...]:
         if not self.can(event):
             return ()
-        first = self.reads
-        self._ends_first = source_failed and (first or self._ends_first)
+        was_reading = self.reads
+        self._ends_first = source_failed and (was_reading or self._ends_first)
         self.routing.on_failed()
         self._move(event)
         if self._transactions is not None and (self.routing.broken or not self._ends_first):
             self._transactions.held.clear()  # the resume ends that transaction, and finds out whether it was committed
-        return (CopyTrouble(error),) if first and error else ()
+        return (CopyTrouble(error),) if was_reading and error else ()
 
     def _refuse(self, cause: Reason, refusal: RefusedRecords | None, case: str = "") -> tuple[Report, ...]:
         if self.can(PhaseEvent.ROUND_REFUSED) and self.routing.breaks_round(refusal):
@@ -481,10 +481,11 @@ class PartitionState:
         self.limits, row = event.limits, self.acked.written
         reports: tuple[Report, ...] = ()
         if self.phase is Phase.COPYING:
-            ids = row.source_topic_id, row.target_topic_id
-            now = event.source_topic_id, event.target_topic_id
-            if ids != now:
-                is_other = any(old and new and old != new for old, new in zip(ids, now, strict=True))
+            former_ids = row.source_topic_id, row.target_topic_id
+            present_ids = event.source_topic_id, event.target_topic_id
+            if former_ids != present_ids:
+                pairs = zip(former_ids, present_ids, strict=True)
+                is_other = any(former and present and former != present for former, present in pairs)
                 reports = self._fail("its topic was re-created" if is_other else "its topic has an id now, or none")
             elif not self.routing.fits(event.target_partitions):
                 reports = self._fail(f"{self.target_topic} has {event.target_partitions} partitions now")

@@ -35,11 +35,11 @@ BYTE_RATE = METRICS.gauge(
 )
 
 
-def _four(name: str, what: str) -> tuple[Metric, ...]:
+def _four(name: str, meaning: str) -> tuple[Metric, ...]:
     """Declare the gauges of the last, the least, the largest and the mean value."""
     like = f"{LIKE} {name.replace('_', '-')}"
     return (
-        METRICS.gauge(f"{PREFIX}_{name}", REMOTE, f"{what}, in milliseconds: of the last record", like=like),
+        METRICS.gauge(f"{PREFIX}_{name}", REMOTE, f"{meaning}, in milliseconds: of the last record", like=like),
         METRICS.gauge(
             f"{PREFIX}_{name}_min", REMOTE, "The least of the last minute; NaN: none came", like=f"{like}-min"
         ),

@@ -70,17 +70,17 @@ class _RecordReader:
         self.index = 0
 
     def number(self, bits: int) -> int:
-        shift = rest = 0
+        shift = value = 0
         while True:
             if self.index >= len(self.data) or shift >= bits:
                 raise CorruptRecordError("its records end in the middle of a number, or a number does not end")
             byte = self.data[self.index]
             self.index += 1
-            rest |= (byte & 0x7F) << shift
+            value |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
-                rest &= (1 << bits) - 1
-                return (rest >> 1) ^ -(rest & 1)
+                value &= (1 << bits) - 1
+                return (value >> 1) ^ -(value & 1)
 
     def sized(self) -> bytes | None:
         length = self.number(INT)

@@ -334,7 +334,7 @@ class ClusterClient:
         tp: TopicPartition,
         api: str,
         request: Callable[[Any, PartitionLeader], Any],
-        what: str,
+        subject: str,
         needs: str = "Describe",
         purpose: str = "ask",
         oldest: int = 0,
@@ -345,7 +345,7 @@ class ClusterClient:
             tp: The partition.
             api: The name of the request in `kafka_apis.APIS`.
             request: A function that makes the request with kio's module of the version.
-            what: What is asked for, for errors.
+            subject: What is asked for, for errors.
             needs: The operation on the topic that the request needs.
             purpose: The purpose of the connection.
             oldest: The first version that serves.
@@ -359,7 +359,7 @@ class ClusterClient:
         answer = await connection.call(request(message(api, connection.version(api, oldest), "request"), leader))
         partition_answer = answer.topics[0].partitions[0]
         if partition_answer.error_code != KafkaErrorCode.NONE:
-            about = f"cluster {self.alias}: {what} of {tp[0]}-{tp[1]}"
+            about = f"cluster {self.alias}: {subject} of {tp[0]}-{tp[1]}"
             raise self.refused(tp, int(partition_answer.error_code), about, needs)
         return partition_answer
 

@@ -128,7 +128,7 @@ async def _ask_leader(
     tp: TopicPartition,
     api: str,
     request: Callable[[Any, PartitionLeader], Any],
-    what: str,
+    subject: str,
     needs: str = "Describe",
 ) -> Any | None:
     """Return the answer as `ClusterClient.ask_leader` does, or None if the cluster does not support the request.
@@ -139,7 +139,7 @@ async def _ask_leader(
         if api in cluster.unsupported:
             return None
         try:
-            return await cluster.ask_leader(tp, api, request, what, needs, purpose=PURPOSE)
+            return await cluster.ask_leader(tp, api, request, subject, needs, purpose=PURPOSE)
         except ProtocolUnfitError:
             cluster.unsupported.add_case(api, UnsupportedCase.ABSENT)
             return None

@@ -48,7 +48,7 @@ class PeriodicTasks:
         self._triggered: set[str] = set()
 
     async def every(
-        self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]], *, rest: float = 0.0
+        self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]], *, pause_factor: float = 0.0
     ) -> None:
         """Run a round now, then each `interval` after the beginning of the last one, until cancelled.
 
@@ -61,8 +61,8 @@ class PeriodicTasks:
             name: The name of the round in logs, such as "topic refresh".
             interval: The time between the beginnings of two rounds.
             round_: The work.
-            rest: The least pause after a round, as a multiple of the processor time that the process took for it. So
-                work that grows with the cluster never fills a core. A triggered round does not wait for this pause.
+            pause_factor: The least pause after a round, as a multiple of the processor time that the process took for
+                it. So work that grows with the cluster never fills a core. A triggered round does not wait for it.
         """
         requested = self._requests.setdefault(name, asyncio.Event())
         backoff = Backoff(limit=max(5.0, min(30.0, interval.total_seconds())))
@@ -100,7 +100,7 @@ class PeriodicTasks:
                 backoff.reset()
                 _answer(waiting, None)
                 elapsed_s = self._monotonic() - began
-                wait = max(interval.total_seconds() - elapsed_s, rest * (time.process_time() - worked))
+                wait = max(interval.total_seconds() - elapsed_s, pause_factor * (time.process_time() - worked))
             if wait > 0:
                 await set_within(requested, wait)
 
