@@ -141,11 +141,11 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
         place=strimzi,
         own=own,
         rows={},
-        theirs={("t", 0): 9},
+        mm2_offsets={("t", 0): 9},
         selected={"t": "A.t"},
         begins={("t", 0): 0},
         ends={("t", 0): 100},
-        remote=frozenset({"A.t"}),
+        target_topics=frozenset({"A.t"}),
     )
     yield "takeover", plan_takeover(theirs).as_json()
     held = MigrationState(flow=AB, cluster="A", place=strimzi, rows={row.key(): row for row in rows}, replicas=1)

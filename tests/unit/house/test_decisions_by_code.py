@@ -19,7 +19,7 @@ MEMBERS = frozenset({"reason", "text", "sentence", "trouble", "held_reason"})
 """Members of JSON, as of an event's detail, that hold sentences."""
 LISTS = frozenset({"reasons", "refusals", "sentences"})
 """Names of what holds several."""
-FORMATTERS = frozenset({"format_sentence", "format_blocker", "refusal"})
+FORMATTERS = frozenset({"format_sentence", "format_blocker", "format_refusal"})
 """Functions that make a sentence."""
 ERRORS = frozenset({"exc", "error", "refused", "wrong", "missing", "failed", "yet", "unknown"})
 """Names of caught errors, whose `str` is a sentence."""
@@ -49,7 +49,7 @@ ALLOWED = {
     "lockstep_ops.switch.switch_check:blocking": ENUM,
     "lockstep_ops.switch.switch_check:way_back_blockers": ENUM,
     "lockstep_ops.switch.switch_check:_is_about": ENUM,
-    "lockstep_ops.switch.switch_check:_allowance": ENUM,
+    "lockstep_ops.switch.switch_check:allowance_for": ENUM,
     "lockstep_ops.switch.switch_check:with_obstacles": ENUM,
     "lockstep_rules.switch.switch_sentences:_sentence": ENUM,
     "lockstep_cli.commands.offsets:list_": "it compares events",
@@ -213,7 +213,7 @@ def test_each_place_that_may_read_a_text_still_does() -> None:
         "'stop it first' in event.detail.get('reason', '')",
         "blocker['text'] == 'the flow has never run'",
         "format_blocker(one).endswith(ENDS)",
-        "switch_check.refusal(one) == 'x'",
+        "refusals.format_refusal(refusal) == 'x'",
         "refused.reasons[0] == 'a switch is under way'",
         "'a switch is under way' in plan.refusals",
         "str(refused).split(': ')",

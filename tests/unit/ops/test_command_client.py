@@ -38,9 +38,9 @@ class Target:
     async def probe(self, _within: object) -> None:
         """It answers."""
 
-    def _follower(self, *given: Any, from_beginning: bool) -> "Target":
+    def _follower(self, *arguments: Any, from_beginning: bool) -> "Target":
         assert not from_beginning
-        self._hear = given[3]
+        self._hear = arguments[3]
         return self
 
     def start(self) -> None:

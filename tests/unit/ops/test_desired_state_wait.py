@@ -12,7 +12,7 @@ from tests.support.reports import at_work, progress, topic
 
 def outstanding(verb: str, scope: str, *rows: Row, runs: dict[int, str] | None = None) -> list[str]:
     wait = DesiredStateWait(verb, Scope.parse(scope), runs_before=runs or {})
-    wait.look({row.key(): row for row in (topic("t", 2), topic("u"), *rows)})
+    wait.update({row.key(): row for row in (topic("t", 2), topic("u"), *rows)})
     return list(wait.outstanding)
 
 
@@ -66,5 +66,5 @@ def test_most_parts_that_were_outstanding_are_the_whole_of_the_progress() -> Non
     wait = DesiredStateWait(PAUSE, Scope.parse("topic:t"))
     for phases in (("copying", "copying"), ("copying", "paused")):
         rows = (topic("t", 2), *(progress("t", number, phase=phase) for number, phase in enumerate(phases)))
-        wait.look({row.key(): row for row in rows})
+        wait.update({row.key(): row for row in rows})
     assert (wait.outstanding, wait.total) == (("t-0",), 2)

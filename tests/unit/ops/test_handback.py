@@ -16,7 +16,9 @@ from tests.support.takeover_rows import DEDICATED, FLOW, STOPPED, progress, rows
 
 
 def test_hand_back_plan_is_shown_as_text() -> None:
-    said = shown(hand_back_shown(plan_hand_back(held(progress(0, 9), progress(1, 19), DRAINED, theirs={("t", 0): 9}))))
+    said = shown(
+        hand_back_shown(plan_hand_back(held(progress(0, 9), progress(1, 19), DRAINED, mm2_offsets={("t", 0): 9})))
+    )
     assert "mm2-offsets.A.internal, connector MirrorSourceConnector on B: 1 offset to write" in said
     assert "there already" in said
 
@@ -25,7 +27,7 @@ def test_hand_back_plan_is_shown_as_text() -> None:
 
 
 def held(
-    *rows: Row, theirs: Mapping[tuple[str, int], int] | None = None, members: int = 0, replicas: int = 0
+    *rows: Row, mm2_offsets: Mapping[tuple[str, int], int] | None = None, members: int = 0, replicas: int = 0
 ) -> MigrationState:
     rows_by_key = rows_of(*rows)
     return MigrationState(
@@ -33,7 +35,7 @@ def held(
         cluster="A",
         place=DEDICATED,
         rows=rows_by_key,
-        theirs=theirs or {},
+        mm2_offsets=mm2_offsets or {},
         members=members,
         replicas=replicas,
     )
@@ -43,7 +45,9 @@ DRAINED = SlotStatus(slot=0, phase="released")
 
 
 def test_the_last_progress_is_written_where_it_is_not_there_yet() -> None:
-    plan = plan_hand_back(held(progress(0, 9), progress(1, 19), DRAINED, STOPPED, theirs={("t", 0): 9}, replicas=1))
+    plan = plan_hand_back(
+        held(progress(0, 9), progress(1, 19), DRAINED, STOPPED, mm2_offsets={("t", 0): 9}, replicas=1)
+    )
     assert plan.refusals == ()
     assert plan.offsets == ((("t", 0), 9), (("t", 1), 19))
     assert plan.writes == ((("t", 1), 19),)
@@ -55,7 +59,7 @@ def test_the_last_progress_is_written_where_it_is_not_there_yet() -> None:
 
 
 def test_twice_changes_nothing() -> None:
-    plan = plan_hand_back(held(progress(0, 9), DRAINED, STOPPED, theirs={("t", 0): 9}))
+    plan = plan_hand_back(held(progress(0, 9), DRAINED, STOPPED, mm2_offsets={("t", 0): 9}))
     assert (plan.refusals, plan.writes) == ((), ())
 
 
@@ -133,8 +137,8 @@ def test_hand_back_does_not_wait_for_a_failed_slot(subject: str) -> None:
     flow = held(UNREAD, SlotStatus(slot=1, phase="started"), STOPPED, failed, replicas=1)
     assert not_drained(flow) == NO_REASON
     (refusal,) = map(format_sentence, plan_hand_back(flow).refusals)
-    what = "connector:MirrorSourceConnector" if subject == "service" else subject
-    assert f"lockstep restart {what}" in refusal
+    scope = "connector:MirrorSourceConnector" if subject == "service" else subject
+    assert f"lockstep restart {scope}" in refusal
     assert "(no room)" in refusal
     asked_again = held(UNREAD, DRAINED, STOPPED, replace(failed, asked=("before",)), replicas=1)
     assert "ask again in a moment" in format_sentence(not_drained(asked_again))
@@ -165,8 +169,8 @@ def test_hand_back_of_a_running_flow_that_is_stopped_first_is_accepted() -> None
     ("flow", "sentence"),
     [
         (held(progress(), DRAINED, members=1), "group A-mm2 on B has 1 member."),
-        (held(progress(0, 9), DRAINED, theirs={("t", 0): 10}), "10 there and 9 here"),
-        (replace(held(progress(), DRAINED), theirs=None), "no topic mm2-offsets.A.internal on B"),
+        (held(progress(0, 9), DRAINED, mm2_offsets={("t", 0): 10}), "10 there and 9 here"),
+        (replace(held(progress(), DRAINED), mm2_offsets=None), "no topic mm2-offsets.A.internal on B"),
         (held(progress(0, -1), DRAINED), "copied nothing"),
         (held(DRAINED), "it has copied nothing, or its state topic was lost"),
     ],

@@ -102,7 +102,7 @@ def test_partitions_without_a_copy_are_behind_by_all_they_hold(
     case=st.sampled_from(["", "in-doubt", "source-recreated", "target-truncated", "refused"]),
     topics=st.sampled_from(["mirrored", "failed", "selected"]),
     end=st.none() | st.integers(0, 40),
-    there=st.none() | st.integers(0, 12),
+    target_end=st.none() | st.integers(0, 12),
     heard=st.none() | st.integers(0, 120_000),
     wanted=st.sampled_from(["", "running", "paused", "stopped"]),
     age=st.integers(0, 120_000),
@@ -113,7 +113,7 @@ def test_status_is_fine_only_with_all_partitions_copying_and_lag_known(
     case: str,
     topics: str,
     end: int | None,
-    there: int | None,
+    target_end: int | None,
     heard: int | None,
     wanted: str,
     age: int,
@@ -133,14 +133,14 @@ def test_status_is_fine_only_with_all_partitions_copying_and_lag_known(
     report = reported(
         *rows,
         ends={} if end is None else {("t", 0): end},
-        target={} if there is None else {("A.t", 0): there},
+        target={} if target_end is None else {("A.t", 0): target_end},
         selected={"t": 1},
     )
     (line,) = report.partitions
     copies = phase == "copying" and topics == "mirrored" and wanted in ("", "running") and ids[0] != "s2"
     copies = copies and ids[1] != "t2" and heard is not None and heard <= 15_000
-    known = end is not None and (phase == "none" or there is None or there >= 10 or "2" in "".join(ids))
-    assert not report.fine or (copies and known and line.lag_records is not None)
+    is_known = end is not None and (phase == "none" or target_end is None or target_end >= 10 or "2" in "".join(ids))
+    assert not report.fine or (copies and is_known and line.lag_records is not None)
     assert report.fine == shown(report).splitlines()[0].rstrip().endswith(": fine")
     assert end is not None or line.lag_records is None
     assert line.lag_records != 0 or end == 0 or (phase != "none" and end == 10)
@@ -150,8 +150,8 @@ def test_status_of_a_paused_partition_is_as_old_as_the_driver_saw() -> None:
     paused = progress(phase="paused", at_ms=NOW - 900_000)
     rows = topic(), paused, *at_work(("t", 0)), Wanted(scope="topic:t", phase="paused")
     assert reported(*rows, ends={("t", 0): 30}).lag_ms is None, "nobody saw since when"
-    seen = SourceEnds(asked_ms=NOW - 5_000, ends=(("t", 0, 25),), since_ms=(NOW - 600_000,))
-    report = reported(*rows, seen, ends={("t", 0): 30})
+    source_ends = SourceEnds(asked_ms=NOW - 5_000, ends=(("t", 0, 25),), since_ms=(NOW - 600_000,))
+    report = reported(*rows, source_ends, ends={("t", 0): 30})
     assert (report.lag_records, report.lag_ms) == (20, 600_000)
     assert "20 records behind (10 min" in shown(report)
 

@@ -49,10 +49,10 @@ def test_missing_permission_names_its_resources() -> None:
 
 
 @pytest.mark.parametrize(
-    "one", [STATE, READ_ALL, GROUP, grant("topic", "state", "Create"), grant("transactional-id", "t", "Write")]
+    "grant", [STATE, READ_ALL, GROUP, grant("topic", "state", "Create"), grant("transactional-id", "t", "Write")]
 )
-def test_missing_permission_is_not_reported_for_an_unknown_resource(one: Grant) -> None:
-    assert missing_permissions([one], HeldPermissions(), ["orders"]) == ()
+def test_missing_permission_is_not_reported_for_an_unknown_resource(grant: Grant) -> None:
+    assert missing_permissions([grant], HeldPermissions(), ["orders"]) == ()
 
 
 def test_star_permission_covers_the_topics_of_the_flow_only() -> None:

@@ -77,9 +77,9 @@ def test_every_topic_offered_can_be_decoded() -> None:
     ],
 )
 def test_records_as_they_are_written(role: str, record: Bytes, kind: str, about: str, text: str) -> None:
-    seen = decode(role, *record)
-    assert (seen.kind, seen.about, seen.text) == (kind, about, text)
-    json.dumps(dict(seen.detail))
+    decoded = decode(role, *record)
+    assert (decoded.kind, decoded.about, decoded.text) == (kind, about, text)
+    json.dumps(dict(decoded.detail))
 
 
 def test_decoded_answer_names_the_command_it_answers() -> None:
@@ -91,9 +91,9 @@ def test_decoded_answer_names_the_command_it_answers() -> None:
 @settings(max_examples=50)
 @given(key=st.none() | st.binary(), value=st.none() | st.binary())
 def test_decoder_shows_any_record(role: str, key: bytes | None, value: bytes | None) -> None:
-    seen = decode(role, key, value)
-    assert "\n" not in seen.text
-    json.dumps(dict(seen.detail))
+    decoded = decode(role, key, value)
+    assert "\n" not in decoded.text
+    json.dumps(dict(decoded.detail))
 
 
 JSON_VALUES = st.recursive(
@@ -107,15 +107,15 @@ JSON_VALUES = st.recursive(
 @settings(max_examples=25)
 @given(key=JSON_VALUES, value=JSON_VALUES)
 def test_json_that_is_something_else_is_shown(role: str, key: object, value: object) -> None:
-    seen = decode(role, json.dumps(key).encode(), json.dumps(value).encode())
-    json.dumps(dict(seen.detail))
+    decoded = decode(role, json.dumps(key).encode(), json.dumps(value).encode())
+    json.dumps(dict(decoded.detail))
 
 
 def test_undecodable_record_has_its_reason_and_its_bytes() -> None:
-    seen = decode("heartbeats", b"\x00", None)
-    assert seen.kind == UNDECODED
-    assert "heartbeat value: missing" in seen.text
-    assert seen.detail["key"] == "00"
+    decoded = decode("heartbeats", b"\x00", None)
+    assert decoded.kind == UNDECODED
+    assert "heartbeat value: missing" in decoded.text
+    assert decoded.detail["key"] == "00"
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_an_event_with_fields_of_other_types_is_shown(value: bytes) -> None:
 
 
 def test_record_of_a_newer_release_is_undecoded_with_a_remedy() -> None:
-    seen = decode("events", b"", b'{"version":9,"kind":"X","service":"s","flow":"f"}')
-    assert seen.kind == UNDECODED
-    assert "run the newer release everywhere" in seen.text
+    decoded = decode("events", b"", b'{"version":9,"kind":"X","service":"s","flow":"f"}')
+    assert decoded.kind == UNDECODED
+    assert "run the newer release everywhere" in decoded.text
 
 
 def test_row_of_a_newer_release_is_undecoded_and_an_unknown_kind_is_not() -> None:
@@ -154,8 +154,8 @@ def fed() -> Callable[..., str | None]:
 
     def feed(**fields: object) -> str | None:
         row = PartitionProgress(topic="t", partition=0, **fields)  # type: ignore[arg-type] # fields by name
-        seen = changes.decode(*row.encode())
-        return None if seen is None else seen.text
+        decoded = changes.decode(*row.encode())
+        return None if decoded is None else decoded.text
 
     return feed
 
@@ -184,6 +184,6 @@ def test_a_row_that_was_deleted_is_new_again() -> None:
 
 
 def test_garbage_among_rows_is_shown() -> None:
-    seen = RowChanges().decode(b"no row", b"\xff")
-    assert seen is not None
-    assert seen.kind == UNDECODED
+    decoded = RowChanges().decode(b"no row", b"\xff")
+    assert decoded is not None
+    assert decoded.kind == UNDECODED

@@ -127,12 +127,12 @@ def test_report_of_a_left_out_topic_has_its_rule_and_no_trouble() -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "why"), [(2, "partitions 1 to 2 are not copied: refused"), (0, "its configs: refused")]
+    ("missing", "reason"), [(2, "partitions 1 to 2 are not copied: refused"), (0, "its configs: refused")]
 )
-def test_report_of_a_mirrored_topic_with_a_reason_is_trouble(missing: int, why: str) -> None:
-    row = replace(topic(reason=why.rpartition("copied: ")[2]), missing=missing)
+def test_report_of_a_mirrored_topic_with_a_reason_is_trouble(missing: int, reason: str) -> None:
+    row = replace(topic(reason=reason.rpartition("copied: ")[2]), missing=missing)
     report = reported(row, progress(upstream=19), *at_work(("t", 0)), ends={("t", 0): 20})
-    assert report.troubles == (Trouble("topic t", why),)
+    assert report.troubles == (Trouble("topic t", reason),)
     assert report.switch_ready is False
     assert [line.state for line in report.partitions] == ["copying", *["not begun"] * missing]
 
@@ -246,7 +246,7 @@ def test_report_shows_notes_of_acls() -> None:
 
 def test_two_thousand_partitions_come_to_a_few_lines() -> None:
     partitions = [(f"t{number}", partition) for number in range(200) for partition in range(10)]
-    rows: list[Row] = [*(topic(f"t{number}", 10) for number in range(200)), *(progress(*where) for where in partitions)]
+    rows: list[Row] = [*(topic(f"t{number}", 10) for number in range(200)), *(progress(*tp) for tp in partitions)]
     text = shown(reported(*rows, *at_work(*partitions), ends=dict.fromkeys(partitions, 10)))
     assert len(text.splitlines()) < 25
     assert "200 topics, 2,000 partitions, 0 records behind: fine" in text
@@ -276,9 +276,9 @@ def test_programs_get_the_same_lines() -> None:
     report = reported(topic(partitions=2), progress(), progress("t", 1, phase="halted", reason="x"))
     whole = json.loads(json.dumps(as_json(report, (), only_trouble=False)))
     assert (whole["flow"], whole["fine"], len(whole["partitions"]), len(whole["services"])) == ("A->B", False, 2, 5)
-    some = as_json(report, ["partitions"], only_trouble=True)
-    assert [line["partition"] for line in some["partitions"]] == [1]
-    assert "topics" not in some
+    body = as_json(report, ["partitions"], only_trouble=True)
+    assert [line["partition"] for line in body["partitions"]] == [1]
+    assert "topics" not in body
 
 
 def test_names_with_brackets_are_shown_as_they_are() -> None:
@@ -301,3 +301,23 @@ def test_numbers_as_people_read_them() -> None:
     ]
     assert [in_bytes(5), in_bytes(1536), in_bytes(3 << 30)] == ["5 B", "1.5 KiB", "3.0 GiB"]
     assert [ago(0, 5), ago(9_000, 5_000), ago(1_000, 3_000)] == ["", "0 ms ago", "2.0 s ago"]
+
+
+UNFIT = "cluster A speaks no Fetch that this release knows"
+FAILING = {"t-0": UNFIT, "x": "y"}
+
+
+@pytest.mark.parametrize(
+    ("failing", "reason", "troubles"), [(FAILING, UNFIT, [f"t-0: {UNFIT}, and 1 more"]), ({}, "", [])]
+)
+def test_trouble_of_a_slot_is_that_of_its_partitions_too(
+    failing: dict[str, str], reason: str, troubles: list[str]
+) -> None:
+    causes = tuple((part, reasons.reported(text)) for part, text in failing.items())
+    slot = SlotStatus(slot=0, phase="started", partitions=1, at_ms=NOW, causes=causes)
+    report = reported(topic(), at_work(("t", 0))[0], slot)
+    (line,) = report.partitions
+    assert line.phase == "not begun"
+    assert line.trouble == reason
+    assert not reason or line.why == reason
+    assert [trouble.why for trouble in report.troubles if trouble.what == "slot 0"] == troubles

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_ops.services import ProcessPlan, ServicePlan, arguments, plan_processes
+from lockstep_ops.services import ProcessPlan, ServicePlan, plan_processes, process_arguments
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_state.names import Flow
 
@@ -18,7 +18,7 @@ CONFIG = ["--config", "/mm2.properties"]
 
 
 def words(process: ProcessPlan, access: AccessPolicy) -> list[str]:
-    return list(arguments(process, config=CONFIG, instance="one", access=access, debug=False))
+    return list(process_arguments(process, config=CONFIG, instance="one", access=access, debug=False))
 
 
 def test_service_arguments_have_host_and_tls_a_free_port_and_no_token() -> None:
@@ -31,13 +31,13 @@ def test_service_arguments_have_host_and_tls_a_free_port_and_no_token() -> None:
 
 
 def test_shared_process_is_given_its_services_and_every_flow_once() -> None:
-    given = words(ProcessPlan("control-services", (TOPICS, BEATS)), AccessPolicy())
-    assert given[:3] == [
+    command_line = words(ProcessPlan("control-services", (TOPICS, BEATS)), AccessPolicy())
+    assert command_line[:3] == [
         "lockstep_runtime.service.shared_process",
         "--service=lockstep_topic_sync",
         "--service=lockstep_heartbeat",
     ]
-    assert given[3:9] == [*CONFIG, "--flow", "A->B", "--flow", "B->A"]
+    assert command_line[3:9] == [*CONFIG, "--flow", "A->B", "--flow", "B->A"]
 
 
 @pytest.mark.parametrize(

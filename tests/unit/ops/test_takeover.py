@@ -12,7 +12,7 @@ from lockstep_cli.commands.migrate_commands import COMMANDS
 from lockstep_cli.rendering.plan_tables import plan_shown
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.exit_codes import CannotUse
-from lockstep_ops.takeover.migration import named
+from lockstep_ops.formatting import name_partitions
 from lockstep_ops.takeover.offset_location import OffsetLocation, offset_location
 from lockstep_ops.takeover.passed_over import PassedOverRecords
 from lockstep_ops.takeover.takeover import PartitionPlan, TakeoverState, flush_note, plan_takeover
@@ -27,11 +27,11 @@ OWN = OffsetLocation("own", DEDICATED.topic, DEDICATED.connector, "")
 def state(place: OffsetLocation = DEDICATED, *rows: Row, **fields: Any) -> TakeoverState:
     """Two partitions of `t`, offsets 0 to 99 each, of which MM2 has copied up to 9 and 19."""
     facts: dict[str, Any] = {
-        "theirs": {("t", 0): 9, ("t", 1): 19},
+        "mm2_offsets": {("t", 0): 9, ("t", 1): 19},
         "selected": {"t": "A.t"},
         "begins": {("t", 0): 0, ("t", 1): 0},
         "ends": {("t", 0): 100, ("t", 1): 100},
-        "remote": frozenset({"A.t"}),
+        "target_topics": frozenset({"A.t"}),
     }
     return TakeoverState(flow=FLOW, cluster="A", place=place, own=OWN, rows=rows_of(*rows), **{**facts, **fields})
 
@@ -65,7 +65,7 @@ def test_takeover_in_place_writes_nothing() -> None:
     plan = plan_takeover(state())
     assert (plan.refusals, plan.writes, plan.alters, plan.resume) == ((), (), (), False)
     (topic,) = plan.topics
-    assert (topic.remote, topic.there, topic.to_copy) == ("A.t", True, 170)
+    assert (topic.remote, topic.remote_exists, topic.to_copy) == ("A.t", True, 170)
     assert topic.partitions == (PartitionPlan(0, 9, 90), PartitionPlan(1, 19, 80))
     assert plan.row.phase == "taken-over"
     assert (plan.row.topic, plan.row.connector, plan.row.partitions) == (DEDICATED.topic, DEDICATED.connector, 2)
@@ -74,9 +74,9 @@ def test_takeover_in_place_writes_nothing() -> None:
 def test_takeover_from_another_topic_writes_every_offset_once() -> None:
     plan = plan_takeover(state(STRIMZI))
     assert plan.writes == ((("t", 0), 9), (("t", 1), 19))
-    again = plan_takeover(state(STRIMZI, ours={("t", 0): 9, ("t", 1): 19}))
+    again = plan_takeover(state(STRIMZI, own_offsets={("t", 0): 9, ("t", 1): 19}))
     assert (again.writes, again.refusals) == ((), ())
-    half_way = plan_takeover(state(STRIMZI, ours={("t", 0): 9}))
+    half_way = plan_takeover(state(STRIMZI, own_offsets={("t", 0): 9}))
     assert (half_way.writes, half_way.refusals) == (((("t", 1), 19),), ())
 
 
@@ -90,15 +90,15 @@ OWN_PROGRESS = "the flow has progress of its own, which is not MirrorMaker 2's: 
     ("flow", "sentence"),
     [
         (state(members=2), "group A-mm2 on B has 2 members"),
-        (state(theirs=None), "no topic mm2-offsets.A.internal on B"),
-        (state(theirs={}), "none at all"),
+        (state(mm2_offsets=None), "no topic mm2-offsets.A.internal on B"),
+        (state(mm2_offsets={}), "none at all"),
         (
-            state(theirs={}, strangers=frozenset({("MirrorSourceConnector", "prod")})),
+            state(mm2_offsets={}, other_sources=frozenset({("MirrorSourceConnector", "prod")})),
             "it has those of MirrorSourceConnector of cluster 'prod'. Aliases have to be MirrorMaker 2's",
         ),
         *((state(STRIMZI, progress(0, offset)), OWN_PROGRESS) for offset in (-1, 8, 10)),
         *((state(STRIMZI, progress(0, offset)), f"{offset} here and 9 there") for offset in (-1, 8, 10)),
-        *((state(STRIMZI, ours={("t", 0): offset}), "t-0") for offset in (8, 10)),
+        *((state(STRIMZI, own_offsets={("t", 0): offset}), "t-0") for offset in (8, 10)),
         (state(replicas=1), "runs already (1 replica)"),
         (state(DEDICATED, progress(0, 5), HANDED_BACK, STOPPED, replicas=0), AFTER_HAND_BACK),
         (state(DEDICATED, progress(0, 5), HANDED_BACK, replicas=1), AFTER_HAND_BACK),
@@ -132,10 +132,13 @@ def notes(**fields: Any) -> str:
     ("fields", "note"),
     [
         ({"ends": {("t", 0): 9, ("t", 1): 20}}, "(truncated, or created anew): t-0."),
-        ({"remote": frozenset()}, "not copied again: t"),
-        ({"theirs": {("t", 0): 9, ("t", 1): 19, ("u", 0): 1}}, "the file does not select them, or they are gone: u"),
+        ({"target_topics": frozenset()}, "not copied again: t"),
+        (
+            {"mm2_offsets": {("t", 0): 9, ("t", 1): 19, ("u", 0): 1}},
+            "the file does not select them, or they are gone: u",
+        ),
         ({"begins": {("t", 0): 30, ("t", 1): 20}}, "(retention): t-0."),
-        ({"theirs": {("t", 0): 9}}, "earliest record (lockstep.start.timestamp, auto.offset.reset): t-1"),
+        ({"mm2_offsets": {("t", 0): 9}}, "earliest record (lockstep.start.timestamp, auto.offset.reset): t-1"),
     ],
 )
 def test_takeover_notes_what_it_cannot_copy(fields: dict[str, Any], note: str) -> None:
@@ -147,9 +150,9 @@ def test_takeover_of_whole_logs_notes_the_flush_interval_alone() -> None:
 
 
 def test_partitions_without_an_offset_begin_where_a_first_copy_would() -> None:
-    (topic,) = plan_takeover(state(theirs={("t", 0): 9}, begins={("t", 0): 0, ("t", 1): 40})).topics
+    (topic,) = plan_takeover(state(mm2_offsets={("t", 0): 9}, begins={("t", 0): 0, ("t", 1): 40})).topics
     assert topic.partitions[1] == PartitionPlan(1, None, 60)
-    (topic,) = plan_takeover(state(theirs={("t", 0): 9}, reset="latest")).topics
+    (topic,) = plan_takeover(state(mm2_offsets={("t", 0): 9}, reset="latest")).topics
     assert topic.partitions[1] == PartitionPlan(1, None, 0)
 
 
@@ -159,7 +162,7 @@ def test_takeover_counts_records_removed_by_retention() -> None:
 
 
 def test_sentences_name_a_few() -> None:
-    assert named([("t", n) for n in range(7)]) == "t-0, t-1, t-2, t-3, t-4 and 2 more"
+    assert name_partitions([("t", n) for n in range(7)]) == "t-0, t-1, t-2, t-3, t-4 and 2 more"
 
 
 def test_a_program_reads_all_of_a_plan() -> None:
@@ -184,7 +187,7 @@ def test_takeover_plan_is_shown_as_text() -> None:
 
 
 def test_takeover_without_offsets_shows_no_topics() -> None:
-    assert "still to copy" not in shown(plan_shown(plan_takeover(state(theirs={}))))
+    assert "still to copy" not in shown(plan_shown(plan_takeover(state(mm2_offsets={}))))
 
 
 def test_takeover_notes_a_connector_that_is_not_watched() -> None:

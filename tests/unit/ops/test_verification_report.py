@@ -83,8 +83,8 @@ def test_partition_never_compared_is_not_verified() -> None:
 
 
 def test_records_that_could_not_be_compared_are_named() -> None:
-    left = replace(ROW, not_verified=(("passed-over", 3),), stretches=(("passed-over", 10, 12, 3),))
-    report = build_verification(FLOW, rows(left))
+    passed_over = replace(ROW, not_verified=(("passed-over", 3),), stretches=(("passed-over", 10, 12, 3),))
+    report = build_verification(FLOW, rows(passed_over))
     assert report.exit_code is Exit.NOT_VERIFIED
     assert "source 10 to 12: quarantined or skipped by a policy (3)" in as_markdown(report)
 

@@ -72,9 +72,9 @@ async def _ask_all(settings: FlowSettings, replies: Sequence[CommandReply], with
         async with producing(settings, within) as producer:
             await events.caught_up(silent_s=within)  # every answer comes after this
             log = ControlTopicLog(producer, commands_topic(flow, group_id))
-            questions = [reply.question for reply in replies]
+            requests = [reply.question for reply in replies]
             await asyncio.gather(
-                *(log.append(*one.command.encode(), partition=one.commands_partition) for one in questions)
+                *(log.append(*request.command.encode(), partition=request.commands_partition) for request in requests)
             )
             await wait_for_answer(answered, events.failed(), within)
     finally:

@@ -69,8 +69,8 @@ def command_request(
         services = asked(verb, scope)
     except ValueError as exc:
         raise CannotUse(str(exc)) from exc
-    there = frozenset(name for name in services if SERVICES[name](settings))
-    if not there:
+    answering = frozenset(name for name in services if SERVICES[name](settings))
+    if not answering:
         raise CannotUse(
             f"{settings.flow}: {' and '.join(sorted(services))} would carry out {verb} {scope}, and by this file "
             "has nothing to do in the flow"
@@ -79,7 +79,7 @@ def command_request(
         id=str(uuid.uuid4()), verb=verb, subject=str(scope), at_ms=now_ms(), arguments=dict(arguments or {})
     )
     partition = scope.commands_partition if commands_partition is None else commands_partition
-    return CommandRequest(settings.flow, command, scope, there, services - there, partition)
+    return CommandRequest(settings.flow, command, scope, answering, services - answering, partition)
 
 
 @dataclass(slots=True)

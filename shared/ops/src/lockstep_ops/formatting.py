@@ -1,7 +1,7 @@
 """Names and numbers as people read them. Pure."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
@@ -14,31 +14,38 @@ def visible(text: str) -> str:
     Unseen characters would break a line or hide something written.
     """
     return "".join(
-        one.encode("unicode_escape").decode() if unicodedata.category(one) in _UNSEEN else one for one in text
+        character.encode("unicode_escape").decode() if unicodedata.category(character) in _UNSEEN else character
+        for character in text
     )
 
 
-def without_name(why: str, kind: str, name: str) -> str:
+def without_name(reason: str, kind: str, name: str) -> str:
     """Return a reason without the name of its subject in front, which is shown anyhow."""
     for before in (f"{kind} {name}: ", f"{name}: "):
-        if why.startswith(before):
-            return why.removeprefix(before)
-    return why
+        if reason.startswith(before):
+            return reason.removeprefix(before)
+    return reason
 
 
-def shorten(names: Sequence[str], most: int = 5) -> str:
+def shorten(names: Iterable[str], most: int = 5, separator: str = ", ") -> str:
     """Return the first `most` names as a text, and how many more there are."""
-    shown = ", ".join(names[:most])
+    names = list(names)
+    shown = separator.join(names[:most])
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+
+
+def name_partitions(partitions: Iterable[tuple[str, int]], most: int = 5) -> str:
+    """Return the first `most` partitions as a text: `orders-0, orders-1 and 7 more`."""
+    return shorten([f"{topic}-{number}" for topic, number in partitions], most)
 
 
 _TIMES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
-def count_text(count: int, one: str, many: str = "") -> str:
+def count_text(count: int, singular: str, plural: str = "") -> str:
     """Return a number with its noun: `1 topic`, `2,000 topics`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def in_time(ms: int) -> str:

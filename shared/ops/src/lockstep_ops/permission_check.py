@@ -1,5 +1,6 @@
 """Checks which of the declared permissions we have, by what brokers say that we may do (KIP-430). Pure."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -27,24 +28,24 @@ class MissingPermission:
     names: tuple[str, ...] = ()
 
 
-def topics_for(grants: Iterable[Grant], there: Collection[str], every: Collection[str]) -> frozenset[str]:
+def topics_for(grants: Iterable[Grant], listed: Collection[str], every: Collection[str]) -> frozenset[str]:
     """Return the topics that the grants are about.
 
     Brokers hide what we may not describe, so topics that are known by name are asked about in any case.
 
     Args:
         grants: The grants.
-        there: Topics that the cluster lists.
+        listed: Topics that the cluster lists.
         every: Topics that `*` stands for.
     """
-    about = [grant for grant in grants if grant.resource == "topic"]
-    known = {*there, *every, *(one.name for one in about if one.name != EVERY and one.pattern != PREFIXED)}
-    return frozenset(name for grant in about for name in _names(grant, known, every))
+    topic_grants = [grant for grant in grants if grant.resource == "topic"]
+    named = {grant.name for grant in topic_grants if grant.name != EVERY and grant.pattern != PREFIXED}
+    return frozenset(name for grant in topic_grants for name in _names(grant, {*listed, *every, *named}, every))
 
 
 def named_groups(grants: Iterable[Grant]) -> frozenset[str]:
     """Return the groups that grants name. Groups of a `*` are not named."""
-    return frozenset(one.name for one in grants if one.resource == "group" and one.name != EVERY)
+    return frozenset(grant.name for grant in grants if grant.resource == "group" and grant.name != EVERY)
 
 
 def missing_permissions(
@@ -69,7 +70,7 @@ def missing_permissions(
         names = (
             _names(grant, granted, every)
             if grant.resource == "topic"
-            else [one for one in granted if one == grant.name]
+            else [group for group in granted if group == grant.name]
         )
         without = tuple(sorted(name for name in names if operation not in granted[name]))
         # A topic that is there needs no Create.
@@ -78,14 +79,14 @@ def missing_permissions(
     return tuple(missing)
 
 
-def _names(grant: Grant, there: Collection[str], every: Iterable[str]) -> list[str]:
+def _names(grant: Grant, present: Collection[str], every: Iterable[str]) -> list[str]:
     if grant.name == EVERY:
-        return [name for name in every if name in there]
+        return [name for name in every if name in present]
     if grant.pattern == PREFIXED:
-        return [name for name in there if name.startswith(grant.name)]
-    return [grant.name] if grant.name in there else []
+        return [name for name in present if name.startswith(grant.name)]
+    return [grant.name] if grant.name in present else []
 
 
 def _upper(operation: str) -> str:
     """Return an operation in Kafka's upper-case form: `DescribeConfigs` becomes `DESCRIBE_CONFIGS`."""
-    return "".join(f"_{letter}" if at and letter.isupper() else letter.upper() for at, letter in enumerate(operation))
+    return re.sub("(?<!^)(?=[A-Z])", "_", operation).upper()

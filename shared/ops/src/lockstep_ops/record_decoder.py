@@ -5,7 +5,7 @@ Nothing raises: if a record cannot be read, its line says so.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -45,8 +45,9 @@ def decode(role: str, key: bytes | None, value: bytes | None) -> DecodedRecord:
     `RowChanges` gives what is new.
     """
     try:
-        seen = ROLES[role](key, value)
-        return DecodedRecord(_printable(str(seen.kind)), _printable(str(seen.about)), seen.text, seen.detail)
+        decoded = ROLES[role](key, value)
+        kind, about = _printable(str(decoded.kind)), _printable(str(decoded.about))
+        return replace(decoded, kind=kind, about=about)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as exc:
         return _undecoded(key, value, str(exc) or type(exc).__name__)
 
@@ -59,22 +60,23 @@ class RowChanges:
 
     def decode(self, key: bytes | None, value: bytes | None) -> DecodedRecord | None:
         """Return what the record changes, or None if it changes nothing."""
-        seen = decode("state", key, value)
-        if seen.kind == UNDECODED:
-            return seen
-        name = f"{seen.kind}/{seen.about}"
+        decoded = decode("state", key, value)
+        if decoded.kind == UNDECODED:
+            return decoded
+        name = f"{decoded.kind}/{decoded.about}"
         before = self._rows.get(name)
         if value is None:
             self._rows.pop(name, None)
-            return seen
-        self._rows[name] = seen.detail
+            return decoded
+        self._rows[name] = decoded.detail
         if before is None:
-            return seen
-        changed = {field: now for field, now in seen.detail.items() if field not in UNSAID and before.get(field) != now}
+            return decoded
+        fields = decoded.detail.items()
+        changed = {name: value for name, value in fields if name not in UNSAID and before.get(name) != value}
         if not changed:
             return None
         words = ", ".join(f"{name} {_short(before.get(name))} -> {_short(now)}" for name, now in changed.items())
-        return DecodedRecord(seen.kind, seen.about, words, seen.detail)
+        return replace(decoded, text=words)
 
 
 def _state(key: bytes | None, value: bytes | None) -> DecodedRecord:
@@ -85,8 +87,8 @@ def _state(key: bytes | None, value: bytes | None) -> DecodedRecord:
         return DecodedRecord(kind, about, "deleted")
     decode_row(key or b"", value)  # a row that this release would misread is none
     body = _object(value)
-    said = {name: now for name, now in body.items() if name not in UNSAID and now not in ("", [], None)}
-    return DecodedRecord(kind, about, _fields(said), body)
+    stated = {name: said for name, said in body.items() if name not in UNSAID and said not in ("", [], None)}
+    return DecodedRecord(kind, about, _fields(stated), body)
 
 
 def _event(key: bytes | None, value: bytes | None) -> DecodedRecord:
@@ -110,9 +112,10 @@ def _offset_sync(key: bytes | None, value: bytes | None) -> DecodedRecord:
 
 
 def _checkpoint(key: bytes | None, value: bytes | None) -> DecodedRecord:
-    one = decode_checkpoint(key, value)
-    text = f"{one.topic}-{one.partition}  upstream {one.upstream} is downstream {one.downstream}"
-    return DecodedRecord("checkpoint", one.group, text, asdict(one))
+    checkpoint = decode_checkpoint(key, value)
+    offsets = f"upstream {checkpoint.upstream} is downstream {checkpoint.downstream}"
+    text = f"{checkpoint.topic}-{checkpoint.partition}  {offsets}"
+    return DecodedRecord("checkpoint", checkpoint.group, text, asdict(checkpoint))
 
 
 def _heartbeat(key: bytes | None, value: bytes | None) -> DecodedRecord:
@@ -158,9 +161,9 @@ ROLES: Mapping[str, Callable[[bytes | None, bytes | None], DecodedRecord]] = Map
 """The decoders of records, by the role of the topic."""
 
 
-def _undecoded(key: bytes | None, value: bytes | None, why: str) -> DecodedRecord:
-    text = f"{_printable(why)}; key {_short(key)}, value {_short(value)}"
-    return DecodedRecord(UNDECODED, "", text, {"why": why, "key": _hex(key), "value": _hex(value)})
+def _undecoded(key: bytes | None, value: bytes | None, reason: str) -> DecodedRecord:
+    text = f"{_printable(reason)}; key {_short(key)}, value {_short(value)}"
+    return DecodedRecord(UNDECODED, "", text, {"why": reason, "key": _hex(key), "value": _hex(value)})
 
 
 def _present(data: bytes | None) -> bytes:

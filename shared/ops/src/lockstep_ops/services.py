@@ -48,7 +48,7 @@ def module_name(service: str) -> str:
 
 def served_flows(configuration: Configuration) -> tuple[FlowSettings, ...]:
     """Return the flows that need a service: those that are enabled, and those with heartbeats alone."""
-    return tuple(one for one in configuration.flows if any(needed(one) for needed in SERVICES.values()))
+    return tuple(settings for settings in configuration.flows if any(needed(settings) for needed in SERVICES.values()))
 
 
 def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
@@ -73,7 +73,7 @@ def plan_processes(services: Sequence[ServicePlan], *, apart: bool) -> tuple[Pro
     return (*planes, ProcessPlan(CONTROL_SERVICES, control))
 
 
-def arguments(
+def process_arguments(
     process: ProcessPlan, *, config: Sequence[str], instance: str, access: AccessPolicy, debug: bool
 ) -> Sequence[str]:
     """Return the command line of a process behind `python -m`.

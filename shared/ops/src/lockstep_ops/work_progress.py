@@ -45,11 +45,11 @@ class TimeLeft:
         """Return `12 s left` or `at most 8 s left`, or else how long the work has lasted."""
         if progress.ends_at > now:
             return f"at most {_in_seconds(progress.ends_at - now)} left"
-        seen, moved = now - self._began, progress.done - self._done
-        if progress.total > 0 and moved > 0 and seen >= LEAST_SEEN_S:
-            left = max(0.0, progress.total - progress.done)
-            return f"{_in_seconds(seen * left / moved)} left"
-        return _in_seconds(seen)
+        elapsed, done = now - self._began, progress.done - self._done
+        if progress.total > 0 and done > 0 and elapsed >= LEAST_SEEN_S:
+            remaining = max(0.0, progress.total - progress.done)
+            return f"{_in_seconds(elapsed * remaining / done)} left"
+        return _in_seconds(elapsed)
 
 
 def _in_seconds(seconds: float) -> str:

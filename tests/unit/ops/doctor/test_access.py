@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_ops.doctor.checks.access import judge_connection, judge_login, judge_names, listed
+from lockstep_ops.doctor.checks.access import judge_connection, judge_login, judge_names
 from lockstep_ops.doctor.checks.access_facts import (
     AccessFacts,
     AddressConnection,
@@ -12,20 +12,21 @@ from lockstep_ops.doctor.checks.access_facts import (
     HostAddresses,
     LoginOutcome,
 )
-from lockstep_ops.doctor.checks.check import CheckFinding, Result
+from lockstep_ops.doctor.checks.check import SHOWN, CheckFinding, Result
 from lockstep_ops.doctor.connection_examination import ConnectionExamination
+from lockstep_ops.formatting import shorten
 from lockstep_state.opening_step import OpeningStep
 
 FACTS = AccessFacts("A", "SASL_PLAINTEXT")
 LOGIN = LoginOutcome("a:9092", "SASL_PLAINTEXT", "SCRAM-SHA-512", "User:mirror", OpeningStep.OPEN)
 
 
-def hosts(*found: HostAddresses) -> list[CheckFinding]:
-    return list(judge_names(replace(FACTS, hosts=found)))
+def hosts(*addresses: HostAddresses) -> list[CheckFinding]:
+    return list(judge_names(replace(FACTS, hosts=addresses)))
 
 
-def connections(*found: AddressConnection, brokers: tuple[BrokerFacts, ...] = ()) -> list[CheckFinding]:
-    return list(judge_connection(replace(FACTS, connections=found, brokers=brokers)))
+def connections(*opened: AddressConnection, brokers: tuple[BrokerFacts, ...] = ()) -> list[CheckFinding]:
+    return list(judge_connection(replace(FACTS, connections=opened, brokers=brokers)))
 
 
 def login(outcome: LoginOutcome) -> list[CheckFinding]:
@@ -126,8 +127,8 @@ def test_login_ends_at_the_step_that_failed(changed: dict[str, object], codes: s
 
 
 def test_long_lists_name_three_and_count_the_others() -> None:
-    assert listed(["a", "b", "c"]) == "a; b; c"
-    assert listed("abcde") == "a; b; c and 2 more"
+    assert shorten("abc", SHOWN, "; ") == "a; b; c"
+    assert shorten("abcde", SHOWN, "; ") == "a; b; c and 2 more"
 
 
 @pytest.mark.parametrize(("server", "has_address"), [("127.0.0.1:1", True), ("name:1", False)])

@@ -58,7 +58,7 @@ def closing_port(handle: Callable[[socket.socket], object]) -> Iterator[int]:
         (AUTHORITY.server("elsewhere.example"), TlsFault.NAME),
         (Authority("another").server("localhost"), TlsFault.CHAIN),
     ],
-    ids=lambda one: str(one) if isinstance(one, TlsFault) else "",
+    ids=lambda value: str(value) if isinstance(value, TlsFault) else "",
 )
 def test_fault_of_a_certificate_is_found_and_its_end_read(
     tmp_path: Path, certified: Certified, fault: TlsFault

@@ -36,17 +36,17 @@ class FakeCluster:
         return {name: 1 for name in self.topics if self.may(name)}
 
     async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
-        found: Outcome[frozenset[str]] = Outcome()
+        operations: Outcome[frozenset[str]] = Outcome()
         for name in names:
             if not self.may(name):
-                found.denied[name] = NotPermitted(self.alias, "describe", f"topic {name}")
+                operations.denied[name] = NotPermitted(self.alias, "describe", f"topic {name}")
             elif name in self.topics and not self.reports:
                 continue
             elif name in self.topics:
-                found.done[name] = self.operations
+                operations.done[name] = self.operations
             else:
-                found.failed[name] = RequestRefused(self.alias, "describe", f"topic {name}", 3, "unknown topic")
-        return found
+                operations.failed[name] = RequestRefused(self.alias, "describe", f"topic {name}", 3, "unknown topic")
+        return operations
 
     async def group_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
         return Outcome(dict.fromkeys(names if self.reports else (), EVERYTHING))
@@ -126,16 +126,16 @@ async def test_rights_that_the_target_hides_behind_are_missing(settings: Setting
 
 
 def test_missing_rights_of_one_command_are_one_line() -> None:
-    command, other = "kafka-acls --add --group '*'", "kafka-acls --add --cluster"
+    command, other_command = "kafka-acls --add --group '*'", "kafka-acls --add --cluster"
     missing = [
         Remedy("User:m lacks Describe on group a", command),
-        Remedy("User:m lacks Alter on the cluster", other),
+        Remedy("User:m lacks Alter on the cluster", other_command),
         Remedy("User:m lacks Describe on group b", command),
     ]
     groups, cluster = judge_rights("A->B", "B", missing)
     assert groups.detail == "B: User:m lacks Describe on group a, and 1 more that the same command grants"
     assert (groups.result, groups.fix) == (Result.FAILED, command)
-    assert (cluster.detail, cluster.fix) == ("B: User:m lacks Alter on the cluster", other)
+    assert (cluster.detail, cluster.fix) == ("B: User:m lacks Alter on the cluster", other_command)
 
 
 def test_no_missing_right_is_no_line() -> None:

@@ -15,9 +15,12 @@ from lockstep_ops.plan.rules.flow_facts import (
     TopicClaim,
 )
 from lockstep_ops.plan.rules.flow_plan import ERROR, LOCKSTEP, NOTE, WARNING, PlanHazard, PlannedGroup
-from lockstep_ops.plan.rules.hazards import HAZARDS, found_hazards
+from lockstep_ops.plan.rules.hazards import HAZARDS, find_hazards
+from lockstep_rules.clusters.cluster_capabilities import Role, missing_capabilities
 from lockstep_rules.selection_count import SelectionCount
 from lockstep_rules.topic_plan import Create, LeftOutTopic, Selection, TopicSyncPlan
+from lockstep_state.kafka.kafka_apis import APIS, unfit_requests
+from lockstep_state.kafka.kafka_requests import KafkaRequest
 from tests.support.plan_facts import DAY_MS, HOUR_MS, cluster, facts, forecast, log, settings_for, topic
 
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -52,7 +55,7 @@ ALL_EXCLUDED = "0 of 2 topics of A match: topics.exclude takes all 1 that topics
 
 
 def hazards(flow: FlowFacts, per_second: int = 1_000_000) -> dict[str, PlanHazard]:
-    return {hazard.code: hazard for hazard in found_hazards(flow, forecast(flow, per_second))}
+    return {hazard.code: hazard for hazard in find_hazards(flow, forecast(flow, per_second))}
 
 
 def plain(lines: str = "", **fields: Any) -> FlowFacts:
@@ -237,3 +240,58 @@ def test_hazard_names_each_subject_once() -> None:
     hazard = hazards(plain(selection=TO_ONE_NAME, claims={"all": CLAIM}, partitions=partitions))["LS004"]
     assert hazard.subjects == ("all",)
     assert len(hazard.details) == 2
+
+
+def test_needed_request_in_older_versions_is_named_with_both_ranges() -> None:
+    unfit = unfit_requests({KafkaRequest.PRODUCE: (0, 2)}, ("produce", "init_producer_id"))
+    hazard = hazards(plain(target=cluster("B", product="Kafka 0.10", unfit=unfit)))["LS028"]
+    produce, producer_id = APIS["produce"], APIS["init_producer_id"]
+    assert hazard.severity == ERROR
+    assert hazard.details == (
+        "B (Kafka 0.10) does not know what the flow needs in a version that Lockstep knows: "
+        f"Produce (versions 0 to 2, and Lockstep versions {produce.oldest} to {produce.newest}), "
+        f"InitProducerId (none, and Lockstep versions {producer_id.oldest} to {producer_id.newest})",
+    )
+
+
+def test_request_that_is_done_without_is_a_warning() -> None:
+    lacks = tuple(missing_capabilities({}, (Role.TARGET,)))
+    hazard = hazards(plain(target=cluster("B", lacks=lacks)))["LS029"]
+    assert hazard.severity == WARNING
+    assert any("does not know IncrementalAlterConfigs" in detail for detail in hazard.details)
+
+
+STATE_TOPIC = ControlTopicFacts("B", "mm2-lockstep-state.A.internal", 1, 1)
+CONFIG_REFUSALS = {"LS016", "LS026"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "severity", "details"),
+    [
+        (
+            {"refused_configs": {"A.orders": {"flush.ms": "unknown key"}}},
+            *("LS016", WARNING, ("A.orders: flush.ms (unknown key)",)),
+        ),
+        (
+            {"control_topics": (STATE_TOPIC,), "refused_configs": {STATE_TOPIC.name: {"segment.bytes": "too small"}}},
+            *("LS026", NOTE, (f"{STATE_TOPIC.name} on B is created without segment.bytes (too small)",)),
+        ),
+        (
+            {"factors": {"A.orders": 3, "A.payments": -1}},
+            *("LS027", WARNING),
+            ("A.orders: B takes a replication factor of 3", "A.payments: B takes its own default"),
+        ),
+    ],
+)
+def test_topic_that_a_cluster_creates_otherwise_is_a_hazard(
+    fields: dict[str, Any], code: str, severity: str, details: tuple[str, ...]
+) -> None:
+    hazards_by_code = hazards(plain(**fields))
+    assert (hazards_by_code[code].severity, hazards_by_code[code].details) == (severity, details)
+    assert hazards_by_code.keys() & (CONFIG_REFUSALS - {code}) == set()
+
+
+def test_control_topic_that_a_cluster_refuses_keeps_the_flow_from_starting() -> None:
+    hazard = hazards(plain(control_topics=(STATE_TOPIC,), refused={STATE_TOPIC.name: "no compaction"}))["LS015"]
+    assert hazard.severity == ERROR
+    assert "without which the flow does not start: no compaction" in hazard.details[0]

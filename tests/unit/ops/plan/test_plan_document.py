@@ -27,8 +27,8 @@ RICH = {
 }
 
 
-def made(*found: FlowFacts, file: str = "mm2.properties") -> Plan:
-    return build_plan(file, 1, "0.1.0", [build_flow_plan(item, None, {"topics": "orders"}) for item in found])
+def made(*flow_facts: FlowFacts, file: str = "mm2.properties") -> Plan:
+    return build_plan(file, 1, "0.1.0", [build_flow_plan(item, None, {"topics": "orders"}) for item in flow_facts])
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ ORDERS = BasisTopic(topic_id="1", partitions=2, configs={"retention.ms": "5"})
 BASIS = ClusterBasis(alias="A", bootstrap="a:9092", cluster_id="X", topics={"orders": ORDERS})
 
 
-def changes(now: ClusterBasis) -> list[str]:
-    return list(basis_changes(BASIS, now))
+def changes(present: ClusterBasis) -> list[str]:
+    return list(basis_changes(BASIS, present))
 
 
 def test_same_clusters_have_no_changes() -> None:
@@ -52,11 +52,11 @@ def test_new_and_gone_topics_are_named() -> None:
 
 
 def test_changed_settings_are_named_with_both_values() -> None:
-    then, now = (
+    planned, present = (
         {"topics": "a", "groups": "g", "empty": ""},
         {"topics": "b", "groups": "g", "tasks.max": "2", "empty": "1"},
     )
-    assert list(setting_changes("A->B", then, now)) == [
+    assert list(setting_changes("A->B", planned, present)) == [
         "A->B: empty was unset and is 1",
         "A->B: tasks.max was unset and is 2",
         "A->B: topics was a and is b",

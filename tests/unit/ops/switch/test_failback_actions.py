@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 
 from lockstep_config import FlowSettings
-from lockstep_ops.switch.failback_actions import ForwardFlow
+from lockstep_ops.switch.failback_actions import ForwardFlow, undecided
 from lockstep_ops.switch.followed_flow import OppositeFlow
+from lockstep_ops.switch.own_copies import DivergedRecords
 from lockstep_ops.switch.switch_log import SwitchLog
 from lockstep_ops.switch.switch_steps import Step
 from lockstep_ops.switch.switcher import Switcher
 from lockstep_ops.work_progress import WorkProgress
 from lockstep_state.commands.command_vocabulary import FLOW, Scope
+from lockstep_state.reasons.reason_catalogue import format_sentence
+from lockstep_state.reasons.refusal_catalogue import RefusalCode
 from lockstep_state.rows.state_rows import Switch
 from tests.support.shared_topic import SharedTopic
 
@@ -82,3 +85,24 @@ async def test_way_back_resumes_what_the_switch_is_about(
     monkeypatch.setattr(switcher._actions, "catch_up", caught_up)
     await switcher._perform(Step.RETURN, row("running", topics=topics))
     assert commands.asked == asked
+
+
+COUNTS = {("t", 0): 5, ("t", 1): 15}
+
+
+@pytest.mark.parametrize(
+    ("diverged", "code", "number"),
+    [
+        (DivergedRecords(COUNTS), RefusalCode.DIVERGED, "has 20 records that"),
+        (DivergedRecords(COUNTS, frozenset({("t", 0)})), RefusalCode.DIVERGED_AT_MOST, "has at most 20 records that"),
+        (DivergedRecords({("t", 0): 1}), RefusalCode.DIVERGED, "has 1 record that"),
+    ],
+)
+def test_undecided_records_are_counted_once(
+    settings: Callable[..., FlowSettings], diverged: DivergedRecords, code: RefusalCode, number: str
+) -> None:
+    reason = undecided(settings(), diverged)
+    sentence = format_sentence(reason)
+    assert (reason.code, reason.detail("count")) == (code, diverged.total)
+    assert number in sentence
+    assert sentence.split(". Say")[0].count("record") == 1

@@ -20,8 +20,8 @@ class Reading:
         self.troubles = list(troubles)
         self.done: list[str] = []
 
-    def _do(self, what: str) -> None:
-        self.done.append(what)
+    def _do(self, action: str) -> None:
+        self.done.append(action)
         if self.troubles:
             raise self.troubles.pop(0)
 

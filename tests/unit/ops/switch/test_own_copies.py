@@ -147,7 +147,7 @@ async def test_slot_that_does_not_vouch_leaves_its_tail_unknown(back: WayBack, l
     back.write(copied(20))
     back.later = list(later)
     trouble = await unknown(back, {P0: 84})
-    assert trouble.known.counts == {}
+    assert trouble.counted.counts == {}
     assert "64 records" in str(trouble)
     assert "t-0" in str(trouble)
     assert "is not known" in str(trouble)
@@ -157,7 +157,7 @@ async def test_tail_that_a_live_slot_still_counts_is_unknown(back: WayBack) -> N
     """It found its copies in the log after a restart, and counts past them."""
     back.write(copied(20, uncounted=64))
     back.later = [FIRST, SECOND]
-    assert (await unknown(back, {P0: 84})).known.counts == {}
+    assert (await unknown(back, {P0: 84})).counted.counts == {}
     back.later = [*(replace(row, at_ms=row.at_ms + 9_000) for row in (FIRST, SECOND)), copied(84)]
     assert await back.find({P0: 84}) == {}
 
@@ -166,7 +166,7 @@ async def test_tail_that_a_slot_counts_leaves_its_other_partitions_known(back: W
     back.write(copied(20, phase="halted", uncounted=64), copied(20, partition=1))
     back.write(Assignment(slot=0, partitions=(P0, P1), generation=1))
     back.later = [FIRST, SECOND]
-    assert (await unknown(back, {P0: 84, P1: 30})).known.counts == {P1: 10}
+    assert (await unknown(back, {P0: 84, P1: 30})).counted.counts == {P1: 10}
 
 
 @pytest.mark.parametrize("generation", [1, 3, 4, 5])
@@ -174,7 +174,7 @@ async def test_slot_speaks_for_the_assignment_it_has_taken_up(back: WayBack, gen
     back.write(copied(20), Assignment(slot=0, partitions=(P0,), generation=4))
     back.later = [replace(row, generation=generation) for row in (FIRST, SECOND)]
     if generation < 4:
-        assert (await unknown(back, {P0: 84})).known.counts == {}
+        assert (await unknown(back, {P0: 84})).counted.counts == {}
     else:
         assert await back.find({P0: 84}) == {P0: 64}
 
@@ -184,7 +184,7 @@ async def test_assignment_that_comes_meanwhile_needs_its_own_word(back: WayBack)
     back.write(copied(20))
     moved = Assignment(slot=0, partitions=(), generation=2), Assignment(slot=1, partitions=(P0,), generation=2)
     back.later = [FIRST, *moved, SECOND]
-    assert (await unknown(back, {P0: 84})).known.counts == {}
+    assert (await unknown(back, {P0: 84})).counted.counts == {}
     back.later = [replace(row, slot=1, generation=2, at_ms=row.at_ms + 9_000) for row in (FIRST, SECOND)]
     assert await back.find({P0: 84}) == {P0: 64}
 
@@ -192,14 +192,14 @@ async def test_assignment_that_comes_meanwhile_needs_its_own_word(back: WayBack)
 async def test_partition_without_a_slot_is_unknown(back: WayBack) -> None:
     back.write(copied(20), Assignment(slot=0, partitions=(P0,), generation=1, ending=True))
     back.later = [FIRST, SECOND]
-    assert (await unknown(back, {P0: 84})).known.counts == {}
+    assert (await unknown(back, {P0: 84})).counted.counts == {}
 
 
 async def test_one_silent_slot_leaves_what_others_copy_known(back: WayBack) -> None:
     back.write(copied(20), copied(20, partition=1), Assignment(slot=1, partitions=(P1,), generation=1))
     back.later = [FIRST, SECOND]
     trouble = await unknown(back, {P0: 30, P1: 84})
-    assert trouble.known.counts == {P0: 10}
+    assert trouble.counted.counts == {P0: 10}
     assert "t-1" in str(trouble)
     assert "t-0" not in str(trouble)
     back.later = [replace(row, slot=1, at_ms=row.at_ms + 9_000) for row in (FIRST, SECOND)]

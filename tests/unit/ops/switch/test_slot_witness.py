@@ -90,10 +90,10 @@ def back_rows(*rows: Row) -> dict[str, Row]:
 def test_tail_behind_the_row_of_the_way_back_may_be_its_own(
     row: PartitionProgress, end: int, tails: dict[tuple[str, int], tuple[int, int]]
 ) -> None:
-    where, ends = ("t", 0), {("t", 0): end}
-    assert unwritten_tails([where], ends, back_rows(row)) == tails
+    tp, ends = ("t", 0), {("t", 0): end}
+    assert unwritten_tails([tp], ends, back_rows(row)) == tails
     diverged = diverged_records(ends, rows_of(SAME, FORTH), back_rows(row))
-    assert diverged == ({where: end - 20} if end > 20 else {})
+    assert diverged == ({tp: end - 20} if end > 20 else {})
 
 
 def test_tail_of_what_the_way_back_does_not_copy_is_no_copy() -> None:

@@ -14,13 +14,13 @@ from lockstep_config import FlowSettings
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterUnreachable, TopicMissing
 from lockstep_ops.exit_codes import CannotUse
-from lockstep_ops.switch import switch_log, switch_run
+from lockstep_ops.switch import switch_log, switch_plan
 from lockstep_ops.switch.followed_flow import OppositeFlow
 from lockstep_ops.switch.switch_log import SwitchLog, TakenOver
 from lockstep_ops.switch.switch_options import SwitchOptions
-from lockstep_ops.switch.switch_run import SwitchPlan, begin, plan_switch
+from lockstep_ops.switch.switch_plan import SwitchPlan, begin, plan_switch
 from lockstep_ops.switch.switch_steps import DONE, RUNNING, Step, Verb, with_step
-from lockstep_ops.switch.switch_under_way import SwitchRefused, running
+from lockstep_ops.switch.switch_under_way import SwitchRefused, under_way_refusal
 from lockstep_state.rows.state_rows import MirroredTopic, Row, Switch
 from tests.support.shared_topic import SharedTopic
 
@@ -119,7 +119,7 @@ async def test_switch_with_its_opposite_under_way_is_aborted(
         back = new("back", phase=phase)
         return {back.key(): back}
 
-    monkeypatch.setattr(switch_run, "_rows_if_reachable", rows)
+    monkeypatch.setattr(switch_plan, "_rows_if_reachable", rows)
     log = topic.log()
     if phase == "done":
         assert (await begin(log, OppositeFlow(settings()), new("x"))).phase == "running"
@@ -155,7 +155,7 @@ async def test_opposite_flow_of_a_cluster_that_is_gone_is_asked_once(
 
     monkeypatch.setattr(Admin, "require_open", is_open)
     monkeypatch.setattr(OppositeFlow, "follow", follow)
-    monkeypatch.setattr(switch_run, "_refusals", refusals)
+    monkeypatch.setattr(switch_plan, "_refusals", refusals)
     topic.write(MirroredTopic(source_topic="t", target_topic="A.t", partitions=1))
     log, opposite = topic.log(), OppositeFlow(settings())
     plan = await plan_switch(log, opposite, SwitchOptions(verb=Verb.FAILOVER))
@@ -178,7 +178,7 @@ def session(
 
     async def planned(log: SwitchLog, _opposite: object, options: SwitchOptions) -> SwitchPlan:
         if log.switch is not None and log.switch.phase == "running":
-            raise SwitchRefused([running(log.switch)])
+            raise SwitchRefused([under_way_refusal(log.switch)])
         return SwitchPlan(row=new(f"after {last(log).id}"), refusals=(), notes=())
 
     monkeypatch.setattr(switch_session, "plan_switch", planned)

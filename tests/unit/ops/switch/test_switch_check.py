@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from lockstep_kafka.common.errors import ClusterUnreachable
+from lockstep_ops.switch.refusals import format_refusal
 from lockstep_ops.switch.switch_check import (
     ASKED_AGAIN,
-    LEAVES_GROUPS,
+    GROUP_REASONS,
+    LEFT_GROUP_REASONS,
     LEFT_TO_STEPS,
     NEVER_FORCED,
-    OF_A_SOURCE,
-    OF_GROUPS,
-    OF_TOPICS,
+    SOURCE_REASONS,
+    TOPIC_REASONS,
     about_topics,
     blocking,
     failover_refusals,
-    may_pass,
-    refusal,
+    may_end_soon,
     unknown_topics,
     way_back_blockers,
 )
@@ -67,7 +67,7 @@ def test_group_named_as_a_service_blocks_a_failover() -> None:
 
 
 def test_blocking_of_a_failover_leaves_out_the_source() -> None:
-    assert left(Verb.FAILOVER) == set(SwitchReason) - LEFT_TO_STEPS - OF_A_SOURCE
+    assert left(Verb.FAILOVER) == set(SwitchReason) - LEFT_TO_STEPS - SOURCE_REASONS
     assert SwitchReason.GROUPS_STALE in left(Verb.FAILOVER), "nobody can read them anew"
 
 
@@ -80,19 +80,19 @@ def test_blocking_with_rewound_groups_lets_them_skip(verb: Verb) -> None:
 
 def test_blocking_with_consent_keeps_what_makes_it_impossible() -> None:
     needs_both = {SwitchReason.TARGET_UNREACHABLE, SwitchReason.NOTHING_COPIED, SwitchReason.SOURCE_UNREACHABLE}
-    some = (Allowance.NOT_READY, Allowance.LEFT_GROUPS)
-    assert left(Verb.SWITCHOVER, *some) == left(Verb.FAILBACK, *some) == needs_both
-    assert left(Verb.FAILOVER, *some, Allowance.STALE_GROUPS) == NEVER_FORCED
+    allowances = (Allowance.NOT_READY, Allowance.LEFT_GROUPS)
+    assert left(Verb.SWITCHOVER, *allowances) == left(Verb.FAILBACK, *allowances) == needs_both
+    assert left(Verb.FAILOVER, *allowances, Allowance.STALE_GROUPS) == NEVER_FORCED
 
 
 def test_groups_read_too_long_ago_have_an_option_of_their_own() -> None:
     stale = {SwitchReason.GROUPS_STALE}
-    assert left(Verb.FAILOVER, Allowance.NOT_READY) == NEVER_FORCED | LEAVES_GROUPS | stale
+    assert left(Verb.FAILOVER, Allowance.NOT_READY) == NEVER_FORCED | LEFT_GROUP_REASONS | stale
     assert left(Verb.FAILOVER) - left(Verb.FAILOVER, Allowance.STALE_GROUPS) == stale
-    assert refusal(blocker(SwitchReason.GROUPS_STALE)).endswith(
+    assert format_refusal(blocker(SwitchReason.GROUPS_STALE)).endswith(
         " (groups-stale). Say --allow-stale-groups to go on all the same"
     )
-    assert refusal(blocker(SwitchReason.LAG_UNKNOWN, "t-1")) == (
+    assert format_refusal(blocker(SwitchReason.LAG_UNKNOWN, "t-1")) == (
         "how far partition t-1 is behind is not known (lag-unknown)"
     )
 
@@ -143,20 +143,20 @@ def test_way_back_blockers_with_force_are_clusters_and_services() -> None:
 )
 def test_services_without_a_replica_may_pass_others_do_not(codes: list[str], passes: bool) -> None:
     blockers = [Blocker(SwitchReason.SERVICE_FAILING, "s", cause=Reason(code)) for code in codes]
-    assert may_pass(blockers) is passes
-    assert not may_pass([*blockers, Blocker(SwitchReason.LAG, "t-1", cause=Reason("no-replica"))])
+    assert may_end_soon(blockers) is passes
+    assert not may_end_soon([*blockers, Blocker(SwitchReason.LAG, "t-1", cause=Reason("no-replica"))])
 
 
 def test_blocker_passes_by_the_code_of_its_cause_alone() -> None:
     said = ReasonCode.REPORTED.to_reason(text="no replica of it runs")
-    assert not may_pass([Blocker(SwitchReason.SERVICE_FAILING, "checkpoint", cause=said)])
-    assert may_pass([Blocker(SwitchReason.GROUPS_UNKNOWN, cause=Reason("groups-not-read"))])
+    assert not may_end_soon([Blocker(SwitchReason.SERVICE_FAILING, "checkpoint", cause=said)])
+    assert may_end_soon([Blocker(SwitchReason.GROUPS_UNKNOWN, cause=Reason("groups-not-read"))])
 
 
 def test_reasons_of_topics_and_of_groups_differ() -> None:
-    assert not OF_TOPICS & OF_GROUPS
-    assert LEFT_TO_STEPS <= OF_GROUPS
-    assert not NEVER_FORCED & (OF_TOPICS | OF_GROUPS)
+    assert not TOPIC_REASONS & GROUP_REASONS
+    assert LEFT_TO_STEPS <= GROUP_REASONS
+    assert not NEVER_FORCED & (TOPIC_REASONS | GROUP_REASONS)
 
 
 # -- about which topics -----------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def test_about_topics_without_topics_is_everything() -> None:
     assert about_topics(EVERY, ROWS, ()) == EVERY
 
 
-@pytest.mark.parametrize("reason", [reason for reason in SwitchReason if reason in OF_TOPICS])
+@pytest.mark.parametrize("reason", [reason for reason in SwitchReason if reason in TOPIC_REASONS])
 @pytest.mark.parametrize(
     ("subject", "kept"),
     [
@@ -188,7 +188,7 @@ def test_about_topics_keeps_a_blocker_of_theirs(reason: SwitchReason, subject: s
     assert about_topics([reported], ROWS, ["t"]) == ((reported,) if kept else ())
 
 
-@pytest.mark.parametrize("reason", [reason for reason in SwitchReason if reason in OF_GROUPS])
+@pytest.mark.parametrize("reason", [reason for reason in SwitchReason if reason in GROUP_REASONS])
 def test_about_topics_keeps_groups_that_read_them(reason: SwitchReason) -> None:
     rows = rows_of(
         *ROWS.values(),
@@ -196,13 +196,13 @@ def test_about_topics_keeps_groups_that_read_them(reason: SwitchReason) -> None:
         GroupStatus(group="waits", phase="waiting", waiting=(("A.t", 0, "why"),)),
         GroupStatus(group="other", phase="translated", positions=(("A.u", 0, 1, 1),)),
     )
-    every = [blocker(reason, name) for name in ("reads", "waits", "other", "unknown")]
-    assert [kept.subject for kept in about_topics(every, rows, ["t"])] == ["reads", "waits", "unknown"]
+    blockers = [blocker(reason, name) for name in ("reads", "waits", "other", "unknown")]
+    assert [kept.subject for kept in about_topics(blockers, rows, ["t"])] == ["reads", "waits", "unknown"]
 
 
 def test_about_topics_keeps_what_is_about_no_topic() -> None:
-    every = [blocker(reason, "x") for reason in SwitchReason if reason not in OF_TOPICS | OF_GROUPS]
-    assert about_topics(every, ROWS, ["t"]) == tuple(every)
+    blockers = [blocker(reason, "x") for reason in SwitchReason if reason not in TOPIC_REASONS | GROUP_REASONS]
+    assert about_topics(blockers, ROWS, ["t"]) == tuple(blockers)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class Source:
         names = {topic.source_topic for topic in topics}
         if any(name in names and (name, number) not in partitions for name, number in self.ends):
             raise NotFoundYet("a partition is not found yet")
-        ends = {where: self.ends[where] for where in partitions}
+        ends = {tp: self.ends[tp] for tp in partitions}
         if self.after_requests:
             self.after_requests.pop(0)()
         return ends
@@ -72,8 +72,8 @@ class Scene:
         """topic-sync writes the row of a topic."""
         self.state.write(row)
 
-    def creates(self, where: TopicPartition, end: int) -> None:
-        self.source.ends[where] = end
+    def creates(self, tp: TopicPartition, end: int) -> None:
+        self.source.ends[tp] = end
 
     async def ends(self, row: Switch = ROW) -> dict[TopicPartition, int]:
         await self.actions.read_ends(row)
@@ -98,37 +98,35 @@ GROWN = topic(partitions=2)
 
 
 @pytest.mark.parametrize("checks", [0, 1], ids=["between two checks", "at the last check"])
-@pytest.mark.parametrize(("where", "row"), [(("u", 0), NEW), (("t", 1), GROWN)], ids=["topic", "partition"])
+@pytest.mark.parametrize(("tp", "row"), [(("u", 0), NEW), (("t", 1), GROWN)], ids=["topic", "partition"])
 async def test_partition_found_while_ends_are_read_is_drained_too(
-    scene: Scene, where: TopicPartition, row: MirroredTopic, checks: int
+    scene: Scene, tp: TopicPartition, row: MirroredTopic, checks: int
 ) -> None:
     def appears() -> None:
-        scene.creates(where, 3)
+        scene.creates(tp, 3)
         scene.finds(row)
 
     scene.source.after_requests = [*[lambda: None] * checks, appears]
-    assert await scene.ends() == {("t", 0): 5, where: 3}
+    assert await scene.ends() == {("t", 0): 5, tp: 3}
     assert scene.source.count >= 3, "it stands still only after two checks"
 
 
-@pytest.mark.parametrize(("where", "row"), [(("u", 0), NEW), (("t", 1), GROWN)], ids=["topic", "partition"])
-async def test_partition_that_is_found_late_is_waited_for(
-    scene: Scene, where: TopicPartition, row: MirroredTopic
-) -> None:
+@pytest.mark.parametrize(("tp", "row"), [(("u", 0), NEW), (("t", 1), GROWN)], ids=["topic", "partition"])
+async def test_partition_that_is_found_late_is_waited_for(scene: Scene, tp: TopicPartition, row: MirroredTopic) -> None:
     """It was created after the first check, and topic-sync finds it later."""
-    scene.source.after_requests = [lambda: scene.creates(where, 3)]
+    scene.source.after_requests = [lambda: scene.creates(tp, 3)]
     scene.source.before_requests = [lambda: None, lambda: None, lambda: scene.finds(row)]
-    assert await scene.ends() == {("t", 0): 5, where: 3}
+    assert await scene.ends() == {("t", 0): 5, tp: 3}
 
 
 @pytest.mark.parametrize("fields", [{"cutoff_ms": 1}, {"drill": True}], ids=["cutoff", "drill"])
 async def test_topic_that_is_not_found_is_waited_for_in_each_way(scene: Scene, fields: dict[str, Any]) -> None:
     scene.creates(("u", 0), 3)
-    found: list[int] = []
+    counts: list[int] = []
 
     async def once(rows: Mapping[str, Row], _names: Iterable[str]) -> None:
-        if not found:
-            found.append(1)
+        if not counts:
+            counts.append(1)
             scene.finds(NEW)
             raise NotFoundYet("not found yet")
 

@@ -4,15 +4,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_ops.switch.group_positions import GroupAtSource, GroupVerdict, Prospect, groups_text, judge_groups
+from lockstep_ops.switch.switch_check import about_topics
 from lockstep_ops.switch.switch_positions import groups_known_until
 from lockstep_rules.groups.group_readings import GroupReadings
+from lockstep_state.reasons.switch_reason import Blocker, SwitchReason
 from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.source_groups import groups_read_at
-from tests.support.takeover_rows import topic
+from tests.support.takeover_rows import rows_of, topic
 
 T = topic(partitions=2)
 ENDS = {("t", 0): 10, ("t", 1): 5}
@@ -95,6 +97,42 @@ def test_group_is_judged_by_its_consumers_on_both_clusters(
     assert state != "reading" or verdict.prospect is Prospect.CONSUMERS
 
 
+PLACED_IN_ONE = group(positions=PLACES[:1])
+
+
+@pytest.mark.parametrize(
+    ("row", "source", "members", "state"),
+    [
+        pytest.param(PLACED_IN_ONE, READ, (), "waiting", id="an offset and no place"),
+        pytest.param(
+            *(PLACED_IN_ONE, GroupAtSource({("t", 0): 10}, ("app",)), (), "reading"), id="unread and uncommitted logs"
+        ),
+        pytest.param(
+            replace(PLACED_IN_ONE, ahead=(("A.u", 0, 9, 1, "ahead-on-target"),) * 50, more_ahead=1),
+            *(None, (), "skips"),
+            id="more ahead than listed",
+        ),
+        pytest.param(replace(PLACED_IN_ONE, ahead=(AHEAD,)), None, ("app",), "skips", id="works ahead"),
+    ],
+)
+def test_group_in_doubt_cannot_move(
+    row: GroupStatus, source: GroupAtSource | None, members: tuple[str, ...], state: str
+) -> None:
+    verdict = judged(row, source, members)
+    assert (verdict.state, verdict.can_move) == (state, False)
+
+
+def test_group_with_more_partitions_than_its_row_lists_counts_them_too() -> None:
+    others = tuple(("A.u", number, "why") for number in range(50))
+    waiting = group(phase="waiting", positions=(), waiting=others, more_waiting=1)
+    assert (judged(waiting, None).state, judged(waiting, None).can_move) == ("waiting", False)
+    blocker = Blocker(SwitchReason.GROUP_WAITING, "g")
+    assert about_topics([blocker], rows_of(T, waiting), ["t"]) == (blocker,)
+    behind = tuple(("A.u", number, 100) for number in range(50))
+    verdict = judged(group(positions=PLACES[:1], behind=behind, more_behind=3, read_ms=1), None)
+    assert (verdict.state, verdict.read_again) == ("behind", 300)
+
+
 def test_group_of_a_lost_source_has_the_time_of_its_position() -> None:
     row = group(read_ms=READ_MS)
     assert judged(row, None) == GroupVerdict("g", "exact", BY_POSITION, 0, 2, READ_MS)
@@ -149,6 +187,7 @@ def test_group_with_two_troubles_has_the_worse(worse: int, better: int) -> None:
 lists = st.sampled_from(("A.t", "A.u"))
 
 
+@settings(max_examples=50)
 @given(
     st.builds(
         group,
@@ -167,11 +206,11 @@ lists = st.sampled_from(("A.t", "A.u"))
 )
 def test_group_called_exact_has_no_trouble_at_all(row: GroupStatus, has_source: bool) -> None:
     verdict = judged(row, READ if has_source else None)
-    ours = [*row.waiting, *row.behind, *row.ahead]
+    listed = [*row.waiting, *row.behind, *row.ahead]
     if verdict.state == "exact":
         assert (row.synced, row.held, row.more_waiting, row.more_behind) == (True, "", 0, 0)
         assert row.phase != "failing"
-        assert not [place for place in ours if place[0] == "A.t"]
+        assert not [place for place in listed if place[0] == "A.t"]
     if verdict.state == "behind":
         assert not [place for place in (*row.waiting, *row.ahead) if place[0] == "A.t"]
         assert verdict.read_again == sum(records for name, _, records in row.behind if name == "A.t")

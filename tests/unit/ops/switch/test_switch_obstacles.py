@@ -112,11 +112,11 @@ def test_patience_ends_first_for_what_nothing_moves() -> None:
     stuck = GroupVerdict("stuck", "contested")
     moving = GroupVerdict("moving", "moving", prospect=Prospect.SERVICES)
     reading = GroupVerdict("reading", "reading", prospect=Prospect.CONSUMERS)
-    left, patience = [reading, moving, stuck], GroupPatience()
-    assert patience.overdue(left, 100.0) == []
-    assert patience.overdue(left, 103.0) == [stuck]
-    assert patience.overdue(left, 120.0) == [moving, stuck]
-    assert patience.overdue(left, 9_999.0) == [moving, stuck]
+    unmoved, patience = [reading, moving, stuck], GroupPatience()
+    assert patience.overdue(unmoved, 100.0) == []
+    assert patience.overdue(unmoved, 103.0) == [stuck]
+    assert patience.overdue(unmoved, 120.0) == [moving, stuck]
+    assert patience.overdue(unmoved, 9_999.0) == [moving, stuck]
 
 
 def test_patience_begins_anew_when_a_group_could_move_meanwhile() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lockstep_ops.switch.switch_positions import (
     PartitionLoss,
+    RecordsKnown,
     diverged_records,
     known_ends,
     known_loss,
@@ -60,6 +61,7 @@ def back(*runs: Run, name: str = "t", **fields: Any) -> dict[str, Row]:
         ([named("b"), named("a")], (), (), ["a", "b"]),
         ([named("a"), named("b")], ["b", "x"], (), ["b"]),
         *(([named("a", phase=phase)], (), (), []) for phase in ("deleted", "excluded", "left-out")),
+        ([named("a", phase="failed", cause=UNDESCRIBED)], (), (), ["a"]),
         ([named("heartbeats"), named("a")], (), ["heartbeats"], ["a"]),
         ([named("heartbeats"), named("a")], ["heartbeats"], ["heartbeats"], []),
     ],
@@ -106,15 +108,18 @@ def test_not_copied_is_of_partitions_with_an_end_and_from_zero_without_a_start()
     assert not_copied({T0: 10}, {}, {}) == {T0: 10}
     assert not_copied({("u", 1): 5}, {}, rows_of(progress(upstream=1), topic())) == {("u", 1): 5}
     assert not_copied({}, {T0: 0}, rows_of(progress(upstream=1))) == {}
+    created_anew = rows_of(topic(source_topic_id="new"), progress(upstream=999, source_topic_id="old"))
+    assert not_copied({T0: 10}, {T0: 0}, created_anew) == {T0: 10}
 
 
+@settings(max_examples=50)
 @given(st.integers(0, 50), st.integers(0, 50), st.one_of(st.none(), st.integers(-1, 60)))
 def test_not_copied_never_is_less_than_the_offsets_left(start: int, length: int, upstream: int | None) -> None:
     end = start + length
     rows = {} if upstream is None else rows_of(progress(upstream=upstream))
     copied = -1 if upstream is None else upstream
-    left = sum(offset > copied for offset in range(start, end))
-    assert not_copied({T0: end}, {T0: start}, rows).get(T0, 0) >= left
+    remaining = sum(offset > copied for offset in range(start, end))
+    assert not_copied({T0: end}, {T0: start}, rows).get(T0, 0) >= remaining
 
 
 # -- what is lost -----------------------------------------------------------------------------------------------------
@@ -154,8 +159,17 @@ def test_known_loss_is_the_larger_of_lag_and_distance(fields: dict[str, Any], re
             [PartitionLoss(("t", 1), -1, 0), PartitionLoss(("t", 2), -1, 0)],
         ),
         ([], [topic(phase="failed", cause=UNDESCRIBED)], [PartitionLoss(T0, -1, 0)]),
+        ([progress(0, source_end=10)], [topic(partitions=2)], [PartitionLoss(("t", 1), -1, 0)]),
+        (
+            [progress(upstream=999, source_end=10, source_topic_id="old")],
+            [topic(partitions=1, source_topic_id="new")],
+            [PartitionLoss(T0, -1, 0)],
+        ),
     ],
-    ids=["since the oldest waits", "other topic", "no topic", "the target lacks partitions", "never described"],
+    ids=[
+        *("since the oldest waits", "other topic", "no topic", "the target lacks partitions", "never described"),
+        *("never begun", "log created anew"),
+    ],
 )
 def test_known_loss_of_each_state_of_a_topic(
     rows: list[Row], topics: list[MirroredTopic], losses: list[PartitionLoss]
@@ -170,19 +184,20 @@ def test_known_loss_of_a_partition_never_fetched_is_the_drivers() -> None:
 
 
 def test_known_loss_counts_from_when_the_driver_saw_the_record() -> None:
-    row, seen = progress(source_end=10, at_ms=10_000), SourceEnds(asked_ms=90_000, ends=(("t", 0, 15),))
-    assert known_loss(rows_of(row, seen), [topic()]) == [PartitionLoss(T0, 5, 10_000)], "it was up to date then"
-    seen = replace(seen, since_ms=(40_000,))
-    assert known_loss(rows_of(row, seen), [topic()]) == [PartitionLoss(T0, 5, 40_000)]
+    row, source_ends = progress(source_end=10, at_ms=10_000), SourceEnds(asked_ms=90_000, ends=(("t", 0, 15),))
+    assert known_loss(rows_of(row, source_ends), [topic()]) == [PartitionLoss(T0, 5, 10_000)], "it was up to date then"
+    source_ends = replace(source_ends, since_ms=(40_000,))
+    assert known_loss(rows_of(row, source_ends), [topic()]) == [PartitionLoss(T0, 5, 40_000)]
     behind = replace(row, source_end=12, lag_records=2, lag_ms=3_000)
-    assert known_loss(rows_of(behind, seen), [topic()]) == [PartitionLoss(T0, 5, 7_000)]
+    assert known_loss(rows_of(behind, source_ends), [topic()]) == [PartitionLoss(T0, 5, 7_000)]
 
 
 def test_known_loss_of_many_partitions_has_the_most_first() -> None:
     rows = rows_of(progress(2, source_end=20), progress(0, source_end=11), progress(1, source_end=20))
-    assert [loss.where for loss in known_loss(rows, [topic()])] == [("t", 1), ("t", 2), ("t", 0)]
+    assert [loss.partition for loss in known_loss(rows, [topic()])] == [("t", 1), ("t", 2), ("t", 0)]
 
 
+@settings(max_examples=50)
 @given(st.integers(-1, 50), st.integers(-1, 80), st.integers(0, 80))
 def test_known_loss_never_is_less_than_the_rows_have(upstream: int, end: int, lag: int) -> None:
     row = progress(upstream=upstream, source_end=end, lag_records=lag)
@@ -224,6 +239,10 @@ OPEN_RUN = back(upstream=4, open_run=(0, 10, 5), sequence=4, producer_epoch=0)
 def test_diverged_records_leave_out_what_came_back(end: int, opposite: dict[str, Row], missing: int) -> None:
     counts = diverged_records({T0: end}, rows_of(progress(upstream=9)), opposite)
     assert counts == ({T0: missing} if missing else {})
+
+
+def test_diverged_records_of_a_partition_never_begun_are_all() -> None:
+    assert diverged_records({T0: 50}, rows_of(topic()), {}) == {T0: 50}
 
 
 @settings(max_examples=50)
@@ -276,15 +295,17 @@ def test_topic_rows_have_partitions_that_the_target_lacks() -> None:
     assert (row.ends, row.copied, row.target_ends, row.missing) == ((10, -1), (9, -1), (10, -1), (0, -1))
 
 
-def test_topic_rows_without_topics_or_partitions_are_empty() -> None:
+def test_topic_rows_have_nothing_that_is_not_known() -> None:
     assert topic_rows([], "1", {T0: 5}, {}, {}) == []
     assert topic_rows([topic()], "1", {}, {}, {}) == [SwitchTopic(topic="t", target_topic="A.t", switch="1")]
+    (row,) = topic_rows([topic(partitions=1)], "1", {}, rows_of(progress(0, 9)), {})
+    assert row.ends == (-1,), "an end that nobody told is unknown"
 
 
 def test_known_ends_are_those_of_this_switch() -> None:
-    mine = SwitchTopic(topic="t", target_topic="A.t", switch="1", ends=(5, 0))
-    theirs = SwitchTopic(topic="u", target_topic="A.u", switch="0", ends=(9,))
-    assert known_ends(rows_of(mine, theirs, progress()), "1") == {("t", 0): 5, ("t", 1): 0}
+    own = SwitchTopic(topic="t", target_topic="A.t", switch="1", ends=(5, 0))
+    earlier = SwitchTopic(topic="u", target_topic="A.u", switch="0", ends=(9,))
+    assert known_ends(rows_of(own, earlier, progress()), "1") == {("t", 0): 5, ("t", 1): 0}
 
 
 @settings(max_examples=30)
@@ -292,7 +313,7 @@ def test_known_ends_are_those_of_this_switch() -> None:
 def test_known_ends_are_what_topic_rows_wrote(ends: dict[TopicPartition, int]) -> None:
     written = topic_rows([topic(partitions=3), named("u", partitions=3)], "1", ends, {}, {})
     read = known_ends(rows_of(*written), "1")
-    assert {where: read[where] for where in ends} == ends
+    assert {tp: read[tp] for tp in ends} == ends
 
 
 @pytest.mark.parametrize(
@@ -309,7 +330,37 @@ def test_records_by_partition_names_the_largest(counts: dict[TopicPartition, int
 
 
 def test_known_loss_of_a_partition_that_seldom_fetches_is_the_drivers() -> None:
-    seen = SourceEnds(ends=(("t", 0, 40), ("t", 1, 5), ("u", 0, 9)))
-    rows = rows_of(progress(0, source_end=12), progress(1, source_end=20), seen)
-    assert [(loss.where, loss.records) for loss in known_loss(rows, [topic()])] == [(T0, 30), (("t", 1), 10)]
+    source_ends = SourceEnds(ends=(("t", 0, 40), ("t", 1, 5), ("u", 0, 9)))
+    rows = rows_of(progress(0, source_end=12), progress(1, source_end=20), source_ends)
+    assert [(loss.partition, loss.records) for loss in known_loss(rows, [topic()])] == [(T0, 30), (("t", 1), 10)]
     assert known_source_ends(rows) == {("t", 0): 40, ("t", 1): 20}
+
+
+ASKED = SourceEnds(asked_ms=1_700_000_003_000)
+COUNTED = "is counted only as far as slots had fetched it"
+
+
+def test_records_known_is_when_the_driver_asked_for_all_ends() -> None:
+    times = RecordsKnown.from_rows(rows_of(progress(0, at_ms=1_700_000_009_000), ASKED), [topic(partitions=2)])
+    assert times.least_ms == 1_700_000_003_000
+    assert times.sentence("A") == f"What A accepted after 2023-11-14T22:13:23.000+00:00 {COUNTED}"
+
+
+@pytest.mark.parametrize("rows", [{}, rows_of(replace(ASKED, more=1))])
+def test_records_known_has_no_moment_where_not_all_ends_are_known(rows: dict[str, Row]) -> None:
+    times = RecordsKnown.from_rows(rows, [topic(partitions=2)])
+    assert (times.least_ms, times.sentence("A")) == (0, f"What A accepted {COUNTED}")
+
+
+@pytest.mark.parametrize(
+    ("answered_ms", "since"), [(1_700_000_001_000, "after 2023-11-14T22:13:21.000+00:00 already"), (0, "at any time")]
+)
+def test_records_known_names_partitions_without_an_answer(answered_ms: int, since: str) -> None:
+    rows = rows_of(replace(ASKED, unanswered=(("t", 1, answered_ms), ("u", 0, 1))))
+    times = RecordsKnown.from_rows(rows, [topic(partitions=2)])
+    assert times.by_partition == {("t", 0): 1_700_000_003_000, ("t", 1): answered_ms}
+    assert times.least_ms == answered_ms
+    assert times.sentence("A") == (
+        f"What A accepted after 2023-11-14T22:13:23.000+00:00 {COUNTED}, and so is what it accepted {since} in t-1, "
+        "about which it did not answer"
+    )

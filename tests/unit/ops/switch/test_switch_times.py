@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from lockstep_config import FlowSettings
-from lockstep_ops.switch import switch_run, switcher
+from lockstep_ops.switch import switch_plan, switcher
 from lockstep_ops.switch.switch_clusters import StepFailed
 from lockstep_ops.switch.switch_log import SwitchLog
-from lockstep_ops.switch.switch_run import begin
+from lockstep_ops.switch.switch_plan import begin
 from lockstep_ops.switch.switch_steps import DONE, RUNNING, Step, Verb, began_at, planned_steps, step_states
 from lockstep_ops.switch.switcher import Switcher
 from lockstep_ops.work_progress import WorkProgress
@@ -28,7 +28,7 @@ class Scene:
 
     def __init__(self, settings: FlowSettings, patch: pytest.MonkeyPatch, verb: Verb) -> None:
         clock = itertools.count(BEGAN_MS + EACH_MS, EACH_MS)
-        for module in (switch_run, switcher):
+        for module in (switch_plan, switcher):
             patch.setattr(module, "now_ms", lambda: next(clock))
         self.topic = SharedTopic(settings, patch)
         self.log: SwitchLog = self.topic.log()
@@ -74,8 +74,8 @@ async def test_step_is_written_as_running_before_it_does_anything(
     written: list[tuple[Step, str]] = []
 
     async def perform(step: Step, row: Switch) -> tuple[str, Switch]:
-        last: Any = scene.topic.log(compacted=True).switch
-        written.append((step, next(state.state for state in step_states(last) if state.step is step)))
+        row_before: Any = scene.topic.log(compacted=True).switch
+        written.append((step, next(state.state for state in step_states(row_before) if state.step is step)))
         return "", row
 
     monkeypatch.setattr(scene.switcher, "_perform", perform)
@@ -91,8 +91,8 @@ async def test_switch_that_goes_on_has_the_step_that_failed_again(
     with pytest.raises(StepFailed):
         await scene.run()
     scene.fails = set()
-    last: Any = scene.log.switch
-    row = await scene.switcher.run(last)
+    row_before: Any = scene.log.switch
+    row = await scene.switcher.run(row_before)
     assert row.phase == "done"
     assert all(seconds >= 0 for seconds in seconds_in_steps(row))
 

@@ -6,7 +6,13 @@ import pytest
 
 from lockstep_ops.switch.switch_options import SwitchOptions
 from lockstep_ops.switch.switch_steps import Verb
-from lockstep_ops.switch.switch_under_way import SwitchRefused, aborted, continued, has_ended, shown
+from lockstep_ops.switch.switch_under_way import (
+    SwitchRefused,
+    has_ended,
+    switch_to_abort,
+    switch_to_continue,
+    switch_to_show,
+)
 from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import Switch
 
@@ -23,8 +29,8 @@ def named(switch: str, verb: Verb = Verb.SWITCHOVER) -> SwitchOptions:
 
 @pytest.mark.parametrize("options", [SWITCHOVER, named("x")])
 def test_continued_row_is_that_of_the_verb_and_id(options: SwitchOptions) -> None:
-    assert continued(RUNNING, FLOW, options).id == "x"
-    assert aborted(RUNNING, FLOW, options).id == "x"
+    assert switch_to_continue(RUNNING, FLOW, options).id == "x"
+    assert switch_to_abort(RUNNING, FLOW, options).id == "x"
 
 
 @pytest.mark.parametrize(
@@ -43,7 +49,7 @@ def test_continued_row_is_that_of_the_verb_and_id(options: SwitchOptions) -> Non
 )
 def test_continued_refuses_every_other_switch(row: Switch | None, options: SwitchOptions, words: str) -> None:
     with pytest.raises(SwitchRefused, match=words):
-        continued(row, FLOW, options)
+        switch_to_continue(row, FLOW, options)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +64,7 @@ def test_continued_refuses_every_other_switch(row: Switch | None, options: Switc
 )
 def test_aborted_refuses_every_other_switch(row: Switch | None, options: SwitchOptions, words: str) -> None:
     with pytest.raises(SwitchRefused, match=words):
-        aborted(row, FLOW, options)
+        switch_to_abort(row, FLOW, options)
 
 
 def test_switch_has_ended_only_if_its_own_id_is_done() -> None:
@@ -71,7 +77,7 @@ def test_switch_has_ended_only_if_its_own_id_is_done() -> None:
 
 
 def test_status_of_another_id_is_refused() -> None:
-    assert shown(EARLIER, FLOW, SWITCHOVER) is EARLIER
-    assert shown(DONE, FLOW, named("x")) is DONE
+    assert switch_to_show(EARLIER, FLOW, SWITCHOVER) is EARLIER
+    assert switch_to_show(DONE, FLOW, named("x")) is DONE
     with pytest.raises(SwitchRefused, match="the last switch is not x: the last switch is the failover w"):
-        shown(EARLIER, FLOW, named("x"))
+        switch_to_show(EARLIER, FLOW, named("x"))

@@ -35,13 +35,19 @@ from lockstep_ops.switch.refusals import Refusal, format_refusal, refusal_as_jso
 from lockstep_ops.switch.switch_clusters import StepFailed
 from lockstep_ops.switch.switch_log import SwitchLog, TakenOver
 from lockstep_ops.switch.switch_options import SwitchOptions
-from lockstep_ops.switch.switch_run import (
+from lockstep_ops.switch.switch_plan import (
     SwitchPlan,
     begin,
     plan_switch,
 )
 from lockstep_ops.switch.switch_steps import UNDER_WAY, Step, began_at
-from lockstep_ops.switch.switch_under_way import SwitchRefused, aborted, continued, has_ended, shown
+from lockstep_ops.switch.switch_under_way import (
+    SwitchRefused,
+    has_ended,
+    switch_to_abort,
+    switch_to_continue,
+    switch_to_show,
+)
 from lockstep_ops.switch.switcher import Switcher
 from lockstep_ops.work_progress import WorkProgress
 from lockstep_runtime.util.clock import now_ms
@@ -147,11 +153,11 @@ class SwitchSession:
         while True:
             try:
                 plan = await plan_switch(self._log, self._opposite, self._options)
-                if not plan.may_pass or time.monotonic() > deadline:
+                if not plan.may_end_soon or time.monotonic() > deadline:
                     return plan
                 why = plan.refusals
             except SwitchRefused as refused:
-                if not refused.may_pass or time.monotonic() > deadline:
+                if not refused.may_end_soon or time.monotonic() > deadline:
                     raise
                 why = refused.reasons
             self._progress.text = format_refusal(why[0])
@@ -161,7 +167,7 @@ class SwitchSession:
     async def _continue(self) -> int:
         flow, options = self._settings.flow, self._options
         try:
-            began = await self._log.claim(lambda: continued(self._log.switch, flow, options))
+            began = await self._log.claim(lambda: switch_to_continue(self._log.switch, flow, options))
         except SwitchRefused:
             row = self._log.switch
             if row is None or not has_ended(row, options):
@@ -178,7 +184,7 @@ class SwitchSession:
 
     async def _abort(self) -> Switch:
         flow, options = self._settings.flow, self._options
-        row = await self._log.claim(lambda: aborted(self._log.switch, flow, options))
+        row = await self._log.claim(lambda: switch_to_abort(self._log.switch, flow, options))
         return await self._switcher.abort(row)
 
     async def _end(self, row: Switch) -> int:
@@ -191,7 +197,7 @@ class SwitchSession:
         return Exit.TROUBLE if row.late else Exit.FINE
 
     async def _show_last(self) -> int:
-        row = shown(self._log.switch, self._settings.flow, self._options)
+        row = switch_to_show(self._log.switch, self._settings.flow, self._options)
         for step, state, *_ in row.steps:
             if state != "waiting":
                 self._print(last_line(row, Step(step)))

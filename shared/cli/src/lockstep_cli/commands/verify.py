@@ -255,7 +255,7 @@ async def _request(
 async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str], wait_s: float) -> "VerificationReport":
     """Return the report once the request is carried out, or nothing has been compared for `wait_s`."""
     from lockstep_cli.rendering.progress_display import ProgressDisplay
-    from lockstep_ops.verify.verification_progress import compared_share
+    from lockstep_ops.verify.verification_report import compared_share
     from lockstep_ops.work_progress import WorkProgress
     from lockstep_state.rows.state_rows import Verification, VerifiedPartition
 

@@ -16,7 +16,7 @@ from lockstep_config import Configuration, load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.installation import require_services
-from lockstep_ops.services import DATA_PLANE, ServicePlan, arguments, plan_processes, plan_services
+from lockstep_ops.services import DATA_PLANE, ServicePlan, plan_processes, plan_services, process_arguments
 from lockstep_runtime.http.access import AccessPolicy, PagesUnusable, PortInUse
 from lockstep_runtime.service.mm1_options import legacy_arguments
 from lockstep_runtime.util.java import missing_java
@@ -116,7 +116,7 @@ async def run(
     processes = plan_processes(services, apart=apart)
     with held_instance_name() as instance:
         commands = {
-            process.name: arguments(
+            process.name: process_arguments(
                 process,
                 config=config,
                 instance=instance,

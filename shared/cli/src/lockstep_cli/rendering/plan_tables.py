@@ -22,11 +22,11 @@ TOPICS = (
 
 def plan_shown(plan: TakeoverPlan) -> Iterator[RenderableType]:
     """Yield what taking over would do, without the reasons why it is refused."""
-    state, target = plan.found, plan.found.flow.target
+    state, target = plan.state, plan.state.flow.target
     yield Text.assemble((str(state.flow), "bold"), f"  take over from MirrorMaker 2 ({state.place.origin})")
     found = count_text(plan.row.partitions, "partition")
     ours = [f"{state.own} on {target}"]
-    if plan.own_is_theirs:
+    if plan.shares_mm2_place:
         ours = ["in the same place"]
     elif plan.row.partitions:
         ours.append(f"{count_text(len(plan.writes), 'offset')} to write" if plan.writes else "all written")
@@ -42,7 +42,7 @@ def plan_shown(plan: TakeoverPlan) -> Iterator[RenderableType]:
         return
     table = RowTable(TOPICS)
     for one in plan.topics:
-        there = "there" if one.there else "to be made"
+        there = "there" if one.remote_exists else "to be made"
         offsets = _offsets([p.offset for p in one.partitions])
         cells = one.topic, one.remote, there, f"{len(one.partitions):,}", offsets, f"{one.to_copy:,}"
         table.add_row(*cells)
@@ -54,7 +54,7 @@ def plan_shown(plan: TakeoverPlan) -> Iterator[RenderableType]:
 
 def hand_back_shown(plan: HandBack) -> Iterator[RenderableType]:
     """Yield what handing back would do, without the reasons why it is refused."""
-    held = plan.held
+    held = plan.state
     yield Text.assemble((str(held.flow), "bold"), f"  hand back to MirrorMaker 2 ({held.place.origin})")
     to_write = f"{count_text(len(plan.writes), 'offset')} to write" if plan.writes else "all written"
     yield _facts(

@@ -9,7 +9,7 @@ from lockstep_ops import marks
 from lockstep_ops.formatting import count_text, in_time, utc_moment, visible
 from lockstep_ops.status.report import Report
 from lockstep_ops.switch.evidence import Evidence
-from lockstep_ops.switch.switch_run import SwitchPlan
+from lockstep_ops.switch.switch_plan import SwitchPlan
 from lockstep_ops.switch.switch_steps import DONE, FAILED, MEANINGS, RUNNING, UNDONE, Step, StepState, Verb, step_states
 from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import Switch

@@ -80,16 +80,17 @@ def cluster_connections(flows: Sequence[FlowSettings]) -> dict[ConnectionKey, Cl
             for field, properties in by_client(settings, side).items():
                 use = _Use(settings, side, WORDS.get(field) or field.removeprefix(f"{side}_"))
                 uses.setdefault(_key(settings, side, properties), []).append(use)
-    every = [(key[0], one) for key, some in uses.items() for one in some]
     aliases = list(dict.fromkeys(alias for alias, _ in uses))
-    found: dict[ConnectionKey, ClusterConnection] = {}
+    connections: dict[ConnectionKey, ClusterConnection] = {}
     for alias in aliases:
-        mine = [(key, some) for key, some in uses.items() if key[0] == alias]
-        for at, (key, some) in enumerate(mine):
-            label = alias if at == 0 else f"{alias} ({_clients(some, [one for name, one in every if name == alias])})"
-            first = some[0]
-            found[key] = ClusterConnection(label, first.settings, first.side, dict(key[1]), is_main=at == 0)
-    return found
+        alias_uses = [(key, key_uses) for key, key_uses in uses.items() if key[0] == alias]
+        every_use = [use for _, key_uses in alias_uses for use in key_uses]
+        for ordinal, (key, key_uses) in enumerate(alias_uses):
+            is_main = ordinal == 0
+            subject = alias if is_main else f"{alias} ({_clients(key_uses, every_use)})"
+            settings, side = key_uses[0].settings, key_uses[0].side
+            connections[key] = ClusterConnection(subject, settings, side, dict(key[1]), is_main)
+    return connections
 
 
 def required_requests(flows: Iterable[FlowSettings], alias: str) -> frozenset[str]:
@@ -109,6 +110,6 @@ def _clients(uses: Iterable[_Use], every: Sequence[_Use]) -> str:
         flows.setdefault(use.client, []).append(str(use.settings.flow))
     words = []
     for client, names in flows.items():
-        others = {str(one.settings.flow) for one in every if one.client == client} - set(names)
+        others = {str(use.settings.flow) for use in every if use.client == client} - set(names)
         words.append(f"{', '.join(dict.fromkeys(names))} {client}" if others else client)
     return ", ".join(words)

@@ -96,23 +96,23 @@ class Examination:
 
         Categories that these need are read too, and are not in the report.
         """
-        shown = []
+        categories = []
         async with AsyncExitStack() as stack:
             for category in self._needed():
                 self._on_step(category.heading, self._left_s())
                 if category in WAY and not self._clusters:
                     await self._examine_connections(stack)
-                found = CategoryFindings(category, tuple(await self._examine(category)))
+                findings = CategoryFindings(category, tuple(await self._examine(category)))
                 if category in self._options.categories:
-                    shown.append(found)
-                    self._on_category(found)
-        return DoctorReport(tuple(shown))
+                    categories.append(findings)
+                    self._on_category(findings)
+        return DoctorReport(tuple(categories))
 
     def _needed(self) -> Iterator[Category]:
         wanted, order = self._options.categories, list(Category)
-        last = max(order.index(one) for one in wanted)
-        for at, category in enumerate(order):
-            if category in wanted or (category in WAY and at < last):
+        last_position = max(order.index(category) for category in wanted)
+        for position, category in enumerate(order):
+            if category in wanted or (category in WAY and position < last_position):
                 yield category
 
     def _left_s(self) -> float:
@@ -149,7 +149,7 @@ class Examination:
         if category in WAY:
             return await self._examine_clusters(category)
         if self._options.ends_at == inf:
-            return [one for settings in self._flows for one in await self._examine_flow(category, settings)]
+            return [finding for settings in self._flows for finding in await self._examine_flow(category, settings)]
         # No flow waits for another one that uses up the time.
         findings = await asyncio.gather(*(self._examine_flow(category, settings) for settings in self._flows))
         return chain.from_iterable(findings)
@@ -166,10 +166,10 @@ class Examination:
             and (category is not Category.CAPABILITIES or cluster.connection.is_main)
         ]
         findings = await asyncio.gather(*(self._examine_cluster(category, cluster) for cluster in clusters))
-        found = list(chain.from_iterable(findings))
+        all_findings = list(chain.from_iterable(findings))
         if category is Category.CLUSTER:
-            found += [await self._compare(settings) for settings in self._flows]
-        return found
+            all_findings += [await self._compare(settings) for settings in self._flows]
+        return all_findings
 
     async def _examine_cluster(self, category: Category, cluster: _Cluster) -> Sequence[CheckFinding]:
         """Return the findings about one cluster. A fatal one ends its checks, those of later categories too."""
@@ -211,7 +211,8 @@ class Examination:
     def _main(self, cluster: _Cluster) -> _Cluster:
         """Return the same cluster as its main clients reach it."""
         alias = cluster.connection.alias
-        return next(one for one in self._clusters.values() if one.connection.is_main and one.connection.alias == alias)
+        mains = (candidate for candidate in self._clusters.values() if candidate.connection.is_main)
+        return next(main for main in mains if main.connection.alias == alias)
 
     def _has_names_of_main(self, cluster: _Cluster) -> bool:
         """Return whether the main connection of this cluster has the same bootstrap servers.
@@ -234,7 +235,7 @@ class Examination:
     def _ended(self, settings: FlowSettings) -> CheckFinding | None:
         """Return the finding that ended the checks of one of the flow's clusters."""
         both = (self._side(settings, side).ended_by for side in SIDES)
-        return next((one for one in both if one is not None), None)
+        return next((finding for finding in both if finding is not None), None)
 
     async def _examine_flow(self, category: Category, settings: FlowSettings) -> Sequence[CheckFinding]:
         flow, checks = str(settings.flow), self._flow_checks(category)
@@ -264,7 +265,9 @@ class Examination:
         wanted = [registry.HEARTBEAT]
         if self._options.canary_topic is not None:
             wanted.append(registry.CANARY)
-        return [one for one in checks if one in wanted or (self._options.bandwidth and one in registry.BANDWIDTH)]
+        return [
+            check for check in checks if check in wanted or (self._options.bandwidth and check in registry.BANDWIDTH)
+        ]
 
 
 def _admin(connection: ClusterConnection, ends_at: float) -> Admin:

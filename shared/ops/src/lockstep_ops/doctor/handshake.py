@@ -54,9 +54,9 @@ def _unverified(host: str, port: int, settings: TlsSettings, within_s: float) ->
         return None
 
 
-def _described(host: str, port: int, fault: TlsFault, why: str, der: bytes | None) -> ServedCertificate:
+def _described(host: str, port: int, fault: TlsFault, reason: str, der: bytes | None) -> ServedCertificate:
     if der is None:
-        return ServedCertificate(host, port, fault, why)
+        return ServedCertificate(host, port, fault, reason)
     from cryptography.x509 import (
         DNSName,
         ExtensionNotFound,
@@ -68,7 +68,7 @@ def _described(host: str, port: int, fault: TlsFault, why: str, der: bytes | Non
     try:
         certificate = load_der_x509_certificate(der)
     except ValueError as exc:  # OpenSSL takes some that this does not read
-        return ServedCertificate(host, port, fault, why or str(exc))
+        return ServedCertificate(host, port, fault, reason or str(exc))
     names: tuple[str, ...] = ()
     try:
         stated = certificate.extensions.get_extension_for_class(SubjectAlternativeName).value
@@ -80,7 +80,7 @@ def _described(host: str, port: int, fault: TlsFault, why: str, der: bytes | Non
         host,
         port,
         fault,
-        why,
+        reason,
         subject=certificate.subject.rfc4514_string(),
         names=names,
         ends_s=certificate.not_valid_after_utc.timestamp(),

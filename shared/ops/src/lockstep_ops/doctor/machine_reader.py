@@ -48,7 +48,7 @@ async def read_pod(environment: Mapping[str, str], files: Iterable[Path], within
     """
     if "KUBERNETES_SERVICE_HOST" not in environment:
         return None
-    every = sorted(files)
+    paths = sorted(files)
     trouble = ""
     try:
         async with asyncio.timeout(within_s):
@@ -57,8 +57,8 @@ async def read_pod(environment: Mapping[str, str], files: Iterable[Path], within
         trouble = f"no answer within {within_s:g} s"
     except socket.gaierror as exc:
         trouble = exc.strerror or str(exc)
-    count = sum(not file.is_dir() for file in every)
-    return PodFacts(_name_servers(), trouble, count, tuple(filter(None, map(_unreadable, every))))
+    count = sum(not file.is_dir() for file in paths)
+    return PodFacts(_name_servers(), trouble, count, tuple(filter(None, map(_unreadable, paths))))
 
 
 def _unreadable(file: Path) -> tuple[str, str] | None:

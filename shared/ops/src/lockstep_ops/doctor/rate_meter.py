@@ -82,7 +82,7 @@ class WriteMeter:
 
         The quickest of several answers is the most exact.
         """
-        found: list[tuple[float, ClockFacts]] = []
+        readings: list[ClockFacts] = []
         for _ in range(CLOCK_QUESTIONS):
             times: list[float] = []
 
@@ -98,12 +98,12 @@ class WriteMeter:
             after = time.time()
             if times:
                 reading = clock_reading("the leader of the scratch topic", times[0], before, after)
-                found.append((reading.error_ms, ClockFacts(reading.node, reading.ahead_ms, reading.error_ms)))
+                readings.append(ClockFacts(reading.node, reading.ahead_ms, reading.error_ms))
             if self._trouble or self._stopping.is_set():
                 break
-        if not found:
+        if not readings:
             return ClockFacts(trouble=self._trouble or "the broker gave no time to a record")
-        return min(found, key=lambda one: one[0])[1]
+        return min(readings, key=lambda clock: clock.error_ms)
 
     def _write(self, producer: Producer, seconds: float) -> MeasuredRate:
         value = os.urandom(RECORD_BYTES)

@@ -16,6 +16,6 @@ def judge_rights(flow: str, alias: str, missing: Iterable[Remedy]) -> Iterator[C
     by_command: defaultdict[str, list[str]] = defaultdict(list)
     for remedy in missing:
         by_command[remedy.command].append(remedy.lacks)
-    for command, every in by_command.items():
-        more = f", and {len(every) - 1} more that the same command grants" if len(every) > 1 else ""
-        yield registry.RIGHTS.failed(flow, f"{alias}: {every[0]}{more}", command)
+    for command, lacks in by_command.items():
+        more = f", and {len(lacks) - 1} more that the same command grants" if len(lacks) > 1 else ""
+        yield registry.RIGHTS.failed(flow, f"{alias}: {lacks[0]}{more}", command)

@@ -26,7 +26,7 @@ def read_effective(file: Path, environment: Mapping[str, str]) -> EffectiveSetti
     text = read(file, environment, "")
     loaded, layers = build_with_layers(text, file, environment)
     effective = view(text, layers, file, loaded.flows)
-    whole = {setting.key: setting.value for setting in effective.file}
+    file_settings = {setting.key: setting.value for setting in effective.file}
     clusters = {
         alias: {f"{alias}: {setting.key}": setting.value for setting in settings}
         for alias, settings in effective.clusters.items()
@@ -34,22 +34,22 @@ def read_effective(file: Path, environment: Mapping[str, str]) -> EffectiveSetti
     return EffectiveSettings(
         loaded,
         {
-            str(shown.flow): {
-                **whole,
-                **clusters[shown.flow.source],
-                **clusters[shown.flow.target],
-                **_flow(shown, clusters),
+            str(flow_view.flow): {
+                **file_settings,
+                **clusters[flow_view.flow.source],
+                **clusters[flow_view.flow.target],
+                **_flow(flow_view, clusters),
             }
-            for shown in effective.flows
+            for flow_view in effective.flows
         },
     )
 
 
-def _flow(shown: FlowView, clusters: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def _flow(flow_view: FlowView, clusters: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Return the flow's settings, and those of its clients that differ from their cluster's."""
-    settings = {setting.key: setting.value for setting in shown.settings}
-    for client, own in shown.clients.items():
-        alias = shown.flow.source if client.startswith("source") else shown.flow.target
+    settings = {setting.key: setting.value for setting in flow_view.settings}
+    for client, own in flow_view.clients.items():
+        alias = flow_view.flow.source if client.startswith("source") else flow_view.flow.target
         connection = clusters[alias]
         for setting in own:
             if connection.get(f"{alias}: {setting.key}") != setting.value:

@@ -14,36 +14,36 @@ NAMED_CHANGES = 1
 """The number of changes that a refusal names. For more it only says how many."""
 
 
-def setting_changes(flow: str, then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+def setting_changes(flow: str, planned: Mapping[str, str], present: Mapping[str, str]) -> Iterator[str]:
     """Yield the differences of a flow's effective settings."""
-    for key in sorted(then.keys() | now.keys()):
-        if then.get(key) != now.get(key):
-            yield f"{flow}: {key} was {_shown(then.get(key))} and is {_shown(now.get(key))}"
+    for key in sorted(planned.keys() | present.keys()):
+        if planned.get(key) != present.get(key):
+            yield f"{flow}: {key} was {_shown(planned.get(key))} and is {_shown(present.get(key))}"
 
 
-def basis_changes(then: ClusterBasis, now: ClusterBasis) -> Iterator[str]:
+def basis_changes(planned: ClusterBasis, present: ClusterBasis) -> Iterator[str]:
     """Yield the differences of a cluster."""
-    if then.cluster_id != now.cluster_id:
-        yield f"{now.alias} was cluster {then.cluster_id} and is cluster {now.cluster_id}"
+    if planned.cluster_id != present.cluster_id:
+        yield f"{present.alias} was cluster {planned.cluster_id} and is cluster {present.cluster_id}"
         return
-    for name in sorted(then.topics.keys() | now.topics.keys()):
-        before, after = then.topics.get(name), now.topics.get(name)
-        if before is None:
-            yield f"topic {name} is new on {now.alias}"
-        elif after is None:
-            yield f"topic {name} is gone from {now.alias}, or no longer selected"
+    for name in sorted(planned.topics.keys() | present.topics.keys()):
+        planned_topic, present_topic = planned.topics.get(name), present.topics.get(name)
+        if planned_topic is None:
+            yield f"topic {name} is new on {present.alias}"
+        elif present_topic is None:
+            yield f"topic {name} is gone from {present.alias}, or no longer selected"
         else:
-            yield from _topic_changes(f"topic {name} on {now.alias}", before, after)
+            yield from _topic_changes(f"topic {name} on {present.alias}", planned_topic, present_topic)
 
 
-def _topic_changes(topic: str, then: BasisTopic, now: BasisTopic) -> Iterator[str]:
-    if then.topic_id != now.topic_id:
+def _topic_changes(topic: str, planned: BasisTopic, present: BasisTopic) -> Iterator[str]:
+    if planned.topic_id != present.topic_id:
         yield f"{topic} was deleted and created again"
-    if then.partitions != now.partitions:
-        yield f"{topic} had {then.partitions} partitions and has {now.partitions}"
-    for key in sorted(then.configs.keys() | now.configs.keys()):
-        if then.configs.get(key) != now.configs.get(key):
-            yield f"{topic}: {key} was {_shown(then.configs.get(key))} and is {_shown(now.configs.get(key))}"
+    if planned.partitions != present.partitions:
+        yield f"{topic} had {planned.partitions} partitions and has {present.partitions}"
+    for key in sorted(planned.configs.keys() | present.configs.keys()):
+        if planned.configs.get(key) != present.configs.get(key):
+            yield f"{topic}: {key} was {_shown(planned.configs.get(key))} and is {_shown(present.configs.get(key))}"
 
 
 def _shown(value: str | None) -> str:
@@ -68,24 +68,24 @@ async def require_unchanged(plan: Path, file: Path, timeout: float = REACHED_WIT
     body = read_body(plan)
     effective = read_effective(file, os.environ)
     flows = {str(settings.flow): settings for settings in served_flows(effective.configuration)}
-    planned = {str(one.get("flow")): one for one in body["flows"] if isinstance(one, dict)}
-    if planned.keys() != flows.keys():
-        differs = min(planned.keys() ^ flows.keys())
-        where = "the plan" if differs in planned else str(file)
-        raise CannotUse(f"{plan} is not a plan of {file}: only {where} has the flow {differs}; make it anew")
+    flow_plans = {str(flow_plan.get("flow")): flow_plan for flow_plan in body["flows"] if isinstance(flow_plan, dict)}
+    if flow_plans.keys() != flows.keys():
+        differs = min(flow_plans.keys() ^ flows.keys())
+        owner = "the plan" if differs in flow_plans else str(file)
+        raise CannotUse(f"{plan} is not a plan of {file}: only {owner} has the flow {differs}; make it anew")
     changes: list[str] = []
-    for name, one in planned.items():
-        changes += setting_changes(name, one.get("settings", {}), effective.flows[name])
+    for name, flow_plan in flow_plans.items():
+        changes += setting_changes(name, flow_plan.get("settings", {}), effective.flows[name])
     if not changes:
         clusters, coming = ClusterSnapshots(flows.values(), "plan"), coming_topics(flows.values())
-        for name, one in planned.items():
-            then = read_basis(plan, one.get("source")), read_basis(plan, one.get("target"))
+        for name, flow_plan in flow_plans.items():
+            bases = read_basis(plan, flow_plan.get("source")), read_basis(plan, flow_plan.get("target"))
             try:
                 topics = await FlowReader(flows[name], clusters, coming, WorkProgress(), timeout).topics()
-            except ClusterError as why:
-                raise CannotUse(f"{plan} cannot be checked: {why}") from why
-            changes += basis_changes(then[0], cluster_basis(topics.source))
-            changes += basis_changes(then[1], cluster_basis(topics.target))
+            except ClusterError as error:
+                raise CannotUse(f"{plan} cannot be checked: {error}") from error
+            changes += basis_changes(bases[0], cluster_basis(topics.source))
+            changes += basis_changes(bases[1], cluster_basis(topics.target))
     if changes:
         more = f" (and {len(changes) - NAMED_CHANGES:,} more)" if len(changes) > NAMED_CHANGES else ""
         raise CannotUse(f"{plan} does not hold any more: {changes[0]}{more}; nothing was started, make the plan anew")

@@ -18,7 +18,9 @@ RECHECK_INTERVAL_S = 0.25
 
 @dataclass(slots=True)
 class DesiredStateWait:
-    """The parts of a flow that are not yet as a verb says. The services without partitions are as soon as they answer.
+    """A wait for the partitions and slots that a command is about.
+
+    Services without partitions are not waited for: they have done what was asked as soon as they answer.
 
     Args:
         verb: `pause`, `resume`, `stop` or `restart`.
@@ -36,7 +38,7 @@ class DesiredStateWait:
     total: int = 0
     """The most parts that were outstanding at once."""
 
-    def look(self, rows: Mapping[str, Row]) -> None:
+    def update(self, rows: Mapping[str, Row]) -> None:
         """Take the rows of the state topic as they are now."""
         self.outstanding = () if self._has_no_partitions else (*self._slots(rows), *self._partitions(rows))
         self.total = max(self.total, len(self.outstanding))
@@ -112,7 +114,7 @@ async def wait_desired(settings: FlowSettings, wait: DesiredStateWait, within_s:
     rows = StateTopicRows(settings, "status", silent_s=within_s)
     ends_at = time.monotonic() + within_s
     async with rows.following():
-        wait.look(rows.by_key)
+        wait.update(rows.by_key)
         while wait.outstanding and time.monotonic() < ends_at:
             await asyncio.sleep(RECHECK_INTERVAL_S)
-            wait.look(rows.by_key)
+            wait.update(rows.by_key)

@@ -1,4 +1,4 @@
-"""The report of a flow: its rows, the members of its services, and the ends of both clusters' logs, read once."""
+"""Reads the report of a flow: its rows, the members of its services, and the ends of both clusters' logs."""
 
 import asyncio
 from collections.abc import Mapping

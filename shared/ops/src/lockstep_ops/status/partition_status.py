@@ -51,7 +51,7 @@ class LogOffsets:
     earlier: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """The ends of the source's logs some seconds before, if they were read then."""
 
-    def now(self, topic: MirroredTopic) -> MirroredTopic:
+    def with_present_ids(self, topic: MirroredTopic) -> MirroredTopic:
         """Return the topic's row with the ids that the clusters give it now."""
         return replace(
             topic,
@@ -71,7 +71,7 @@ class SlotOwners:
     """The time after which each of them counts as silent."""
 
     @classmethod
-    def seen(cls, assignments: list[Assignment], statuses: list[SlotStatus]) -> "SlotOwners":
+    def from_rows(cls, assignments: list[Assignment], statuses: list[SlotStatus]) -> "SlotOwners":
         return cls(
             {tp: row.slot for row in assignments if not row.ending for tp in row.partitions},
             {row.slot: row.at_ms for row in statuses if row.phase == "started"},
@@ -84,7 +84,7 @@ class SlotOwners:
         return slot in self.heard_ms and abs(at_ms - self.heard_ms[slot]) > limit_ms
 
 
-def judged(
+def partition_line(
     topic: MirroredTopic,
     number: int,
     row: PartitionProgress | None,
@@ -97,37 +97,40 @@ def judged(
     by_key: bool = False,
 ) -> PartitionLine:
     """Return the line of one source partition. `asked` is the end that the driver saw last."""
-    tp, topic = (topic.source_topic, number), logs.now(topic)
+    tp, topic = (topic.source_topic, number), logs.with_present_ids(topic)
     source = logs.source.get(tp)
     target_end = NOT_ASKED if by_key else logs.target.get((topic.target_topic, number))
     silent = row is not None and at_ms - row.at_ms > WRITES_WITHIN_MS
-    why = why_unknown(row, topic, source, target_end, silent=silent)
     lag = behind(row, topic, source, target_end, silent=silent)
     slot = slots.by_partition.get(tp, -1)
-    state, state_reason = _standing(topic, number, row, wanted, slot, slots, logs, lag, at_ms, by_key)
-    halted = row is not None and row.phase == "halted"
+    state, reason = _state_by_rows(topic, number, row, wanted, slots, at_ms, topic.copied(by_key=by_key))
+    if row is not None and state == COPYING:
+        state, reason = _state_by_logs(topic, row, logs, lag, at_ms)
+    if not reason and lag is None:
+        reason = why_unknown(row, topic, source, target_end, silent=silent)
+    copied_row = None if copied_upstream(row, topic) is None else row
+    lag_ms = _lag_ms(copied_row, asked, lag, state, slots.heard_ms.get(slot, 0), at_ms)
+    shown = row or PartitionProgress(topic=topic.source_topic, partition=number, phase=NOT_BEGUN)
     return PartitionLine(
         topic=topic.source_topic,
         partition=number,
-        phase=NOT_BEGUN if row is None else row.phase,
+        phase=shown.phase,
         wanted=wanted,
         lag_records=lag,
-        lag_ms=_lag_ms(
-            None if copied_upstream(row, topic) is None else row, asked, lag, state, slots.heard_ms.get(slot, 0), at_ms
-        ),
-        upstream=-1 if row is None else row.upstream,
-        source_end=source.end if source is not None else -1 if row is None else row.source_end,
-        slot=slot if slot >= 0 or row is None else row.slot,
-        written_ms=0 if row is None else row.at_ms,
-        case="" if row is None else row.case,
-        cause=row.cause or ReasonCode.NO_CAUSE.to_reason(phase=row.phase) if row is not None and halted else NO_REASON,
+        lag_ms=lag_ms,
+        upstream=shown.upstream,
+        source_end=shown.source_end if source is None else source.end,
+        slot=shown.slot if slot < 0 else slot,
+        written_ms=shown.at_ms,
+        case=shown.case,
+        cause=(shown.cause or ReasonCode.NO_CAUSE.to_reason(phase="halted")) if shown.phase == "halted" else NO_REASON,
         state=state,
-        why=state_reason or ("" if lag is not None else why),
-        quarantined=0 if row is None else row.quarantined,
-        given_up=0 if row is None else row.given_up,
-        target_lost=0 if row is None else row.target_lost,
+        why=reason,
+        quarantined=shown.quarantined,
+        given_up=shown.given_up,
+        target_lost=shown.target_lost,
         appends="" if row is None else _append_mode(row),
-        doubled=0 if row is None else row.doubled,
+        doubled=shown.doubled,
         exact=None if row is None else _is_exact(row),
     )
 
@@ -161,21 +164,18 @@ def is_conclusive(rows: Iterable[Row], at_ms: int, logs: LogOffsets) -> bool:
     )
 
 
-def _standing(
+def _state_by_rows(
     topic: MirroredTopic,
     number: int,
     row: PartitionProgress | None,
     wanted: str,
-    slot: int,
     slots: SlotOwners,
-    logs: LogOffsets,
-    lag: int | None,
     at_ms: int,
-    by_key: bool,
+    copied: int,
 ) -> tuple[str, str]:
-    """Return the partition's state in one word, and the reason if it is not plain.
+    """Return the partition's state in one word as far as rows tell it, and the reason if it is not plain.
 
-    It is `copying` only if everything that can be known says so.
+    It is `copying` only if every row says so.
     """
     if row is not None and row.phase == "halted":
         return "halted", ""
@@ -183,7 +183,7 @@ def _standing(
         return wanted, ""
     if topic.phase != "mirrored":
         return (NOT_BEGUN if row is None else topic.phase), ""
-    if number >= topic.copied(by_key=by_key):
+    if number >= copied:
         return (NOT_BEGUN if row is None else UNASSIGNED), "the target's topic has no such partition"
     if row is None:
         return NOT_BEGUN, ""
@@ -191,15 +191,23 @@ def _standing(
         return NOT_BEGUN, "the topic was created anew, and nothing of it is copied yet"
     if row.phase != COPYING:
         return row.phase, ""
+    slot = slots.by_partition.get((topic.source_topic, number), -1)
     if slot not in slots.heard_ms:
         return UNASSIGNED, ("no slot copies it" if slot < 0 else f"slot {slot} has not started")
     if slots.silent(slot, at_ms):
         return SILENT, f"slot {slot} has said nothing lately"
+    return COPYING, ""
+
+
+def _state_by_logs(
+    topic: MirroredTopic, row: PartitionProgress, logs: LogOffsets, lag: int | None, at_ms: int
+) -> tuple[str, str]:
+    """Return the state of a partition that rows call `copying`, and the reason if it is another one."""
     if lag is None:
         return UNKNOWN, ""
-    known_before = logs.earlier.get((row.topic, row.partition), -1)
-    if lag and at_ms - row.at_ms > MOVES_WITHIN_MS and known_before - 1 > row.upstream:
-        return STALLED, _why_stalled(topic, number, logs)
+    earlier_end = logs.earlier.get((row.topic, row.partition), -1)
+    if lag and at_ms - row.at_ms > MOVES_WITHIN_MS and earlier_end - 1 > row.upstream:
+        return STALLED, _why_stalled(topic, row.partition, logs)
     return COPYING, ""
 
 

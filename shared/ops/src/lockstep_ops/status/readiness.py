@@ -64,14 +64,15 @@ def blockers_in(
 def _failing(
     report: Report, flow: Flow, services: Mapping[str, Reason], away: Mapping[str, str]
 ) -> Iterator[FailingPart]:
-    for alias, why in away.items():
-        yield FailingPart("source" if alias == flow.source else "target", alias, _reported(why))
+    for alias, sentence in away.items():
+        yield FailingPart("source" if alias == flow.source else "target", alias, _reported(sentence))
     for service, reason in services.items():
         yield FailingPart("service", service, reason)
     if report.acls is not None and report.acls.cause:
         yield FailingPart("service", "acl-sync", report.acls.cause)
-    if why := next((one.why for one in report.troubles if one.what == "heartbeats"), ""):
-        yield FailingPart("service", "heartbeat", _reported(why))
+    for trouble in report.troubles:
+        if trouble.what == "heartbeats" and trouble.why:
+            yield FailingPart("service", "heartbeat", _reported(trouble.why))
     for topic in report.topics:
         if topic.cause:
             yield FailingPart("topic", topic.topic, topic.cause)
@@ -81,12 +82,12 @@ def _reported(text: str) -> Reason:
     return ReasonCode.REPORTED.to_reason(text=text)
 
 
-def blockers_without_rows(flow: Flow, why: str, *, never_run: bool) -> tuple[Blocker, ...]:
+def blockers_without_rows(flow: Flow, trouble: str, *, never_run: bool) -> tuple[Blocker, ...]:
     """Return the blockers of a flow whose state topic cannot be read."""
     if never_run:
         return (Blocker.with_details(SwitchReason.NOTHING_COPIED, "", {"never_run": 1}),)
     return find_blockers(
-        SwitchFacts(failing=(FailingPart("target", flow.target, _reported(why)),)),
+        SwitchFacts(failing=(FailingPart("target", flow.target, _reported(trouble)),)),
         SwitchLimits(max_lag_ms=0, syncs_groups=True),
     )
 

@@ -37,10 +37,10 @@ feeds the same topic, and the group would skip records of that one.
 """
 
 
-def sum_if_known(values: Sequence[int | None], together: Callable[[Iterable[int]], int]) -> int | None:
-    """Return what the values come to, or None if one of them is unknown."""
-    found = [value for value in values if value is not None]
-    return together(found) if len(found) == len(values) else None
+def combine_if_known(values: Sequence[int | None], combine: Callable[[Iterable[int]], int]) -> int | None:
+    """Return the combination of the values, such as their sum, or None if one of them is unknown."""
+    known_values = [value for value in values if value is not None]
+    return combine(known_values) if len(known_values) == len(values) else None
 
 
 def longest(values: Iterable[int]) -> int:
@@ -333,7 +333,7 @@ class Report:
     @property
     def lag_ms(self) -> int | None:
         """Return the longest lag of all partitions in milliseconds, or None if that of some is unknown."""
-        return sum_if_known([line.lag_ms for line in self.partitions], longest)
+        return combine_if_known([line.lag_ms for line in self.partitions], longest)
 
     @property
     def passed_over(self) -> int:
@@ -347,8 +347,8 @@ class Report:
     @property
     def exact(self) -> bool | None:
         """Return whether the target has each record of all copied partitions once, or None if there is none."""
-        known = [line.exact for line in self.partitions if line.exact is not None]
-        return all(known) if known else None
+        verdicts = [line.exact for line in self.partitions if line.exact is not None]
+        return all(verdicts) if verdicts else None
 
     @property
     def not_copying(self) -> dict[str, int]:

@@ -5,14 +5,14 @@ rows comes in beside them: whether anybody runs at all as `replicas`, how far bo
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar, cast
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_ops.formatting import in_time
-from lockstep_ops.status.partition_status import LogOffsets, SlotOwners, judged
+from lockstep_ops.status.partition_status import LogOffsets, SlotOwners, partition_line
 from lockstep_ops.status.readiness import blockers_in
 from lockstep_ops.status.report import (
     COPIES,
@@ -28,8 +28,8 @@ from lockstep_ops.status.report import (
     TopicLine,
     Trouble,
     cluster_lines,
+    combine_if_known,
     longest,
-    sum_if_known,
 )
 from lockstep_rules.groups.group_readings import GroupReadings
 from lockstep_rules.selection_count import GROUP_KEYS, TOPIC_KEYS, SelectionCount
@@ -99,67 +99,73 @@ def build_report(
         limits: What has to hold before a switch.
         members: The members of groups on the target, by group.
     """
-    seen = _Seen(
+    parts = _ReportParts(
         rows, services, replicas or {}, frozenset(replicas_unknown), states, logs or LogOffsets(), at_ms, by_key
     )
-    partitions = tuple(seen.partitions())
-    group_rows = seen.of_present_services(GroupStatus)
-    topics, groups = tuple(seen.topics(partitions)), tuple(map(_group, group_rows))
-    shown, slots = tuple(seen.services()), tuple(seen.slots())
-    acls, pulse = seen.acls(), next(iter(seen.of_present_services(FlowPulse)), None)
-    not_known = groups_unknown(seen.all(SourceGroupsStatus)) if "checkpoint" in services else NO_REASON
-    # A service that fails, or is to rest, is the cause, and shown as such.
-    reads = seen.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING and not any(
-        one.service == "checkpoint" and one.cause for one in shown
-    )
-    failing = (
-        *(("state topic", sentence) for sentence in unreadable),
-        *((f"cluster {alias}", why) for alias, why in seen.logs.troubles.items()),
-        *((one.service, one.trouble) for one in shown),
-        *((f"topic {one.topic}", one.trouble) for one in topics),
-        *((f"partition {one.topic}-{one.partition}", one.trouble) for one in partitions),
-        *((f"slot {one.slot}", one.trouble) for one in slots),
-        *((f"group {one.group}", one.trouble) for one in groups),
-        ("groups", format_sentence(not_known) if reads else ""),
-        ("ACLs", acls.trouble if acls else ""),
-    )
-    troubles = [Trouble(what, why) for what, why in failing if why]
-    if pulse is not None and pulse.phase == "failing":
-        troubles.append(Trouble("heartbeats", pulse.reason))
-    waiting = [row for row in seen.all(LegacyGroup) if row.phase == "waiting"]
-    troubles += [Trouble(f"legacy group {row.group}", row.reason) for row in waiting]
+    partitions = tuple(parts.partitions())
+    group_rows = parts.of_present_services(GroupStatus)
+    not_known = groups_unknown(parts.all(SourceGroupsStatus)) if "checkpoint" in services else NO_REASON
     report = Report(
         flow=str(flow),
         at_ms=at_ms,
-        services=shown,
-        topics=topics,
+        services=tuple(parts.services()),
+        topics=tuple(parts.topics(partitions)),
         partitions=partitions,
-        slots=slots,
-        groups=groups,
-        acls=acls,
-        clusters=cluster_lines(seen.all(ClusterCapabilities)),
-        heartbeat="" if pulse is None else pulse.phase,
-        held_back=tuple(PausedPart(scope, word) for scope, word in seen.wanted.held_back()),
-        troubles=tuple(troubles),
-        empty_selections=tuple(seen.empty_selections(flow)),
+        slots=tuple(parts.slots()),
+        groups=tuple(map(_group, group_rows)),
+        acls=parts.acls(),
+        clusters=cluster_lines(parts.all(ClusterCapabilities)),
+        heartbeat="".join(row.phase for row in parts.of_present_services(FlowPulse)[:1]),
+        held_back=tuple(PausedPart(scope, word) for scope, word in parts.wanted.held_back()),
+        troubles=(),
+        empty_selections=tuple(parts.empty_selections(flow)),
     )
+    report = replace(report, troubles=tuple(_troubles(report, parts, unreadable, not_known)))
     blockers = blockers_in(
         report,
         flow,
         groups=group_rows,
         groups_unknown=not_known,
-        services=seen.failing_services(),
+        services=parts.failing_services(),
         groups_age_ms=GroupReadings.from_rows(rows.values()).oldest_age_ms(at_ms, limits.max_groups_age_ms),
-        away=seen.logs.troubles,
+        away=parts.logs.troubles,
         members=members,
         limits=limits,
     )
     return replace(report, switch_blockers=blockers)
 
 
+def _troubles(
+    report: Report, parts: "_ReportParts", unreadable: Iterable[str], groups_reason: Reason
+) -> Iterator[Trouble]:
+    """Yield what fails in the parts of a report, and in what has no line of its own."""
+    # A service that fails, or is to rest, is the cause, and shown as such.
+    reads_groups = parts.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING and not any(
+        line.service == "checkpoint" and line.cause for line in report.services
+    )
+    failing = (
+        *(("state topic", sentence) for sentence in unreadable),
+        *((f"cluster {alias}", reason) for alias, reason in parts.logs.troubles.items()),
+        *((line.service, line.trouble) for line in report.services),
+        *((f"topic {line.topic}", line.trouble) for line in report.topics),
+        *((f"partition {line.topic}-{line.partition}", line.trouble) for line in report.partitions),
+        *((f"slot {line.slot}", line.trouble) for line in report.slots),
+        *((f"group {line.group}", line.trouble) for line in report.groups),
+        ("groups", format_sentence(groups_reason) if reads_groups else ""),
+        ("ACLs", report.acls.trouble if report.acls else ""),
+    )
+    yield from (Trouble(subject, reason) for subject, reason in failing if reason)
+    for pulse in parts.of_present_services(FlowPulse)[:1]:
+        if pulse.phase == "failing":
+            yield Trouble("heartbeats", pulse.reason)
+    for group in parts.all(LegacyGroup):
+        if group.phase == "waiting":
+            yield Trouble(f"legacy group {group.group}", group.reason)
+
+
 @dataclass
-class _Seen:
-    """The rows of a flow, sorted by their subject."""
+class _ReportParts:
+    """The parts of a report, each from the rows of its kind."""
 
     rows: InitVar[Mapping[str, Row]]
     _services: Collection[str]
@@ -227,19 +233,19 @@ class _Seen:
 
     def partitions(self) -> Iterable[PartitionLine]:
         """Yield every partition of selected topics, and none of topics that are gone or no longer selected."""
-        known = progress_by_partition(self.all(PartitionProgress))
+        progress = progress_by_partition(self.all(PartitionProgress))
         failing = dict(pair for row in self.all(SlotStatus) if row.phase == "started" for pair in row.causes)
-        asked = {tp: seen for ends in self.all(SourceEnds) for tp, seen in ends.by_partition().items()}
-        slots = SlotOwners.seen(self.all(Assignment), self.all(SlotStatus))
+        source_ends = {tp: end for ends in self.all(SourceEnds) for tp, end in ends.by_partition().items()}
+        slots = SlotOwners.from_rows(self.all(Assignment), self.all(SlotStatus))
         for topic in self._topics():
-            anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
-            if not (topic.is_selected or anew):
+            is_created_anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
+            if not (topic.is_selected or is_created_anew):
                 continue
             for number in range(max(topic.source_partitions, self.logs.selected.get(topic.source_topic, 0))):
-                row = known.get((topic.source_topic, number))
+                row = progress.get((topic.source_topic, number))
                 slot = slots.by_partition.get((topic.source_topic, number), -1 if row is None else row.slot)
                 wanted = self.wanted.partition(topic.source_topic, number, slot if slot >= 0 else None).word
-                line = judged(
+                line = partition_line(
                     topic,
                     number,
                     row,
@@ -247,7 +253,7 @@ class _Seen:
                     slots=slots,
                     logs=self.logs,
                     at_ms=self._at_ms,
-                    asked=asked.get((topic.source_topic, number)),
+                    asked=source_ends.get((topic.source_topic, number)),
                     by_key=self._by_key,
                 )
                 cause = failing.get(f"{topic.source_topic}-{number}", NO_REASON)
@@ -267,8 +273,8 @@ class _Seen:
         for line in partitions:
             by_topic[line.topic].append(line)
         for row in self._topics():
-            mine = by_topic[row.source_topic]
-            lags, ages = [line.lag_records for line in mine], [line.lag_ms for line in mine]
+            lines = by_topic[row.source_topic]
+            lags, ages = [line.lag_records for line in lines], [line.lag_ms for line in lines]
             yield TopicLine(
                 row.source_topic,
                 row.target_topic,
@@ -276,13 +282,13 @@ class _Seen:
                 self.wanted.phase_for(
                     Scope.for_connector(Connector.SOURCE), Scope(ScopeKind.TOPIC, row.source_topic)
                 ).word,
-                max(row.source_partitions, len(mine)),
-                sum(line.phase != NOT_BEGUN for line in mine),
-                sum(line.phase == "halted" for line in mine),
-                sum_if_known(lags, sum),
-                sum_if_known(ages, longest),
+                max(row.source_partitions, len(lines)),
+                sum(line.phase != NOT_BEGUN for line in lines),
+                sum(line.phase == "halted" for line in lines),
+                combine_if_known(lags, sum),
+                combine_if_known(ages, longest),
                 topic_failure(row),
-                sum(line.passed_over for line in mine),
+                sum(line.passed_over for line in lines),
                 row.note,
             )
 
@@ -325,8 +331,8 @@ def _slot_failure(row: SlotStatus) -> Reason:
     """Return the failure that a slot reports of itself, or NO_REASON."""
     if not row.causes:
         return NO_REASON
-    (what, cause), more = row.causes[0], len(row.causes) - 1
-    return (ReasonCode.PARTS_FAIL if more else ReasonCode.PART_FAILS).because(cause, what=what, more=more)
+    (part, cause), more = row.causes[0], len(row.causes) - 1
+    return (ReasonCode.PARTS_FAIL if more else ReasonCode.PART_FAILS).because(cause, what=part, more=more)
 
 
 def _group(row: GroupStatus) -> GroupLine:

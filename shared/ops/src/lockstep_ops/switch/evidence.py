@@ -88,17 +88,17 @@ class Evidence:
             "rewound_groups": row.rewind_groups,
             "steps": [
                 {
-                    "step": str(one.step),
-                    "state": one.state,
-                    "began": _moment(one.began_ms),
-                    "ended": _moment(one.ended_ms),
-                    "seconds": _seconds(one.began_ms, one.ended_ms),
-                    "text": one.text,
+                    "step": str(step.step),
+                    "state": step.state,
+                    "began": _moment(step.began_ms),
+                    "ended": _moment(step.ended_ms),
+                    "seconds": _seconds(step.began_ms, step.ended_ms),
+                    "text": step.text,
                 }
-                for one in step_states(row)
+                for step in step_states(row)
             ],
-            "topics": [self._topic(one) for one in self.topics],
-            "groups": [self._group(one) for one in self.groups],
+            "topics": [self._topic(topic) for topic in self.topics],
+            "groups": [self._group(group) for group in self.groups],
             "lasting": list(self.lasting),
         }
 
@@ -126,13 +126,13 @@ class Evidence:
         return find_verification(self.rows, (topic, number))
 
     def _verified_words(self) -> str:
-        every = [(topic.topic, number) for topic in self.topics for number in range(len(topic.ends))]
-        rows = [row for where in every if (row := self._verified(*where)) is not None]
+        partitions = [(topic.topic, number) for topic in self.topics for number in range(len(topic.ends))]
+        rows = [row for tp in partitions if (row := self._verified(*tp)) is not None]
         differences = sum(count for row in rows for _, count in row.differences) + sum(row.beyond for row in rows)
         not_verified = sum(count for row in rows for _, count in row.not_verified)
         return (
-            f"{len(rows)} of {len(every)} partitions were compared with their source, {differences:,} differences, "
-            f"{not_verified:,} records not verified"
+            f"{len(rows)} of {len(partitions)} partitions were compared with their source, {differences:,} "
+            f"differences, {not_verified:,} records not verified"
         )
 
     def _verdict(self, topic: str, number: int) -> dict[str, Any] | None:
@@ -140,15 +140,11 @@ class Evidence:
         row = self._verified(topic, number)
         if row is None:
             return None
-        differences, not_verified = (
-            sum(dict(row.differences).values()) + row.beyond,
-            sum(dict(row.not_verified).values()),
-        )
         return {
             "verified_to": row.upstream,
             "depth": row.depth,
-            "differences": differences,
-            "not_verified": not_verified,
+            "differences": sum(dict(row.differences).values()) + row.beyond,
+            "not_verified": sum(dict(row.not_verified).values()),
         }
 
     def _topic(self, row: SwitchTopic) -> dict[str, Any]:
@@ -159,11 +155,11 @@ class Evidence:
                 {
                     "partition": number,
                     "source_end": None if end < 0 else end,
-                    "copied_to": _at(row.copied, number, -1),
-                    "target_end": _at(row.target_ends, number, -1),
-                    "missing": None if (missing := _at(row.missing, number, 0)) < 0 else missing,
-                    "missing_since": _moment(_at(row.since_ms, number, 0)),
-                    "known_until": _moment(_at(row.known_ms, number, self.row.source_known_ms)),
+                    "copied_to": _value_of(row.copied, number, -1),
+                    "target_end": _value_of(row.target_ends, number, -1),
+                    "missing": None if (missing := _value_of(row.missing, number, 0)) < 0 else missing,
+                    "missing_since": _moment(_value_of(row.since_ms, number, 0)),
+                    "known_until": _moment(_value_of(row.known_ms, number, self.row.source_known_ms)),
                     "verified": self._verdict(row.topic, number),
                 }
                 for number, end in enumerate(row.ends)
@@ -190,22 +186,23 @@ class Evidence:
             "| step | what | state | began | took | result |",
             "|---|---|---|---|---|---|",
         ]
-        for one in step_states(row):
-            lasted = in_time(one.ended_ms - one.began_ms) if one.ended_ms and one.began_ms else ""
-            began = _moment(one.began_ms) or ""
+        for step in step_states(row):
+            lasted = in_time(step.ended_ms - step.began_ms) if step.ended_ms and step.began_ms else ""
+            began = _moment(step.began_ms) or ""
             lines.append(
-                f"| {one.step} | {MEANINGS[one.step]} | {one.state} | {began} | {lasted} | {_cell(one.text)} |"
+                f"| {step.step} | {MEANINGS[step.step]} | {step.state} | {began} | {lasted} | {_cell(step.text)} |"
             )
         heads = "| partition | on the target | source end | known up to | copied to | target end | missing | since |"
         lines += ["", "## Topics", "", heads, "|---|---|---|---|---|---|---|---|"]
         for topic in self.topics:
             for number, end in enumerate(topic.ends):
-                copied, target = _at(topic.copied, number, -1), _at(topic.target_ends, number, -1)
-                where = f"| {topic.topic}-{number} | {topic.target_topic}-{number} "
-                since = _moment(_at(topic.since_ms, number, 0)) or ""
-                missing = _known(_at(topic.missing, number, 0))
-                known = _moment(_at(topic.known_ms, number, row.source_known_ms)) or "?"
-                lines.append(f"{where}| {_known(end)} | {known} | {copied} | {_known(target)} | {missing} | {since} |")
+                copied, target = _value_of(topic.copied, number, -1), _value_of(topic.target_ends, number, -1)
+                names = f"{topic.topic}-{number} | {topic.target_topic}-{number}"
+                since = _moment(_value_of(topic.since_ms, number, 0)) or ""
+                missing = _number_text(_value_of(topic.missing, number, 0))
+                known_until = _moment(_value_of(topic.known_ms, number, row.source_known_ms)) or "?"
+                offsets = f"{_number_text(end)} | {known_until} | {copied} | {_number_text(target)}"
+                lines.append(f"| {names} | {offsets} | {missing} | {since} |")
         lines += ["", "## Groups", "", "| group | state | read again | known up to | result |", "|---|---|---|---|---|"]
         for group in self.groups:
             moment = _moment(group.known_ms) or "?"
@@ -213,15 +210,15 @@ class Evidence:
                 f"| {_cell(group.group)} | {group.state} | {group.read_again} | {moment} | {_cell(group.text)} |"
             )
         if self.lasting:
-            lines += ["", "## Not taken back", "", *(f"- {one}" for one in self.lasting)]
+            lines += ["", "## Not taken back", "", *(f"- {effect}" for effect in self.lasting)]
         return "\n".join(lines) + "\n"
 
 
-def _at(values: tuple[int, ...], number: int, otherwise: int) -> int:
+def _value_of(values: tuple[int, ...], number: int, otherwise: int) -> int:
     return values[number] if number < len(values) else otherwise
 
 
-def _known(number: int) -> str:
+def _number_text(number: int) -> str:
     return "?" if number < 0 else str(number)
 
 

@@ -57,8 +57,8 @@ class ForwardFlow:
         ends, starts = await self._clusters.source_ends(topics), await self._clusters.source_starts(topics)
         try:
             return await find_diverged(ends, forward.rows, self._way_back, starts)
-        except CopiesUnknown as unknown:
-            raise StepFailed(unknown.reason) from unknown
+        except CopiesUnknown as exc:
+            raise StepFailed(exc.reason) from exc
 
     async def settle(self, row: Switch, progress: WorkProgress, within_s: float) -> str:
         """Do with diverged records what the operator said: copy them, or leave them out for good.
@@ -66,20 +66,20 @@ class ForwardFlow:
         Raises:
             StepFailed: The operator did not decide, or it cannot be done.
         """
-        found = await self.diverged()
-        if not found:
+        diverged = await self.diverged()
+        if not diverged:
             if row.diverged == "copy":  # a command that ended half-way has resumed the flow
                 await self.rest(row)
             return f"{self.settings.flow.source} has nothing that {self.settings.flow.target} lacks"
-        text = found.text
+        text = diverged.text
         if row.diverged == "copy":
             progress.text = f"copying {text}"
             await self._copy(row, within_s)
             return f"copied to {self.settings.flow.target}: {text}"
         if row.diverged == "leave":
-            await self._leave(found.counts)
+            await self._leave(diverged.counts)
             return f"left on {self.settings.flow.source} only: {text}"
-        raise StepFailed(undecided(self.settings, found))
+        raise StepFailed(undecided(self.settings, diverged))
 
     async def _copy(self, row: Switch, within_s: float) -> None:
         forward = await self._forward.follow()
@@ -89,8 +89,8 @@ class ForwardFlow:
         copied = await forward.wait_until(lambda: not not_copied(ends, starts, forward.rows), within_s)
         await self.rest(row)
         if not copied:
-            left = records_by_partition(not_copied(ends, starts, forward.rows))
-            raise StepFailed(f"not copied within {within_s:g} s: {left}")
+            remaining = records_by_partition(not_copied(ends, starts, forward.rows))
+            raise StepFailed(f"not copied within {within_s:g} s: {remaining}")
 
     async def rest(self, row: Switch) -> str:
         """Pause or stop the flow or its topics again, as before the switch.
@@ -106,23 +106,23 @@ class ForwardFlow:
             await self._clusters.command(rests)
         return f"{flow} is {row.opposite_was} again"
 
-    async def _leave(self, found: Mapping[TopicPartition, int]) -> None:
+    async def _leave(self, diverged: Mapping[TopicPartition, int]) -> None:
         """Let the flow begin behind what its source has now. The flow has to be stopped."""
         ends = await self._clusters.source_ends(selected_topics(await self._forward.follow(), self._names))
-        if gone := sorted(found.keys() - ends.keys()):
+        if gone := sorted(diverged.keys() - ends.keys()):
             topic, number = gone[0]
             raise StepFailed(f"{topic}-{number} is not mirrored by {self.settings.flow} any more")
         source = self.settings.aliases.source
         entries = listing(
             OffsetChange({"cluster": source, "partition": number, "topic": topic}, ends[topic, number] - 1)
-            for topic, number in found
+            for topic, number in diverged
         )
         await self._clusters.command(OFFSETS_ALTER, Scope.for_connector(Connector.SOURCE), **entries)
 
 
-def undecided(settings: FlowSettings, found: DivergedRecords) -> Reason:
+def undecided(settings: FlowSettings, diverged: DivergedRecords) -> Reason:
     """Return the refusal about records that one cluster lacks: the operator has to decide."""
     source, target = settings.flow.source, settings.flow.target
-    code = RefusalCode.DIVERGED_AT_MOST if found.at_most else RefusalCode.DIVERGED
-    named = partitions_by_count(found.counts)
-    return code.to_reason(source=source, target=target, count=found.total, partitions=named)
+    code = RefusalCode.DIVERGED_AT_MOST if diverged.at_most else RefusalCode.DIVERGED
+    named = partitions_by_count(diverged.counts)
+    return code.to_reason(source=source, target=target, count=diverged.total, partitions=named)

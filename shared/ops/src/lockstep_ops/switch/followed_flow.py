@@ -21,7 +21,7 @@ class FollowedFlow:
 
     def __init__(self, settings: FlowSettings) -> None:
         self.settings = settings
-        self._came = asyncio.Event()
+        self._record_read = asyncio.Event()
         self._rows = StateTopicRows(settings, "switch", self._on_record)
         self._follower: TopicFollower
 
@@ -74,11 +74,11 @@ class FollowedFlow:
         ended = asyncio.ensure_future(self._follower.failed())
         try:
             while not holds():
-                self._came.clear()
-                came = asyncio.ensure_future(self._came.wait())
-                left_s = deadline - loop.time()
-                done, _ = await asyncio.wait({came, ended}, timeout=max(0.0, left_s), return_when="FIRST_COMPLETED")
-                came.cancel()
+                self._record_read.clear()
+                record_read = asyncio.ensure_future(self._record_read.wait())
+                timeout = max(0.0, deadline - loop.time())
+                done, _ = await asyncio.wait({record_read, ended}, timeout=timeout, return_when="FIRST_COMPLETED")
+                record_read.cancel()
                 if ended in done:
                     ended.result()
                     raise ClusterError(self.settings.flow.target, "the state topic is not followed any more")
@@ -89,7 +89,7 @@ class FollowedFlow:
             ended.cancel()
 
     def _on_record(self) -> None:
-        self._came.set()
+        self._record_read.set()
 
 
 class OppositeFlow:

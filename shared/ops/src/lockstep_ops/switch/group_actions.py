@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lockstep_ops.formatting import count_text
+from lockstep_ops.formatting import count_text, shorten
 from lockstep_ops.switch.group_positions import (
     GroupAtSource,
     GroupPatience,
@@ -50,18 +50,18 @@ class GroupActions:
         leaves, patience = allows(row, Allowance.LEFT_GROUPS), GroupPatience()
         while True:
             groups, verdicts, known_ms = await self._look_at_groups(row, ends, source=source)
-            left = [one for one in verdicts if not one.can_move]
-            if not left:
+            unmoved = [verdict for verdict in verdicts if not verdict.can_move]
+            if not unmoved:
                 await self._write_groups(row, groups, verdicts)
                 return groups_text(verdicts), known_ms
             now_s = time.monotonic()
-            overdue = left if now_s > deadline else patience.overdue(left, now_s)
-            if leaves and len(overdue) == len(left):
+            overdue = unmoved if now_s > deadline else patience.overdue(unmoved, now_s)
+            if leaves and len(overdue) == len(unmoved):
                 await self._write_groups(row, groups, verdicts)
-                return f"{groups_text(verdicts)}. Left where they are: {_named(left)}", known_ms
+                return f"{groups_text(verdicts)}. Left where they are: {_named(unmoved)}", known_ms
             if overdue and not leaves:
                 raise _cannot_move(overdue)
-            self._progress.text = f"{left[0].group}: {left[0].text}"
+            self._progress.text = f"{unmoved[0].group}: {unmoved[0].text}"
             await asyncio.sleep(CHECK_AGAIN_S)
 
     async def require_movable(self, row: Switch) -> None:
@@ -103,35 +103,37 @@ class GroupActions:
         await self.clusters.sync_groups(source=source, rewind=row.rewind_groups)
         await self.log.catch_up_now()
         groups, readings = known_groups(self.log.rows), GroupReadings.from_rows(self.log.rows.values())
-        members = await self.clusters.members_at_target([one.group for one in groups])
+        members = await self.clusters.members_at_target([group.group for group in groups])
         target_ends = await self.clusters.target_ends(topics)
         after = await self._at_source(groups, topics) if source else {}
         at_source = {
-            name: replace(one, has_moved=not live and (name not in before or before[name].offsets != one.offsets))
-            for name, one in after.items()
+            name: replace(
+                present, has_moved=not live and (name not in before or before[name].offsets != present.offsets)
+            )
+            for name, present in after.items()
         }
-        read = [one for one in groups if not source or one.phase == "failing" or _reads(at_source[one.group])]
+        read = [group for group in groups if not source or group.phase == "failing" or _reads(at_source[group.group])]
         verdicts = judge_groups(read, at_source, members, topics, ends, target_ends, readings)
         return groups, verdicts, readings.list_known_ms
 
     async def _unread_ends(self, row: Switch, topics: Sequence[MirroredTopic]) -> dict[TopicPartition, int]:
         """Return the ends of the source's logs that still have records to read."""
         starts = await self.clusters.source_starts(topics)
-        return {where: end for where, end in known_ends(self.log.rows, row.id).items() if end > starts.get(where, 0)}
+        return {tp: end for tp, end in known_ends(self.log.rows, row.id).items() if end > starts.get(tp, 0)}
 
     async def _write_groups(self, row: Switch, groups: Sequence[GroupStatus], verdicts: Sequence[GroupVerdict]) -> None:
-        positions = {one.group: one.positions for one in groups}
+        positions = {group.group: group.positions for group in groups}
         rows = [
             SwitchGroup(
-                group=one.group,
+                group=verdict.group,
                 switch=row.id,
-                state=one.state,
-                text=one.text,
-                read_again=one.read_again,
-                positions=positions[one.group],
-                known_ms=one.known_ms,
+                state=verdict.state,
+                text=verdict.text,
+                read_again=verdict.read_again,
+                positions=positions[verdict.group],
+                known_ms=verdict.known_ms,
             )
-            for one in verdicts
+            for verdict in verdicts
         ]
         if rows:
             await self.log.append(*rows)
@@ -139,7 +141,7 @@ class GroupActions:
     async def _at_source(
         self, groups: Sequence[GroupStatus], topics: Sequence[MirroredTopic]
     ) -> dict[str, GroupAtSource]:
-        return await self.clusters.groups_at_source([one.group for one in groups], topics)
+        return await self.clusters.groups_at_source([group.group for group in groups], topics)
 
     @property
     def _topics(self) -> list[MirroredTopic]:
@@ -149,8 +151,7 @@ class GroupActions:
 
 def _named(verdicts: Sequence[GroupVerdict]) -> str:
     """Return the first `NAMED` groups as a text, with why they cannot move."""
-    named = "; ".join(f"{verdict.group} ({verdict.state}): {verdict.text}" for verdict in verdicts[:NAMED])
-    return named + (f" and {len(verdicts) - NAMED} more" if len(verdicts) > NAMED else "")
+    return shorten([f"{verdict.group} ({verdict.state}): {verdict.text}" for verdict in verdicts], NAMED, "; ")
 
 
 def _cannot_move(verdicts: Sequence[GroupVerdict]) -> StepFailed:

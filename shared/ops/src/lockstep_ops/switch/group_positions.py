@@ -1,5 +1,6 @@
 """Judges if consumer groups can move to the target now, and where each goes on there (no I/O, no clock)."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -89,9 +90,9 @@ class GroupPatience:
     def __init__(self) -> None:
         self._since: dict[tuple[str, Prospect], float] = {}
 
-    def overdue(self, left: Iterable[GroupVerdict], now_s: float) -> list[GroupVerdict]:
+    def overdue(self, unmoved: Iterable[GroupVerdict], now_s: float) -> list[GroupVerdict]:
         """Return the groups that cannot move now and for which a switch waits no longer (`Prospect`)."""
-        verdicts = {(verdict.group, verdict.prospect): verdict for verdict in left}
+        verdicts = {(verdict.group, verdict.prospect): verdict for verdict in unmoved}
         self._since = {key: self._since.get(key, now_s) for key in verdicts}
         return [
             verdict
@@ -136,8 +137,8 @@ def judge_groups(
                 for topic, number, _, downstream in row.positions
                 if topic in targets and downstream >= target_ends.get((topic, number), downstream + 1)
             }
-            left = {where: end for where, end in ends.items() if where not in at_end}
-            verdicts.append(_judge(row, source, members, targets, left, readings.position_known_ms(row)))
+            unread_ends = {tp: end for tp, end in ends.items() if tp not in at_end}
+            verdicts.append(_judge(row, source, members, targets, unread_ends, readings.position_known_ms(row)))
     return verdicts
 
 
@@ -167,41 +168,41 @@ def _judge(
     obstacle = find_obstacle(row, targets.keys(), reads_source=source is not None)
     if row.held == "refused":
         return verdict("refused", row.held_reason or "the target does not take it")
-    if why := _skips(row, targets):
-        return verdict("skips", why, prospect=Prospect.CONSUMERS if works else Prospect.NOTHING)
+    if reason := _skip_reason(row, targets):
+        return verdict("skips", reason, prospect=Prospect.CONSUMERS if works else Prospect.NOTHING)
     if members_at_target:
         return verdict("in-use", f"on the target it has {', '.join(members_at_target)}")
     if obstacle is not None and obstacle[1].code in CONTESTS:
         return verdict("contested", format_sentence(obstacle[1]))
     if source is not None and unread:
-        (topic, number), left = max(unread.items(), key=lambda one: one[1])
+        (topic, number), records = max(unread.items(), key=lambda item: item[1])
         names = ", ".join(source.members)
-        text = f"{names} has {left:,} records of {topic}-{number} to read on the source"
+        text = f"{names} has {records:,} records of {topic}-{number} to read on the source"
         return verdict("reading", text, prospect=Prospect.CONSUMERS)
     if works:
         return verdict("moving", "it has just committed other offsets on the source", prospect=Prospect.CONSUMERS)
     settles = Prospect.SERVICES if obstacle is None else Prospect.NOTHING
-    if why := _waits(row, source, targets):
-        return verdict("waiting", why, prospect=settles)
+    if reason := _wait_reason(row, source, targets):
+        return verdict("waiting", reason, prospect=settles)
     if row.held == "in-use" or not row.synced:
         return verdict("moving", row.held_reason or "it is not moved on the target yet", prospect=settles)
-    again = row.read_again - sum(records for topic, _, records in row.behind if topic not in targets)
-    behind = f"at most {again:,} records are read again" if again or row.more_behind else ""
+    read_again = row.read_again - sum(records for topic, _, records in row.behind if topic not in targets)
+    behind = f"at most {read_again:,} records are read again" if read_again or row.more_behind else ""
     if source is not None:
-        return verdict("behind" if behind else "exact", behind, again)
+        return verdict("behind" if behind else "exact", behind, read_again)
     if not known_ms:
-        return verdict("unknown", "when its position was read on the source is not known", again)
+        return verdict("unknown", "when its position was read on the source is not known", read_again)
     dated = f"by its position of {utc_moment(known_ms)}"
-    return verdict("behind" if behind else "exact", f"{behind}, {dated}" if behind else dated, again)
+    return verdict("behind" if behind else "exact", f"{behind}, {dated}" if behind else dated, read_again)
 
 
-def _skips(row: GroupStatus, targets: Mapping[str, str]) -> str:
+def _skip_reason(row: GroupStatus, targets: Mapping[str, str]) -> str:
     """Return why consumers that move would skip records, as a sentence, or "" if they would not."""
-    ahead = [one for one in row.ahead if one[0] in targets]
+    ahead = [entry for entry in row.ahead if entry[0] in targets]
     if not ahead:
         return f"{row.more_ahead:,} more partitions are beyond their translated offsets" if row.more_ahead else ""
-    topic, number, offset, place, how = ahead[0]
-    words = how.replace("-", " ")
+    topic, number, offset, place, contest = ahead[0]
+    words = contest.replace("-", " ")
     return f"{topic}-{number} is {words}: its offset is {offset}, the translated offset is {place}"
 
 
@@ -213,13 +214,13 @@ def _unread(source: GroupAtSource, ends: Mapping[TopicPartition, int]) -> dict[T
     """
     topics = {topic for topic, _ in source.offsets}
     return {
-        where: end - source.offsets.get(where, 0)
-        for where, end in ends.items()
-        if where[0] in topics and source.offsets.get(where, 0) < end
+        tp: end - source.offsets.get(tp, 0)
+        for tp, end in ends.items()
+        if tp[0] in topics and source.offsets.get(tp, 0) < end
     }
 
 
-def _waits(row: GroupStatus, source: GroupAtSource | None, targets: Mapping[str, str]) -> str:
+def _wait_reason(row: GroupStatus, source: GroupAtSource | None, targets: Mapping[str, str]) -> str:
     """Return why the group's place is not known in some partition, as a sentence, or "" if all are known."""
     waits = [wait for wait in row.waits if wait[0] in targets]
     if waits:
@@ -228,17 +229,14 @@ def _waits(row: GroupStatus, source: GroupAtSource | None, targets: Mapping[str,
     if row.more_waiting or not row.is_placed:
         return format_sentence(row.why) or f"the place of {row.more_waiting:,} more partitions is not known"
     if source is not None:
-        known = {(targets[topic], number) for topic, number, *_ in row.positions if topic in targets}
-        if lacking := sorted(source.offsets.keys() - known):
+        placed = {(targets[topic], number) for topic, number, *_ in row.positions if topic in targets}
+        if lacking := sorted(source.offsets.keys() - placed):
             return f"{lacking[0][0]}-{lacking[0][1]} has an offset on the source and no checkpoint"
     return ""
 
 
 def groups_text(verdicts: Iterable[GroupVerdict]) -> str:
     """Return the number of groups by state as a text: `12 groups: 10 exact, 1 behind, 1 in-use`."""
-    counts: dict[str, int] = {}
-    for one in verdicts:
-        counts[one.state] = counts.get(one.state, 0) + 1
-    total = sum(counts.values())
-    named = ", ".join(f"{count} {state}" for state, count in sorted(counts.items(), key=lambda one: -one[1]))
-    return f"{total} {'group' if total == 1 else 'groups'}" + (f": {named}" if named else "")
+    counts = Counter(verdict.state for verdict in verdicts)
+    named = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    return f"{counts.total()} {'group' if counts.total() == 1 else 'groups'}" + (f": {named}" if named else "")

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lockstep_ops.formatting import name_partitions
 from lockstep_ops.switch.followed_flow import FollowedFlow
-from lockstep_ops.switch.slot_witness import SlotWitness
+from lockstep_ops.switch.slot_witness import WRITTEN_DOWN_MS, SlotWitness
 from lockstep_ops.switch.switch_positions import (
+    NAMED,
     diverged_records,
-    name_partitions,
     records_by_partition,
     unwritten_tails,
     with_copies_outside_runs,
@@ -20,8 +21,7 @@ from lockstep_state.reasons.reason_catalogue import format_sentence
 from lockstep_state.reasons.refusal_catalogue import RefusalCode
 from lockstep_state.rows.state_rows import Row, SlotStatus
 
-WRITTEN_DOWN_S = 2.0
-"""A slot writes down at least every second what it has copied."""
+WRITTEN_DOWN_S = WRITTEN_DOWN_MS / 1000
 
 VOUCHED_WITHIN_S = 45.0
 """The seconds within which a slot vouches for its rows.
@@ -56,20 +56,20 @@ class DivergedRecords:
 
 
 class CopiesUnknown(Exception):
-    """Slots have not written down yet what they copied.
+    """Slots have not written down yet what they copied to some partitions.
 
-    The message is the sentence of `reason`. `known` has the partitions whose diverged records are known.
+    The message is the sentence of `reason`. `counted` has the diverged records of the other partitions.
     """
 
-    def __init__(self, reason: Reason, known: DivergedRecords) -> None:
+    def __init__(self, reason: Reason, counted: DivergedRecords) -> None:
         super().__init__(format_sentence(reason))
-        self.reason, self.known = reason, known
+        self.reason, self.counted = reason, counted
 
 
 async def find_diverged(
     ends: Mapping[TopicPartition, int],
-    forth: Mapping[str, Row],
-    back: FollowedFlow,
+    rows: Mapping[str, Row],
+    opposite: FollowedFlow,
     starts: Mapping[TopicPartition, int] | None = None,
 ) -> DivergedRecords:
     """Return how many records before these ends a cluster has that the other one lacks.
@@ -78,34 +78,34 @@ async def find_diverged(
 
     Args:
         ends: The ends of the cluster's logs, read before this.
-        forth: The rows of the flow from the cluster.
-        back: The followed rows of the flow to it. They may be older than the ends. A slot that was killed has appended
-            records that no row has until the next slot has found them. So its slots are heard first.
+        rows: The rows of the flow from the cluster.
+        opposite: The followed rows of the flow to it. They may be older than the ends. A slot that was killed has
+            appended records that no row has until the next slot has found them. So its slots are heard first.
         starts: Where the logs of the cluster begin. None: with their first record.
 
     Raises:
         CopiesUnknown: The slots do not answer in time.
     """
-    witness = SlotWitness(_statuses(back.rows))
-    counts = diverged_records(ends, forth, back.rows, starts)
+    witness = SlotWitness(_statuses(opposite.rows))
+    counts = diverged_records(ends, rows, opposite.rows, starts)
     if not counts:
         return DivergedRecords(counts)
 
     def unknown() -> list[TopicPartition]:
-        witness.hear(_statuses(back.rows))
-        tails = unwritten_tails(counts, ends, back.rows)
-        return [where for where, (slot, generation) in tails.items() if not witness.vouches(slot, generation)]
+        witness.hear(_statuses(opposite.rows))
+        tails = unwritten_tails(counts, ends, opposite.rows)
+        return [tp for tp, (slot, generation) in tails.items() if not witness.vouches(slot, generation)]
 
-    await back.wait_until(lambda: not unknown(), VOUCHED_WITHIN_S)
-    left = unknown()
+    await opposite.wait_until(lambda: not unknown(), VOUCHED_WITHIN_S)
+    unvouched = unknown()
     await asyncio.sleep(WRITTEN_DOWN_S)
-    await back.catch_up_now()
-    diverged = diverged_records(ends, forth, back.rows, starts)
-    unsure = sorted(diverged.keys() & set(left))
-    vouched = {where: count for where, count in diverged.items() if where not in left}
-    records = DivergedRecords(vouched, with_copies_outside_runs(vouched, back.rows))
+    await opposite.catch_up_now()
+    diverged = diverged_records(ends, rows, opposite.rows, starts)
+    unsure = sorted(diverged.keys() & set(unvouched))
+    vouched = {tp: count for tp, count in diverged.items() if tp not in unvouched}
+    records = DivergedRecords(vouched, with_copies_outside_runs(vouched, opposite.rows))
     if unsure:
-        raise CopiesUnknown(_not_known(back.settings.flow, sum(diverged[where] for where in unsure), unsure), records)
+        raise CopiesUnknown(_not_known(opposite.settings.flow, sum(diverged[tp] for tp in unsure), unsure), records)
     return records
 
 
@@ -113,6 +113,8 @@ def _statuses(rows: Mapping[str, Row]) -> list[SlotStatus]:
     return [row for row in rows.values() if isinstance(row, SlotStatus)]
 
 
-def _not_known(back: Flow, count: int, partitions: list[TopicPartition]) -> Reason:
-    details = {"source": back.source, "target": back.target, "flow": str(back)}
-    return RefusalCode.DIVERGENCE_UNKNOWN.to_reason(count=count, partitions=name_partitions(partitions), **details)
+def _not_known(flow: Flow, count: int, partitions: list[TopicPartition]) -> Reason:
+    details = {"source": flow.source, "target": flow.target, "flow": str(flow)}
+    return RefusalCode.DIVERGENCE_UNKNOWN.to_reason(
+        count=count, partitions=name_partitions(partitions, NAMED), **details
+    )

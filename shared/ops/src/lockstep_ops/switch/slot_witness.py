@@ -27,12 +27,12 @@ class SlotWitness:
         for row in statuses:
             if self._before.get(row.slot) == (row.run, row.at_ms):
                 continue
-            first = self._first.get(row.slot)
+            earlier = self._first.get(row.slot)
             if row.phase != "started" or row.resuming != 0:
                 self._first.pop(row.slot, None)
-            elif first is None or (first.run, first.generation) != (row.run, row.generation):
+            elif earlier is None or (earlier.run, earlier.generation) != (row.run, row.generation):
                 self._first[row.slot] = row
-            elif row.at_ms - first.at_ms >= WRITTEN_DOWN_MS:
+            elif row.at_ms - earlier.at_ms >= WRITTEN_DOWN_MS:
                 self._vouching[row.slot] = row.generation
 
     def vouches(self, slot: int, generation: int) -> bool:

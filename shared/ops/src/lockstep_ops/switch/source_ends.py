@@ -51,12 +51,12 @@ class SourceEndsReader:
     def _names(self) -> tuple[str, ...]:
         return () if self._log.switch is None else self._log.switch.topics
 
-    async def of_all(self, deadline: float, read: ReadEnds | None = None) -> SourceLogs:
-        """Return the logs once the flow has found every topic and partition that it selects.
+    async def read_all(self, deadline: float, read_ends: ReadEnds | None = None) -> SourceLogs:
+        """Read the ends of the logs, once the flow has found every topic and partition that it selects.
 
         Args:
             deadline: The moment, of `time.monotonic`, until which it waits.
-            read: It reads the ends. None: `SwitchClusters.source_ends`.
+            read_ends: It reads the ends. None: `SwitchClusters.source_ends`.
 
         Raises:
             NotFoundYet: Something is not found at the deadline.
@@ -65,22 +65,22 @@ class SourceEndsReader:
             try:
                 await self._clusters.require_found(self._log.rows, self._names)
                 topics, asked_ms = self.topics, now_ms()
-                return SourceLogs(topics, await (read or self._clusters.source_ends)(topics), asked_ms)
+                return SourceLogs(topics, await (read_ends or self._clusters.source_ends)(topics), asked_ms)
             except NotFoundYet as exc:
                 if time.monotonic() > deadline:
                     raise
                 self._progress.text = str(exc)
                 await asyncio.sleep(STILL_S)
 
-    async def of_still_ones(self, deadline: float) -> SourceLogs:
-        """Return the logs once they stand still and the flow has found everything.
+    async def read_still(self, deadline: float) -> SourceLogs:
+        """Read the ends of the logs, once they stand still and the flow has found everything.
 
         No transaction is open then that the flow waits for.
 
         Raises:
             StepFailed: That is not so at the deadline.
         """
-        before = (await self.of_all(deadline)).ends
+        before = (await self.read_all(deadline)).ends
         while True:
             await asyncio.sleep(STILL_S)
             try:
@@ -96,7 +96,7 @@ class SourceEndsReader:
     async def _require_still(
         self, topics: Sequence[MirroredTopic], before: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> None:
-        grown = {where: end - before[where] for where, end in ends.items() if end > before.get(where, end)}
+        grown = {tp: end - before[tp] for tp, end in ends.items() if end > before.get(tp, end)}
         if grown:
             source = self._log.settings.flow.source
             raise StepFailed(f"producers still write to {source}: {records_by_partition(grown)}. {FENCE}")

@@ -70,11 +70,13 @@ class StepActions:
         """
         deadline, cutoff_ms = time.monotonic() + self._within_s, row.cutoff_ms
         if cutoff_ms:
-            logs = await self._source.of_all(deadline, lambda partitions: self.clusters.ends_at(partitions, cutoff_ms))
+            logs = await self._source.read_all(
+                deadline, lambda partitions: self.clusters.ends_at(partitions, cutoff_ms)
+            )
         elif row.drill:
-            logs = await self._source.of_all(deadline)
+            logs = await self._source.read_all(deadline)
         else:
-            logs = await self._source.of_still_ones(deadline)
+            logs = await self._source.read_still(deadline)
         topics, ends, asked_ms = logs
         await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, {}))
         return f"{count_text(len(ends), 'partition')} in {count_text(len(topics), 'topic')}", asked_ms
@@ -87,10 +89,10 @@ class StepActions:
         """Wait until everything before the written ends is on the target, and can be read there."""
         topics, ends = self.topics, known_ends(self.log.rows, row.id)
         starts = await self.clusters.source_starts(topics)
-        first = not_copied(ends, starts, self.log.rows)
+        remaining = not_copied(ends, starts, self.log.rows)
         await self._wait_copied(ends, starts, topics)
         await self._require_readable(topics)
-        return f"{count_text(sum(first.values()), 'record')} were left" if first else "nothing was left"
+        return f"{count_text(sum(remaining.values()), 'record')} were left" if remaining else "nothing was left"
 
     async def _wait_copied(
         self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int], topics: Sequence[MirroredTopic]
@@ -100,19 +102,22 @@ class StepActions:
         progress.done, progress.total = 0, total
 
         def is_over() -> bool:
-            halted = [row for row in self._partitions.values() if row.phase == "halted"]
-            for one in halted:
-                if one.topic in names and ends.get((one.topic, one.partition), 0) > one.upstream + 1:
-                    raise StepFailed(f"{one.topic}-{one.partition} is halted: {one.reason or one.case}")
-            left = sum(not_copied(ends, starts, self.log.rows).values())
-            progress.text, progress.done = f"{left:,} records behind", total - left
-            return not left
+            for row in self._partitions.values():
+                if (
+                    row.phase == "halted"
+                    and row.topic in names
+                    and ends.get((row.topic, row.partition), 0) > row.upstream + 1
+                ):
+                    raise StepFailed(f"{row.topic}-{row.partition} is halted: {row.reason or row.case}")
+            remaining = sum(not_copied(ends, starts, self.log.rows).values())
+            progress.text, progress.done = f"{remaining:,} records behind", total - remaining
+            return not remaining
 
         copied = await self.log.wait_until(is_over, self._within_s)
         progress.total = 0
         if not copied:
-            left_out = not_copied(ends, starts, self.log.rows)
-            raise StepFailed(f"not copied within {self._within_s:g} s: {records_by_partition(left_out)}")
+            missing = records_by_partition(not_copied(ends, starts, self.log.rows))
+            raise StepFailed(f"not copied within {self._within_s:g} s: {missing}")
 
     async def _require_readable(self, topics: Sequence[MirroredTopic]) -> None:
         """Check that the target's logs have what the rows say is copied.
@@ -127,9 +132,9 @@ class StepActions:
                 if row is None or row.upstream < 0:
                     continue
                 if end is None or end <= row.downstream:
-                    where = "is not there" if end is None else f"ends at {end}"
+                    end_text = "is not there" if end is None else f"ends at {end}"
                     raise StepFailed(
-                        f"{topic.target_topic}-{number} {where} on the target, which had acknowledged offset "
+                        f"{topic.target_topic}-{number} {end_text} on the target, which had acknowledged offset "
                         f"{row.downstream}"
                     )
 
@@ -139,11 +144,11 @@ class StepActions:
         copied = 0
         while True:
             began = time.monotonic()
-            topics, ends, _ = await self._source.of_all(deadline)
+            topics, ends, _ = await self._source.read_all(deadline)
             starts = await self.clusters.source_starts(topics)
-            left = sum(not_copied(ends, starts, self.log.rows).values())
+            remaining = sum(not_copied(ends, starts, self.log.rows).values())
             await self._wait_copied(ends, starts, topics)
-            copied += left
+            copied += remaining
             if time.monotonic() - began <= QUICK_S:
                 return f"{count_text(copied, 'record')} were copied"
             if time.monotonic() > deadline:
@@ -161,15 +166,15 @@ class StepActions:
         else:
             await self.clusters.command(STOP, Scope.for_connector(Connector.SOURCE))
             await self._wait_drained()
-        known, losses = RecordsKnown.from_rows(self.log.rows, topics), known_loss(self.log.rows, topics)
+        records_known, losses = RecordsKnown.from_rows(self.log.rows, topics), known_loss(self.log.rows, topics)
         ends = known_source_ends(self.log.rows)
         target_ends = await self.clusters.target_ends(topics)
-        await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses, known))
+        await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses, records_known))
         lost = sum(count_losses(losses).values())
         text = f"{count_text(lost, 'record')} lost" if lost else "no record is known to be lost"
         unknown = unknown_losses(losses)
-        text += f". {known.sentence(self.log.settings.flow.source)}"
-        return f"{text}, and {unknown_loss_text(unknown)}" if unknown else text, losses, known.least_ms
+        text += f". {records_known.sentence(self.log.settings.flow.source)}"
+        return f"{text}, and {unknown_loss_text(unknown)}" if unknown else text, losses, records_known.least_ms
 
     def require_allowed(self, row: Switch, losses: Sequence[PartitionLoss]) -> None:
         """Check that no more is lost than the switch may lose.
@@ -217,20 +222,20 @@ class StepActions:
         ends, unknown = known_ends(self.log.rows, row.id), NO_REASON
         late = DivergedRecords({})
         if source and not row.drill and not row.cutoff_ms:
-            now = await self.clusters.source_ends(topics)
-            late = DivergedRecords(not_copied(now, ends, self.log.rows))
+            current_ends = await self.clusters.source_ends(topics)
+            late = DivergedRecords(not_copied(current_ends, ends, self.log.rows))
             if late and opposite is not None and self.log.settings.keeps_names:
-                late, unknown = await self._without_copies(now, opposite)
+                late, unknown = await self._without_copies(current_ends, opposite)
                 if unknown and not allows(row, Allowance.NOT_READY):
                     option = Allowance.NOT_READY.option
                     raise StepFailed(f"{format_sentence(unknown)}, by --continue, or --continue {option}")
-        known = None if source else RecordsKnown.from_rows(self.log.rows, topics)
+        records_known = None if source else RecordsKnown.from_rows(self.log.rows, topics)
         losses = [] if source else known_loss(self.log.rows, topics)
-        await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses, known))
-        what = count_text(len(topics), "topic") + " paused" if row.topics else "stopped"
+        await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses, records_known))
+        text = count_text(len(topics), "topic") + " paused" if row.topics else "stopped"
         if late:
-            what += f". After the fence came {late.text}, which are not copied"
-        return f"{what}. {format_sentence(unknown)}" if unknown else what, late.total
+            text += f". After the fence came {late.text}, which are not copied"
+        return f"{text}. {format_sentence(unknown)}" if unknown else text, late.total
 
     async def _without_copies(
         self, ends: Mapping[TopicPartition, int], opposite: OppositeFlow
@@ -243,8 +248,8 @@ class StepActions:
             return await find_diverged(ends, self.log.rows, await opposite.follow()), NO_REASON
         except TopicMissing:  # the opposite flow has never run
             return DivergedRecords(diverged_records(ends, self.log.rows, {})), NO_REASON
-        except CopiesUnknown as unknown:
-            return unknown.known, unknown.reason
+        except CopiesUnknown as exc:
+            return exc.counted, exc.reason
 
     async def _pause(self, topics: Sequence[MirroredTopic]) -> None:
         """Pause the topics, and wait until nothing of them moves."""
@@ -252,8 +257,8 @@ class StepActions:
         await self.clusters.command_each(PAUSE, [Scope(ScopeKind.TOPIC, name) for name in sorted(names)])
 
         def are_paused() -> bool:
-            mine = [one for where, one in self._partitions.items() if where[0] in names]
-            return all(one.phase in ("paused", "stopped", "halted") for one in mine)
+            selected = (row for row in self._partitions.values() if row.topic in names)
+            return all(row.phase in ("paused", "stopped", "halted") for row in selected)
 
         if not await self.log.wait_until(are_paused, self._within_s):
             raise StepFailed(f"the topics did not pause within {self._within_s:g} s")

@@ -3,18 +3,18 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from lockstep_ops.formatting import name_partitions
 from lockstep_ops.switch.switch_options import Allowance
 from lockstep_ops.switch.switch_positions import (
+    NAMED,
     PartitionLoss,
     count_losses,
-    name_partitions,
     partitions_by_count,
     unknown_losses,
 )
 from lockstep_ops.switch.switch_steps import Verb
 from lockstep_rules.groups.group_prospects import find_obstacle
 from lockstep_rules.switch.switch_readiness import name_obstacle
-from lockstep_rules.switch.switch_sentences import format_blocker
 from lockstep_state.reasons.reason import Detail, Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.reasons.refusal_catalogue import RefusalCode
@@ -28,8 +28,9 @@ ASKED_AGAIN = frozenset({SwitchReason.GROUPS_STALE})
 """Blockers that a step of a switch with a source reads again."""
 
 NEVER_FORCED = frozenset({SwitchReason.TARGET_UNREACHABLE, SwitchReason.NOTHING_COPIED})
+"""Blockers that no option allows."""
 
-PASSING = frozenset(
+SHORT_LIVED = frozenset(
     {
         (SwitchReason.SERVICE_FAILING, ReasonCode.NO_REPLICA.value),
         (SwitchReason.SERVICE_FAILING, ReasonCode.REPLICAS_UNKNOWN.value),
@@ -38,7 +39,7 @@ PASSING = frozenset(
 )
 """Blockers that may be over in some seconds: the reason of a blocker, and the code of its cause."""
 
-OF_A_SOURCE = frozenset(
+SOURCE_REASONS = frozenset(
     {
         SwitchReason.SOURCE_UNREACHABLE,
         SwitchReason.PARTITION_NOT_COPYING,
@@ -49,7 +50,7 @@ OF_A_SOURCE = frozenset(
 )
 """Blockers that follow from a source that is gone."""
 
-OF_GROUPS = frozenset(
+GROUP_REASONS = frozenset(
     {
         SwitchReason.GROUP_FAILING,
         SwitchReason.GROUP_REFUSED,
@@ -60,14 +61,15 @@ OF_GROUPS = frozenset(
         SwitchReason.GROUP_IN_USE,
     }
 )
+"""Blockers whose subject is a group."""
 
-BY_PLACE = frozenset({SwitchReason.GROUP_CONTESTED, SwitchReason.GROUP_STUCK, SwitchReason.GROUP_WAITING})
+PLACE_REASONS = frozenset({SwitchReason.GROUP_CONTESTED, SwitchReason.GROUP_STUCK, SwitchReason.GROUP_WAITING})
 """Blockers of a group that is not at its place on the target."""
 
-LEAVES_GROUPS = OF_GROUPS - LEFT_TO_STEPS
-"""No step moves such a group, so that a switch would leave it behind."""
+LEFT_GROUP_REASONS = GROUP_REASONS - LEFT_TO_STEPS
+"""Blockers of a group that no step moves, so that a switch would leave it behind."""
 
-OF_TOPICS = frozenset(
+TOPIC_REASONS = frozenset(
     {
         SwitchReason.STOPPED,
         SwitchReason.PAUSED,
@@ -78,36 +80,35 @@ OF_TOPICS = frozenset(
         SwitchReason.LAG,
     }
 )
+"""Blockers whose subject is a topic, a partition or another scope."""
 
 
 def blocking(
     blockers: Iterable[Blocker], verb: Verb, *, allows: Collection[Allowance], rewind_groups: bool
 ) -> tuple[Blocker, ...]:
     """Return the blockers that keep a command from beginning."""
-    passed = set(LEFT_TO_STEPS)
+    left_out = set(LEFT_TO_STEPS)
     unneeded = {"acl-sync", "heartbeat"} if verb is Verb.FAILOVER else set()
-    passed |= OF_A_SOURCE if verb is Verb.FAILOVER else ASKED_AGAIN
+    left_out |= SOURCE_REASONS if verb is Verb.FAILOVER else ASKED_AGAIN
     needed = SwitchReason.SOURCE_UNREACHABLE if verb is not Verb.FAILOVER else SwitchReason.TARGET_UNREACHABLE
     return tuple(
-        one
-        for one in blockers
-        if one.blocks
-        and one.reason not in passed
-        and not (one.reason is SwitchReason.SERVICE_FAILING and one.subject in unneeded)
-        and not (rewind_groups and one.reason is SwitchReason.GROUP_SKIPS and one.cause.code == ReasonCode.REWOUND)
-        and (_allowance(one) not in allows or one.reason in NEVER_FORCED or one.reason is needed)
+        blocker
+        for blocker in blockers
+        if blocker.blocks
+        and blocker.reason not in left_out
+        and not (blocker.reason is SwitchReason.SERVICE_FAILING and blocker.subject in unneeded)
+        and not (rewind_groups and _is_rewound(blocker))
+        and (allowance_for(blocker) not in allows or blocker.reason in NEVER_FORCED or blocker.reason is needed)
     )
 
 
-def refusal(blocker: Blocker) -> str:
-    """Return the refusal of a blocker for an operator, with its own option if it has one."""
-    allowance = _allowance(blocker)
-    option = "" if allowance is Allowance.NOT_READY else f". Say {allowance.option} to go on all the same"
-    return f"{format_blocker(blocker)} ({blocker.reason.word}){option}"
+def _is_rewound(blocker: Blocker) -> bool:
+    return blocker.reason is SwitchReason.GROUP_SKIPS and blocker.cause.code == ReasonCode.REWOUND
 
 
-def _allowance(blocker: Blocker) -> Allowance:
-    if blocker.reason in LEAVES_GROUPS:
+def allowance_for(blocker: Blocker) -> Allowance:
+    """Return the option by which an operator goes on in spite of the blocker."""
+    if blocker.reason in LEFT_GROUP_REASONS:
         return Allowance.LEFT_GROUPS
     return Allowance.STALE_GROUPS if blocker.reason is SwitchReason.GROUPS_STALE else Allowance.NOT_READY
 
@@ -118,12 +119,12 @@ def way_back_blockers(blockers: Iterable[Blocker], *, allows: Collection[Allowan
     The flow back may be stopped, and far behind. Then its rows say little of groups, so step *return* judges them
     again.
     """
-    stays = {SwitchReason.TARGET_UNREACHABLE, SwitchReason.SOURCE_UNREACHABLE, SwitchReason.SERVICE_FAILING}
+    blocking_reasons = {SwitchReason.TARGET_UNREACHABLE, SwitchReason.SOURCE_UNREACHABLE, SwitchReason.SERVICE_FAILING}
     if Allowance.NOT_READY not in allows:
-        stays |= {SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED}
+        blocking_reasons |= {SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED}
     if Allowance.LEFT_GROUPS not in allows:
-        stays.add(SwitchReason.GROUP_CONTESTED)
-    return tuple(one for one in blockers if one.blocks and one.reason in stays)
+        blocking_reasons.add(SwitchReason.GROUP_CONTESTED)
+    return tuple(blocker for blocker in blockers if blocker.blocks and blocker.reason in blocking_reasons)
 
 
 def with_obstacles(
@@ -144,7 +145,7 @@ def with_obstacles(
     }
     groups = {row.group: row for row in rows.values() if isinstance(row, GroupStatus)}
     for blocker in blockers:
-        group = groups.get(blocker.subject) if blocker.reason in BY_PLACE else None
+        group = groups.get(blocker.subject) if blocker.reason in PLACE_REASONS else None
         if group is None:
             yield blocker
         elif (obstacle := find_obstacle(group, targets, reads_source=reads_source)) is not None:
@@ -153,13 +154,13 @@ def with_obstacles(
             yield replace(blocker, reason=SwitchReason.GROUP_WAITING)
 
 
-def may_pass(blockers: Collection[Blocker]) -> bool:
+def may_end_soon(blockers: Collection[Blocker]) -> bool:
     """Return whether all blockers may be over in some seconds.
 
     They are services without a replica, as far as the target says, or groups that no round has read yet. When a cluster
     comes back, its services join their groups again, which are empty for some seconds.
     """
-    return bool(blockers) and all((blocker.reason, blocker.cause.code) in PASSING for blocker in blockers)
+    return bool(blockers) and all((blocker.reason, blocker.cause.code) in SHORT_LIVED for blocker in blockers)
 
 
 def about_topics(blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[Blocker, ...]:
@@ -176,13 +177,13 @@ def about_topics(blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: S
         for row in rows.values()
         if isinstance(row, GroupStatus)
     }
-    return tuple(one for one in blockers if _is_about(one, topics, groups))
+    return tuple(blocker for blocker in blockers if _is_about(blocker, topics, groups))
 
 
 def _is_about(blocker: Blocker, topics: Sequence[str], groups: Mapping[str, bool]) -> bool:
-    if blocker.reason in OF_GROUPS:
+    if blocker.reason in GROUP_REASONS:
         return groups.get(blocker.subject, True)
-    if blocker.reason in OF_TOPICS:
+    if blocker.reason in TOPIC_REASONS:
         name = blocker.subject.removeprefix("topic:").removeprefix("partition:")
         return name in topics or name.rpartition("-")[0] in topics or ":" in name
     return True
@@ -202,7 +203,7 @@ def failover_refusals(
         yield RefusalCode.SOURCE_ANSWERS.to_reason(source=source, option=Allowance.NOT_READY.option)
     if (unknown := unknown_losses(losses)) and Allowance.UNKNOWN_LOSS not in allows:
         yield RefusalCode.LOSS_UNKNOWN.to_reason(
-            partitions=name_partitions(unknown), option=Allowance.UNKNOWN_LOSS.option
+            partitions=name_partitions(unknown, NAMED), option=Allowance.UNKNOWN_LOSS.option
         )
     counts = count_losses(losses)
     lost = sum(counts.values())

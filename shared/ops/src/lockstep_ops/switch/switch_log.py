@@ -74,9 +74,9 @@ class SwitchLog(FollowedFlow):
 
     async def write(self, row: Switch) -> Switch:
         """Append the switch's row under our name, and return it. Raises as `append`."""
-        ours = replace(row, operator=self.operator)
-        await self.append(ours)
-        return ours
+        own_row = replace(row, operator=self.operator)
+        await self.append(own_row)
+        return own_row
 
     async def begin(self, row: Switch) -> Switch | None:
         """Append the row of a new switch under our name, and return it.
@@ -101,10 +101,10 @@ class SwitchLog(FollowedFlow):
         before = row
         while True:
             await self.catch_up(max(await self._topic.append_all([row.encode()], partition=0)))
-            came = self._previous
-            if came is None or self._switch != row or came in (before, row):
+            previous = self._previous
+            if previous is None or self._switch != row or previous in (before, row):
                 return
-            before, row = row, came
+            before, row = row, previous
 
     def _newest_id(self) -> str:
         """Return the id of the switch in the last row, also if that row does not count."""

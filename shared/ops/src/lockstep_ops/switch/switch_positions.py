@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lockstep_ops.formatting import count_text, shorten, utc_moment
+from lockstep_ops.formatting import count_text, name_partitions, shorten, utc_moment
 from lockstep_rules.offsets.lag import NOT_COUNTABLE, is_of_another_log, missing_since_ms
 from lockstep_rules.offsets.offset_runs import RunMap
 from lockstep_state.offsets import SEQUENCES, TopicPartition
@@ -30,7 +30,7 @@ class PartitionLoss:
     `records` is -1 if their number is not known.
     """
 
-    where: TopicPartition
+    partition: TopicPartition
     records: int
     since_ms: int
     """The time from which records are missing, Unix milliseconds."""
@@ -57,12 +57,12 @@ def switched_topics(rows: Mapping[str, Row], names: Sequence[str], heartbeats: I
     ]
 
 
-def _present_row(rows: Mapping[str, Row], where: TopicPartition) -> PartitionProgress | None:
+def _present_row(rows: Mapping[str, Row], tp: TopicPartition) -> PartitionProgress | None:
     """Return the progress of a partition, if it is about the topics that exist now."""
-    topic = rows.get(MirroredTopic(source_topic=where[0], target_topic="").key())
-    row = rows.get(PartitionProgress(topic=where[0], partition=where[1]).key())
-    known = topic if isinstance(topic, MirroredTopic) else None
-    return row if isinstance(row, PartitionProgress) and not is_of_another_log(row, known) else None
+    topic = rows.get(MirroredTopic(source_topic=tp[0], target_topic="").key())
+    row = rows.get(PartitionProgress(topic=tp[0], partition=tp[1]).key())
+    present_topic = topic if isinstance(topic, MirroredTopic) else None
+    return row if isinstance(row, PartitionProgress) and not is_of_another_log(row, present_topic) else None
 
 
 def not_copied(
@@ -72,13 +72,13 @@ def not_copied(
 
     Partitions of which everything is copied are absent.
     """
-    found = {}
-    for where, end in sorted(ends.items()):
-        row = _present_row(rows, where)
-        first = starts.get(where, 0) if row is None or row.upstream < 0 else row.upstream + 1
-        if end > first:
-            found[where] = end - first
-    return found
+    counts = {}
+    for tp, end in sorted(ends.items()):
+        row = _present_row(rows, tp)
+        next_offset = starts.get(tp, 0) if row is None or row.upstream < 0 else row.upstream + 1
+        if end > next_offset:
+            counts[tp] = end - next_offset
+    return counts
 
 
 def _numbers(topic: MirroredTopic) -> range:
@@ -96,23 +96,25 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
     knowing what the target holds. Records beyond the row are not lost. Each record has its own offset on the source,
     so the number is never less than what is lost.
     """
-    found = []
+    losses = []
     progress, ends, asked = progress_by_partition(rows.values()), known_source_ends(rows), _asked_ends(rows)
     begun: dict[str, set[int]] = defaultdict(set)
     for name, number in progress:
         begun[name].add(number)
-    every = [(one, number) for one in topics for number in sorted({*_numbers(one), *begun[one.source_topic]})]
-    for topic, number in every:
+    numbered = [
+        (topic, number) for topic in topics for number in sorted({*_numbers(topic), *begun[topic.source_topic]})
+    ]
+    for topic, number in numbered:
         row, end = progress.get((topic.source_topic, number)), ends.get((topic.source_topic, number), -1)
         missing = 0 if row is None else max(row.lag_records, end - 1 - row.upstream) - row.beyond
         if row is None or is_of_another_log(row, topic) or row.case in NOT_COUNTABLE:
-            found.append(PartitionLoss((topic.source_topic, number), -1, 0))
+            losses.append(PartitionLoss((topic.source_topic, number), -1, 0))
         elif missing > 0:
             since = missing_since_ms(row, asked.get((topic.source_topic, number)))
-            found.append(PartitionLoss((topic.source_topic, number), missing, row.at_ms if since is None else since))
+            losses.append(PartitionLoss((topic.source_topic, number), missing, row.at_ms if since is None else since))
         elif end < 0:  # the source was not heard yet
-            found.append(PartitionLoss((topic.source_topic, number), -1, 0))
-    return sorted(found, key=lambda one: (-one.records, one.where))
+            losses.append(PartitionLoss((topic.source_topic, number), -1, 0))
+    return sorted(losses, key=lambda loss: (-loss.records, loss.partition))
 
 
 def known_source_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
@@ -121,8 +123,8 @@ def known_source_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
     Partitions that nobody saw are absent.
     """
     asked, progress = _asked_ends(rows), progress_by_partition(rows.values())
-    next_offsets = {where: max(row.source_end, asked.get(where, (-1, None))[0]) for where, row in progress.items()}
-    return {where: end for where, end in next_offsets.items() if end >= 0}
+    next_offsets = {tp: max(row.source_end, asked.get(tp, (-1, None))[0]) for tp, row in progress.items()}
+    return {tp: end for tp, end in next_offsets.items() if end >= 0}
 
 
 def _asked_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, tuple[int, int | None]]:
@@ -144,8 +146,8 @@ class RecordsKnown:
         """
         asked = rows.get(SourceEnds().key())
         newest = asked if isinstance(asked, SourceEnds) else SourceEnds()
-        numbers = {one.source_topic: range(max(one.partitions, len(_numbers(one)))) for one in topics}
-        return cls(newest.known_ms((topic, number) for topic, some in numbers.items() for number in some))
+        numbers = {topic.source_topic: range(max(topic.partitions, len(_numbers(topic)))) for topic in topics}
+        return cls(newest.known_ms((topic, number) for topic, partitions in numbers.items() for number in partitions))
 
     @property
     def least_ms(self) -> int:
@@ -159,11 +161,12 @@ class RecordsKnown:
         if not newest_ms:
             return f"What {source} accepted {counted}"
         text = f"What {source} accepted after {utc_moment(newest_ms)} {counted}"
-        older = [f"{topic}-{number}" for (topic, number), ms in sorted(self.by_partition.items()) if ms < newest_ms]
+        older = [tp for tp, ms in sorted(self.by_partition.items()) if ms < newest_ms]
         if not older:
             return text
         since = f"after {utc_moment(self.least_ms)} already" if self.least_ms else "at any time"
-        return f"{text}, and so is what it accepted {since} in {shorten(older, NAMED)}, about which it did not answer"
+        unanswered = name_partitions(older, NAMED)
+        return f"{text}, and so is what it accepted {since} in {unanswered}, about which it did not answer"
 
 
 def groups_known_until(known_ms: int, source: str) -> str:
@@ -176,28 +179,23 @@ def groups_known_until(known_ms: int, source: str) -> str:
 
 def count_losses(losses: Iterable[PartitionLoss]) -> dict[TopicPartition, int]:
     """Return the losses of which the number is known, by partition."""
-    return {one.where: one.records for one in losses if one.records > 0}
+    return {loss.partition: loss.records for loss in losses if loss.records > 0}
 
 
 def unknown_losses(losses: Iterable[PartitionLoss]) -> tuple[TopicPartition, ...]:
     """Return the partitions of which the loss is not known."""
-    return tuple(one.where for one in losses if one.records < 0)
+    return tuple(loss.partition for loss in losses if loss.records < 0)
 
 
 def unknown_loss_text(partitions: Sequence[TopicPartition]) -> str:
     """Return a sentence that names partitions of which the loss is not known."""
-    return f"how many records of {name_partitions(partitions)} are lost is not known: they were never copied"
-
-
-def name_partitions(partitions: Iterable[TopicPartition]) -> str:
-    """Return the names of the first partitions, and how many more there are."""
-    return shorten([f"{topic}-{number}" for topic, number in partitions], NAMED)
+    return f"how many records of {name_partitions(partitions, NAMED)} are lost is not known: they were never copied"
 
 
 def diverged_records(
     ends: Mapping[TopicPartition, int],
-    forth: Mapping[str, Row],
-    back: Mapping[str, Row],
+    rows: Mapping[str, Row],
+    opposite_rows: Mapping[str, Row],
     starts: Mapping[TopicPartition, int] | None = None,
 ) -> dict[TopicPartition, int]:
     """Return the records of a cluster that the other one lacks, by partition.
@@ -207,47 +205,47 @@ def diverged_records(
 
     Args:
         ends: The end offsets of the cluster's partitions.
-        forth: The rows of the flow.
-        back: The rows of the opposite flow.
+        rows: The rows of the flow.
+        opposite_rows: The rows of the opposite flow.
         starts: The begin offsets of the cluster's partitions.
     """
-    copies = _copied_ranges(back)
-    sources = _source_topics(back)
-    found = {}
-    for where, end in sorted(ends.items()):
-        row = _present_row(forth, where)
-        first = max((starts or {}).get(where, 0), 0 if row is None else row.upstream + 1 + row.beyond)
-        if end <= first:
+    copies = _copied_ranges(opposite_rows)
+    sources = _source_topics(opposite_rows)
+    counts = {}
+    for tp, end in sorted(ends.items()):
+        row = _present_row(rows, tp)
+        next_offset = max((starts or {}).get(tp, 0), 0 if row is None else row.upstream + 1 + row.beyond)
+        if end <= next_offset:
             continue
-        came = copies.get((sources.get(where[0], ""), where[1]), ())
-        there = sum(max(0, min(end, until) - max(first, since)) for since, until in came)
-        if end - first > there:
-            found[where] = end - first - there
-    return found
+        ranges = copies.get((sources.get(tp[0], ""), tp[1]), ())
+        copied = sum(max(0, min(end, until) - max(next_offset, since)) for since, until in ranges)
+        if end - next_offset > copied:
+            counts[tp] = end - next_offset - copied
+    return counts
 
 
 def unwritten_tails(
-    where: Iterable[TopicPartition], ends: Mapping[TopicPartition, int], back: Mapping[str, Row]
+    partitions: Iterable[TopicPartition], ends: Mapping[TopicPartition, int], rows: Mapping[str, Row]
 ) -> dict[TopicPartition, tuple[int, int]]:
     """Return the partitions whose log goes on behind what the flow to their cluster has written down.
 
     What is behind may be that flow's own.
 
     Args:
-        where: Partitions of a cluster.
+        partitions: Partitions of a cluster.
         ends: Their end offsets.
-        back: The rows of the flow to that cluster.
+        rows: The rows of the flow to that cluster.
 
     Returns:
         By partition, the slot that copies it and the generation of the slot's assignment. The slot is -1 if none does,
         or if the flow has records in the partition that it has yet to count.
     """
-    sources = _source_topics(back)
-    assignments = [row for row in back.values() if isinstance(row, Assignment) and not row.ending]
+    sources = _source_topics(rows)
+    assignments = [row for row in rows.values() if isinstance(row, Assignment) and not row.ending]
     slots = {tp: (row.slot, row.generation) for row in assignments for tp in row.partitions}
-    progress = progress_by_partition(back.values())
+    progress = progress_by_partition(rows.values())
     unwritten = {}
-    for topic, number in where:
+    for topic, number in partitions:
         source = (sources.get(topic, ""), number)
         row = progress.get(source)  # acknowledged before the first append
         if row is not None and not row.has_end and ends.get((topic, number), 0) > row.downstream + 1:
@@ -256,7 +254,7 @@ def unwritten_tails(
 
 
 def with_copies_outside_runs(
-    partitions: Iterable[TopicPartition], back: Mapping[str, Row]
+    partitions: Iterable[TopicPartition], rows: Mapping[str, Row]
 ) -> frozenset[TopicPartition]:
     """Return the partitions to which the flow may have appended records that no offset run names.
 
@@ -266,12 +264,12 @@ def with_copies_outside_runs(
 
     Args:
         partitions: Partitions of a cluster.
-        back: The rows of the flow to that cluster.
+        rows: The rows of the flow to that cluster.
     """
-    sources, copies, progress = _source_topics(back), _copied_ranges(back), progress_by_partition(back.values())
+    sources, copies, progress = _source_topics(rows), _copied_ranges(rows), progress_by_partition(rows.values())
 
-    def has_them(where: TopicPartition) -> bool:
-        source = (sources.get(where[0], ""), where[1])
+    def has_them(tp: TopicPartition) -> bool:
+        source = (sources.get(tp[0], ""), tp[1])
         row = progress.get(source)
         if row is None or row.producer_id < 0:  # a row comes before the first append
             return False
@@ -295,9 +293,9 @@ def _copied_ranges(rows: Mapping[str, Row]) -> dict[TopicPartition, list[tuple[i
         if isinstance(row, OffsetRuns):
             chunks[row.topic, row.partition].append(row)
     return {
-        where: [(run.downstream, run.downstream_end) for run in RunMap.build(row, chunks.get(where, ())).records]
-        for where, row in progress_by_partition(rows.values()).items()
-        if _present_row(rows, where) is not None
+        tp: [(run.downstream, run.downstream_end) for run in RunMap.build(row, chunks.get(tp, ())).records]
+        for tp, row in progress_by_partition(rows.values()).items()
+        if _present_row(rows, tp) is not None
     }
 
 
@@ -308,15 +306,16 @@ def topic_rows(
     rows: Mapping[str, Row],
     target_ends: Mapping[TopicPartition, int],
     lost: Iterable[PartitionLoss] = (),
-    known: RecordsKnown | None = None,
+    records_known: RecordsKnown | None = None,
 ) -> list[SwitchTopic]:
     """Return a row for each topic, with what is known of its partitions."""
-    progress, losses = progress_by_partition(rows.values()), {one.where: one for one in lost}
-    found = []
+    progress, losses = progress_by_partition(rows.values()), {loss.partition: loss for loss in lost}
+    known_ms = None if records_known is None else records_known.by_partition
+    switch_topics = []
     for topic in topics:
         name, numbers = topic.source_topic, _numbers(topic)
         upstream = {n: progress[name, n].upstream if (name, n) in progress else -1 for n in numbers}
-        found.append(
+        switch_topics.append(
             SwitchTopic(
                 topic=name,
                 target_topic=topic.target_topic,
@@ -326,10 +325,10 @@ def topic_rows(
                 target_ends=tuple(target_ends.get((topic.target_topic, n), -1) for n in numbers),
                 missing=tuple(losses[name, n].records if (name, n) in losses else 0 for n in numbers),
                 since_ms=tuple(losses[name, n].since_ms if (name, n) in losses else 0 for n in numbers),
-                known_ms=() if known is None else tuple(known.by_partition.get((name, n), 0) for n in numbers),
+                known_ms=() if known_ms is None else tuple(known_ms.get((name, n), 0) for n in numbers),
             )
         )
-    return found
+    return switch_topics
 
 
 def known_ends(rows: Mapping[str, Row], switch: str) -> dict[TopicPartition, int]:
@@ -350,5 +349,5 @@ def records_by_partition(counts: Mapping[TopicPartition, int]) -> str:
 
 def partitions_by_count(counts: Mapping[TopicPartition, int]) -> str:
     """Return the same without the sum."""
-    largest = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    return shorten([f"{topic}-{number} ({count:,})" for (topic, number), count in largest], NAMED)
+    largest = sorted(counts, key=lambda tp: (-counts[tp], tp))
+    return shorten([f"{topic}-{number} ({counts[topic, number]:,})" for topic, number in largest], NAMED)

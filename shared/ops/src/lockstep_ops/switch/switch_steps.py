@@ -87,17 +87,17 @@ class StepState:
 
 def planned_steps(verb: Verb, *, hooks: Collection[Step], has_opposite: bool, drill: bool) -> tuple[Step, ...]:
     """Return the steps of a switch, in order. `hooks` are the hooks that the file has."""
-    first = (Step.SETTLE,) if verb is Verb.FAILOVER else (Step.ENDS, Step.DRAIN)
+    copy_steps = (Step.SETTLE,) if verb is Verb.FAILOVER else (Step.ENDS, Step.DRAIN)
     if drill:
-        return (Step.CHECK, *first, Step.GROUPS, Step.STOP, Step.RESTORE)
-    back = (Step.DIVERGED, Step.RETURN) if verb is Verb.FAILBACK else ()
+        return (Step.CHECK, *copy_steps, Step.GROUPS, Step.STOP, Step.RESTORE)
+    failback_steps = (Step.DIVERGED, Step.RETURN) if verb is Verb.FAILBACK else ()
     # The opposite flow of a failover leads to a cluster that is gone.
     reverse = (Step.REVERSE,) if has_opposite and verb is not Verb.FAILOVER else ()
-    every = (
-        *(Step.CHECK, *back, Step.BEFORE, Step.FENCE, *first),
+    steps = (
+        *(Step.CHECK, *failback_steps, Step.BEFORE, Step.FENCE, *copy_steps),
         *(Step.GROUPS, Step.STOP, *reverse, Step.REDIRECT, Step.AFTER),
     )
-    return tuple(step for step in every if step not in HOOKS or step in hooks)
+    return tuple(step for step in steps if step not in HOOKS or step in hooks)
 
 
 def step_states(row: Switch) -> tuple[StepState, ...]:
@@ -107,18 +107,18 @@ def step_states(row: Switch) -> tuple[StepState, ...]:
 
 def next_step(row: Switch) -> Step | None:
     """Return the first step that is not done, or None if all are."""
-    return next((one.step for one in step_states(row) if one.state != DONE), None)
+    return next((state.step for state in step_states(row) if state.state != DONE), None)
 
 
 def with_step(row: Switch, step: Step, state: str, at_ms: int, text: str = "") -> Switch:
     """Return the row after a step has begun or ended."""
 
-    def after(one: StepState) -> StepState:
-        if one.step is not step:
-            return one
+    def after(present: StepState) -> StepState:
+        if present.step is not step:
+            return present
         if state == RUNNING:
             return StepState(step, state, at_ms, 0, text)
-        return StepState(step, state, one.began_ms or at_ms, at_ms, text)
+        return StepState(step, state, present.began_ms or at_ms, at_ms, text)
 
     states = map(after, step_states(row))
     return replace(row, steps=tuple((str(s.step), s.state, s.began_ms, s.ended_ms, s.text) for s in states))
@@ -151,19 +151,19 @@ def switch_scopes(row: Switch) -> list[Scope]:
 
 def has_begun(row: Switch, *steps: Step) -> bool:
     """Return whether one of these steps has begun."""
-    return any(one.step in steps and one.state != WAITING for one in step_states(row))
+    return any(state.step in steps and state.state != WAITING for state in step_states(row))
 
 
 def find_abort_refusal(row: Switch, flow: Flow) -> Reason:
     """Return why the switch cannot be taken back, or NO_REASON if it can."""
-    then = str(Verb.SWITCHOVER if row.verb == Verb.FAILBACK else Verb.FAILBACK)
+    next_verb = str(Verb.SWITCHOVER if row.verb == Verb.FAILBACK else Verb.FAILBACK)
     details = {"flow": str(flow), "verb": row.verb}
     if row.phase == "done":
-        return RefusalCode.SWITCH_IS_DONE.to_reason(**details, then=then)
+        return RefusalCode.SWITCH_IS_DONE.to_reason(**details, then=next_verb)
     if row.phase == "aborted":  # `aborting` goes on
         return RefusalCode.SWITCH_IS_ABORTED.to_reason(**details)
     if has_begun(row, *REDIRECTED):
-        return RefusalCode.CLIENTS_REDIRECTED.to_reason(**details, then=then)
+        return RefusalCode.CLIENTS_REDIRECTED.to_reason(**details, then=next_verb)
     return NO_REASON
 
 
@@ -173,12 +173,12 @@ def steps_to_undo(row: Switch) -> tuple[Step, ...]:
     The opposite flow is stopped if it was started, and the flow is started if it was stopped. A copy of diverged
     records that did not end has left the opposite flow running.
     """
-    begun = {one.step: one.state for one in step_states(row) if one.state != WAITING}
-    back = [step for step in reversed(begun) if step in (Step.REVERSE, Step.STOP, Step.SETTLE, Step.DIVERGED)]
+    states = {state.step: state.state for state in step_states(row) if state.state != WAITING}
+    back = [step for step in reversed(states) if step in (Step.REVERSE, Step.STOP, Step.SETTLE, Step.DIVERGED)]
     rested = row.opposite_was != "running" or bool(row.opposite_paused)
     if Step.REVERSE in back and not rested:
         back.remove(Step.REVERSE)
-    if Step.DIVERGED in back and (begun[Step.DIVERGED] == DONE or row.diverged != "copy" or not rested):
+    if Step.DIVERGED in back and (states[Step.DIVERGED] == DONE or row.diverged != "copy" or not rested):
         back.remove(Step.DIVERGED)
     return tuple(step for step in back if not (step is Step.SETTLE and Step.STOP in back))
 

@@ -21,16 +21,16 @@ class SwitchRefused(Exception):
 
     Args:
         reasons: Codes of what speaks against it.
-        may_pass: The reasons can be over in some seconds.
+        may_end_soon: The reasons can be over in some seconds.
     """
 
-    def __init__(self, reasons: Sequence[Refusal], *, may_pass: bool = False) -> None:
+    def __init__(self, reasons: Sequence[Refusal], *, may_end_soon: bool = False) -> None:
         super().__init__("; ".join(map(format_refusal, reasons)))
         self.reasons = tuple(reasons)
-        self.may_pass = may_pass
+        self.may_end_soon = may_end_soon
 
 
-def continued(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
+def switch_to_continue(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
     """Return the row of the switch to continue, with what the command line allows beyond it.
 
     Args:
@@ -63,7 +63,7 @@ def has_ended(row: Switch | None, options: SwitchOptions) -> bool:
     return row is not None and bool(options.id) and (row.id, row.verb, row.phase) == (options.id, options.verb, "done")
 
 
-def aborted(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
+def switch_to_abort(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
     """Return the row of the switch to abort.
 
     Raises:
@@ -75,7 +75,7 @@ def aborted(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
     return row
 
 
-def shown(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
+def switch_to_show(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
     """Return the row that `--status` shows: the switch with the named id, else the last one of any verb.
 
     Raises:
@@ -89,8 +89,8 @@ def shown(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
     return row
 
 
-def running(row: Switch) -> Reason:
-    """Return that a switch is under way."""
+def under_way_refusal(row: Switch) -> Reason:
+    """Return the refusal because another switch is under way."""
     return RefusalCode.SWITCH_UNDER_WAY.to_reason(verb=row.verb, id=row.id)
 
 

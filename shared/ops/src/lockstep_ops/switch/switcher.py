@@ -128,7 +128,7 @@ class Switcher:
 
     async def _perform(self, step: Step, row: Switch) -> tuple[str, Switch]:
         """Do one step, and return its result as a text, and the row with what it found."""
-        actions, gone = self._actions, row.verb == Verb.FAILOVER
+        actions, source_is_gone = self._actions, row.verb == Verb.FAILOVER
         match step:
             case Step.CHECK:
                 return "ready", row
@@ -151,10 +151,10 @@ class Switcher:
                 actions.require_allowed(row, losses)
                 return text, row
             case Step.GROUPS:
-                text, known_ms = await self._groups.move(row, source=not gone)
+                text, known_ms = await self._groups.move(row, source=not source_is_gone)
                 return text, replace(row, groups_known_ms=known_ms)
             case Step.STOP:
-                text, late = await actions.stop(row, source=not gone, opposite=self._opposite)
+                text, late = await actions.stop(row, source=not source_is_gone, opposite=self._opposite)
                 return text, replace(row, late=late)
             case Step.REVERSE:
                 return await self._reverse(row), row

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep_ops.formatting import count_text
+from lockstep_ops.formatting import count_text, name_partitions
 from lockstep_ops.services import DATA_PLANE
 from lockstep_ops.status.shown_reason import reason_as_json
-from lockstep_ops.takeover.migration import FlowState, MigrationPlan, MigrationState, named
+from lockstep_ops.takeover.migration import FlowState, MigrationPlan, MigrationState
 from lockstep_ops.takeover.offset_location import still_runs
 from lockstep_ops.takeover.passed_over import as_counts
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
@@ -23,15 +23,15 @@ from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Res
 class HandBack(MigrationPlan):
     """The plan of handing back. `writes` are the offsets that are not in MM2's place yet."""
 
-    held: MigrationState
+    state: MigrationState
     offsets: tuple[tuple[TopicPartition, int], ...]
     """The offsets behind which MM2 goes on."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as JSON values. `offsets` has the shape of Connect's REST API."""
-        place, cluster = self.held.place, self.held.cluster
+        place, cluster = self.state.place, self.state.cluster
         return {
-            "flow": str(self.held.flow),
+            "flow": str(self.state.flow),
             "to": {"origin": place.origin, "topic": place.topic, "connector": place.connector},
             "group": place.group,
             "offsets": [
@@ -41,31 +41,31 @@ class HandBack(MigrationPlan):
             "writes": len(self.writes),
             "refusals": list(map(reason_as_json, self.refusals)),
             "notes": list(self.notes),
-            "unreadable": as_counts(self.held.unread),
+            "unreadable": as_counts(self.state.unread),
         }
 
 
-def plan_hand_back(held: MigrationState, *, stops_first: bool = False) -> HandBack:
+def plan_hand_back(state: MigrationState, *, stops_first: bool = False) -> HandBack:
     """Return what there is to write, and what speaks against it.
 
     A plan that was carried out has nothing left to write.
 
     Args:
-        held: The state of the flow and of MM2.
+        state: The state of the flow and of MM2.
         stops_first: Whether this is a look beforehand: the flow will be stopped and drain before anything is written.
     """
-    rows = held.progress()
-    gone = [tp for tp, row in sorted(rows.items()) if _is_gone(held.rows, row)]
-    unread = _unread(held, rows, gone)
-    left = {*gone, *unread.left}
-    offsets = [(tp, row.upstream) for tp, row in sorted(rows.items()) if row.upstream >= 0 and tp not in left]
+    rows = state.progress()
+    gone = [tp for tp, row in sorted(rows.items()) if _is_gone(state.rows, row)]
+    unread = _unread(state, rows, gone)
+    omitted = {*gone, *unread.unselected}
+    offsets = [(tp, row.upstream) for tp, row in sorted(rows.items()) if row.upstream >= 0 and tp not in omitted]
     return HandBack(
-        held=held,
+        state=state,
         offsets=tuple(offsets),
-        writes=tuple((tp, offset) for tp, offset in offsets if (held.theirs or {}).get(tp) != offset),
-        row=held.handover("handed-back", len(offsets)),
-        refusals=tuple(_refusals(held, dict(offsets), NO_REASON if stops_first else _moves(held, unread))),
-        notes=(*map(str, held.unread), *_notes(rows, gone, unread)),
+        writes=tuple((tp, offset) for tp, offset in offsets if (state.mm2_offsets or {}).get(tp) != offset),
+        row=state.handover("handed-back", len(offsets)),
+        refusals=tuple(_refusals(state, dict(offsets), NO_REASON if stops_first else _not_final(state, unread))),
+        notes=(*map(str, state.unread), *_notes(rows, gone, unread)),
     )
 
 
@@ -86,101 +86,101 @@ class _Unread:
     """Partitions whose end a data plane still reads and writes down, although it is to be stopped."""
     unknown: tuple[PartitionProgress, ...] = ()
     """Partitions whose end nobody reads until an operator decides."""
-    left: tuple[TopicPartition, ...] = ()
+    unselected: tuple[TopicPartition, ...] = ()
     """Partitions of topics that the file does not select any more, so that they are not read."""
 
 
 def _unread(
-    held: FlowState, rows: Mapping[TopicPartition, PartitionProgress], gone: Collection[TopicPartition]
+    state: FlowState, rows: Mapping[TopicPartition, PartitionProgress], gone: Collection[TopicPartition]
 ) -> _Unread:
-    awaited, unknown, left = [], [], []
+    awaited, unknown, unselected = [], [], []
     for tp, row in sorted(rows.items()):
         if row.has_end or tp in gone:
             continue
-        topic = held.rows.get(MirroredTopic(source_topic=row.topic, target_topic="").key())
+        topic = state.rows.get(MirroredTopic(source_topic=row.topic, target_topic="").key())
         phase = topic.phase if isinstance(topic, MirroredTopic) else "mirrored"
         if phase in ("excluded", "left-out"):
-            left.append(tp)
+            unselected.append(tp)
         elif row.phase == "halted" or row.needs_source or phase != "mirrored":
             unknown.append(row)
         else:
             awaited.append(tp)
-    return _Unread(tuple(awaited), tuple(unknown), tuple(left))
+    return _Unread(tuple(awaited), tuple(unknown), tuple(unselected))
 
 
-def not_drained(held: FlowState) -> Reason:
+def not_drained(state: FlowState) -> Reason:
     """Return why the rows may not be final yet.
 
     It is `NO_REASON` if they are, or if waiting would not help. They are final when every slot has ended, and has
     written down what the target's log says.
     """
-    rows = held.progress()
-    cause = _awaited(held, _unread(held, rows, [tp for tp, row in rows.items() if _is_gone(held.rows, row)]))
-    return NO_REASON if cause and _failed(held) else cause
+    rows = state.progress()
+    cause = _wait_reason(state, _unread(state, rows, [tp for tp, row in rows.items() if _is_gone(state.rows, row)]))
+    return NO_REASON if cause and _failure_reason(state) else cause
 
 
-def _awaited(held: FlowState, unread: _Unread) -> Reason:
-    stopped = DesiredStateView(held.rows, held.states).connector(Connector.SOURCE) is DesiredPhase.STOPPED
-    if held.replicas and not stopped:
+def _wait_reason(state: FlowState, unread: _Unread) -> Reason:
+    stopped = DesiredStateView(state.rows, state.states).connector(Connector.SOURCE) is DesiredPhase.STOPPED
+    if state.replicas and not stopped:
         return RefusalCode.FLOW_RUNS.to_reason()
-    slots = sorted(row.slot for row in held.rows.values() if isinstance(row, SlotStatus) and row.phase != "released")
-    then = "" if stopped else ", and lockstep stop"
+    slots = sorted(row.slot for row in state.rows.values() if isinstance(row, SlotStatus) and row.phase != "released")
+    next_step = "" if stopped else ", and lockstep stop"
     if slots:
-        which = f"slot{'s' if len(slots) > 1 else ''} {', '.join(map(str, slots))}"
-        code = RefusalCode.SLOTS_DRAINING if held.replicas else RefusalCode.SLOTS_ENDED
-        return code.to_reason(slots=which, then=then)
+        named_slots = f"slot{'s' if len(slots) > 1 else ''} {', '.join(map(str, slots))}"
+        code = RefusalCode.SLOTS_DRAINING if state.replicas else RefusalCode.SLOTS_ENDED
+        return code.to_reason(slots=named_slots, then=next_step)
     if not unread.awaited:
         return NO_REASON
-    code = RefusalCode.END_AWAITED if held.replicas else RefusalCode.END_UNREAD
-    return code.to_reason(partitions=named(unread.awaited), cluster=held.flow.target, then=then)
+    code = RefusalCode.END_AWAITED if state.replicas else RefusalCode.END_UNREAD
+    return code.to_reason(partitions=name_partitions(unread.awaited), cluster=state.flow.target, then=next_step)
 
 
-def _failed(held: FlowState) -> Reason:
+def _failure_reason(state: FlowState) -> Reason:
     """Return what has failed too often in a stopped data plane, so that waiting does not help, else NO_REASON."""
-    now, source = DesiredStateView(held.rows, held.states), Scope.for_connector(Connector.SOURCE)
-    if not held.replicas or now.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
+    desired, source = DesiredStateView(state.rows, state.states), Scope.for_connector(Connector.SOURCE)
+    if not state.replicas or desired.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
         return NO_REASON
-    for row in held.rows.values():
+    for row in state.rows.values():
         if not isinstance(row, Restarts) or row.owner != DATA_PLANE:
             continue
         scopes = [source] if row.subject == "service" else [source, Scope.parse(row.subject)]
-        if is_spent(row, now.restarts(*scopes)):
+        if is_spent(row, desired.restarts(*scopes)):
             return RefusalCode.END_NOT_SOUGHT.because(row.cause, scope=str(scopes[-1]))
     return NO_REASON
 
 
-def _moves(held: MigrationState, unread: _Unread) -> Reason:
+def _not_final(state: MigrationState, unread: _Unread) -> Reason:
     """Return why the rows are not final, or NO_REASON if they are."""
-    if cause := _awaited(held, unread):
-        return _failed(held) or cause
+    if cause := _wait_reason(state, unread):
+        return _failure_reason(state) or cause
     if not unread.unknown:
         return NO_REASON
-    first = unread.unknown[0]
-    partitions, flow = named((row.topic, row.partition) for row in unread.unknown), held.flow
-    if first.cause:
-        return RefusalCode.END_IN_DOUBT.because(first.cause, partitions=partitions)
-    if not first.needs_source:
+    partition = unread.unknown[0]
+    partitions, flow = name_partitions((row.topic, row.partition) for row in unread.unknown), state.flow
+    if partition.cause:
+        return RefusalCode.END_IN_DOUBT.because(partition.cause, partitions=partitions)
+    if not partition.needs_source:
         return RefusalCode.END_OF_UNMIRRORED.to_reason(partitions=partitions)
-    beyond: dict[str, Detail] = {"count": first.beyond, "partition": f"{first.topic}-{first.partition}"}
-    where = {"partitions": partitions, "cluster": flow.target, "source": flow.source}
-    return RefusalCode.SOURCE_KNOWS_END.to_reason(**beyond, **where)
+    beyond: dict[str, Detail] = {"count": partition.beyond, "partition": f"{partition.topic}-{partition.partition}"}
+    details = {"partitions": partitions, "cluster": flow.target, "source": flow.source}
+    return RefusalCode.SOURCE_KNOWS_END.to_reason(**beyond, **details)
 
 
-def _refusals(held: MigrationState, offsets: Mapping[TopicPartition, int], moves: Reason) -> Iterator[Reason]:
-    place, target = held.place, held.flow.target
-    if held.members:
-        yield still_runs(place, target, held.members)
-    if moves:
-        yield moves
+def _refusals(state: MigrationState, offsets: Mapping[TopicPartition, int], not_final: Reason) -> Iterator[Reason]:
+    place, target = state.place, state.flow.target
+    if state.members:
+        yield still_runs(place, target, state.members)
+    if not_final:
+        yield not_final
     elif not offsets:
-        yield (RefusalCode.NOTHING_TO_HAND_BACK if held.progress() else RefusalCode.NOTHING_WRITTEN).to_reason()
-    if held.theirs is None:
+        yield (RefusalCode.NOTHING_TO_HAND_BACK if state.progress() else RefusalCode.NOTHING_WRITTEN).to_reason()
+    if state.mm2_offsets is None:
         yield RefusalCode.OFFSETS_TOPIC_TO_MAKE.to_reason(topic=place.topic, cluster=target)
-    theirs = held.theirs or {}
-    if further := [tp for tp, offset in offsets.items() if theirs.get(tp, offset) > offset]:
-        there, here = theirs[further[0]], offsets[further[0]]
+    mm2_offsets = state.mm2_offsets or {}
+    if further := [tp for tp, offset in offsets.items() if mm2_offsets.get(tp, offset) > offset]:
+        mm2_offset, own_offset = mm2_offsets[further[0]], offsets[further[0]]
         yield RefusalCode.MIRROR_MAKER_AHEAD.to_reason(
-            place=str(place), partitions=named(further), theirs=there, here=here
+            place=str(place), partitions=name_partitions(further), theirs=mm2_offset, here=own_offset
         )
 
 
@@ -188,14 +188,14 @@ def _notes(
     rows: Mapping[TopicPartition, PartitionProgress], gone: Sequence[TopicPartition], unread: _Unread
 ) -> Iterator[str]:
     if gone:
-        yield f"left out, for their topics were deleted or created anew: {named(gone)}"
-    if unread.left:
+        yield f"left out, for their topics were deleted or created anew: {name_partitions(gone)}"
+    if unread.unselected:
         yield (
             "left out, because the file leaves out their topics, and where their copies end was not read: "
-            f"{named(unread.left)}"
+            f"{name_partitions(unread.unselected)}"
         )
     if halted := [tp for tp, row in sorted(rows.items()) if (row.phase == "halted" or row.cause) and tp not in gone]:
         yield (
-            f"{count_text(len(halted), 'partition')} halted here ({named(halted)}). MirrorMaker 2 does not look for "
-            "what is missing: it goes on from wherever the source has records"
+            f"{count_text(len(halted), 'partition')} halted here ({name_partitions(halted)}). MirrorMaker 2 does not "
+            "look for what is missing: it goes on from wherever the source has records"
         )

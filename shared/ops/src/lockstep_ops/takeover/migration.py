@@ -1,10 +1,9 @@
 """A flow on its way from MM2 to Lockstep or back: what was found of both, and the plan. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
-from lockstep_ops.formatting import shorten
 from lockstep_ops.takeover.offset_location import OffsetLocation
 from lockstep_ops.takeover.passed_over import UnreadRecords
 from lockstep_state.names import Flow
@@ -39,7 +38,7 @@ class MigrationState(FlowState):
     cluster: str
     """The source's alias in MM2's progress."""
     place: OffsetLocation
-    theirs: Mapping[TopicPartition, int] | None = field(default_factory=dict)
+    mm2_offsets: Mapping[TopicPartition, int] | None = field(default_factory=dict)
     """MM2's offsets of this source. None: there is no such topic."""
     members: int = 0
     """The members of MM2's group."""
@@ -68,8 +67,3 @@ class MigrationPlan:
     row: Handover
     refusals: tuple[Reason, ...]
     notes: tuple[str, ...]
-
-
-def named(partitions: Iterable[TopicPartition]) -> str:
-    """Return partitions as a text: `orders-0, orders-1 and 7 more`."""
-    return shorten([f"{topic}-{number}" for topic, number in partitions])

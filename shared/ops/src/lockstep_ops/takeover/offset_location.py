@@ -63,10 +63,10 @@ def offset_location(
             "connector's name, and the workers' group.id"
         )
     if origin == STRIMZI:
-        known = OffsetLocation(STRIMZI, "mirrormaker2-cluster-offsets", f"{flow}.{source}", "mirrormaker2-cluster")
+        default = OffsetLocation(STRIMZI, "mirrormaker2-cluster-offsets", f"{flow}.{source}", "mirrormaker2-cluster")
     else:
-        known = OffsetLocation(origin, own_topic, source, group_id or f"{flow.source}-mm2")
-    return OffsetLocation(origin, topic or known.topic, connector or known.connector, group or known.group)
+        default = OffsetLocation(origin, own_topic, source, group_id or f"{flow.source}-mm2")
+    return OffsetLocation(origin, topic or default.topic, connector or default.connector, group or default.group)
 
 
 def still_runs(place: OffsetLocation, target: str, members: int) -> Reason:

@@ -9,7 +9,7 @@ from lockstep_ops.formatting import count_text
 
 @dataclass(frozen=True, slots=True)
 class UnreadRecords:
-    """Records of one topic that were passed over, and the place of the first one with the reason."""
+    """Records of one topic that were passed over. `first` is the place of the first one, with the reason."""
 
     topic: str
     count: int
@@ -24,20 +24,20 @@ class UnreadRecords:
 class PassedOverRecords:
     """Records that were passed over while topics were read."""
 
-    _found: dict[str, UnreadRecords] = field(default_factory=dict)
+    _by_topic: dict[str, UnreadRecords] = field(default_factory=dict)
 
     def pass_over(self, record: Record, error: ValueError) -> None:
         """Note a record that cannot be read, and go on behind it."""
         place = f"partition {record.partition} offset {record.offset}: {error}"
-        known = self._found.get(record.topic, UnreadRecords(record.topic, 0, place))
-        self._found[record.topic] = UnreadRecords(record.topic, known.count + 1, known.first)
+        earlier = self._by_topic.get(record.topic, UnreadRecords(record.topic, 0, place))
+        self._by_topic[record.topic] = UnreadRecords(record.topic, earlier.count + 1, earlier.first)
 
     @property
     def topics(self) -> Sequence[UnreadRecords]:
         """Return the records that were passed over, by topic."""
-        return [self._found[topic] for topic in sorted(self._found)]
+        return [self._by_topic[topic] for topic in sorted(self._by_topic)]
 
 
 def as_counts(unread: Sequence[UnreadRecords]) -> Mapping[str, int]:
     """Return how many records of each topic were passed over, for programs."""
-    return {found.topic: found.count for found in unread}
+    return {records.topic: records.count for records in unread}

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from lockstep_ops.formatting import shorten
+from lockstep_ops.formatting import name_partitions, shorten
 from lockstep_ops.status.shown_reason import reason_as_json
-from lockstep_ops.takeover.migration import MigrationPlan, MigrationState, named
+from lockstep_ops.takeover.migration import MigrationPlan, MigrationState
 from lockstep_ops.takeover.offset_location import OffsetLocation, still_runs
 from lockstep_ops.takeover.passed_over import as_counts
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
@@ -29,11 +29,11 @@ def flush_note(every: timedelta, origin: str) -> str:
 
     `every` is the file's `offset.flush.interval.ms`, which Connect's workers do not read.
     """
-    theirs = f"{every.total_seconds():g} s in the file"
+    interval = f"{every.total_seconds():g} s in the file"
     if origin == "connect":
-        theirs = "of the Connect workers, 60 s by default"
+        interval = "of the Connect workers, 60 s by default"
     return (
-        f"MirrorMaker 2 writes its progress every offset.flush.interval.ms ({theirs}) and at a clean stop. If it was "
+        f"MirrorMaker 2 writes its progress every offset.flush.interval.ms ({interval}) and at a clean stop. If it was "
         "killed, records that it copied after it wrote last are copied again, as many as it copies in that time; with "
         "exactly.once.source.support none are"
     )
@@ -45,16 +45,16 @@ class TakeoverState(MigrationState):
 
     own: OffsetLocation
     """The place of the flow's own progress. Its `group` does not matter."""
-    strangers: frozenset[tuple[str, str]] = frozenset()
+    other_sources: frozenset[tuple[str, str]] = frozenset()
     """Every other (connector, cluster) in MM2's topic."""
-    ours: Mapping[TopicPartition, int] = field(default_factory=dict)
+    own_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The offsets in the flow's own place."""
     selected: Mapping[str, str] = field(default_factory=dict)
     """Source topics that the file selects, with their remote names."""
     begins: Mapping[TopicPartition, int] = field(default_factory=dict)
     """All source partitions of the selected topics, with where their logs begin."""
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
-    remote: frozenset[str] = frozenset()
+    target_topics: frozenset[str] = frozenset()
     """Topics that the target has."""
     groups: int = 0
     """Consumer groups with checkpoints."""
@@ -80,23 +80,23 @@ class PartitionPlan:
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """A source topic and its partitions. With `there` its remote topic exists."""
+    """A source topic and its partitions. With `remote_exists` its remote topic exists."""
 
     topic: str
     remote: str
-    there: bool
+    remote_exists: bool
     partitions: tuple[PartitionPlan, ...]
 
     @property
     def to_copy(self) -> int:
-        return sum(one.to_copy for one in self.partitions)
+        return sum(partition.to_copy for partition in self.partitions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeoverPlan(MigrationPlan):
     """The plan of taking over. `writes` go to the flow's own place."""
 
-    found: TakeoverState
+    state: TakeoverState
     topics: tuple[TopicPlan, ...]
     alters: tuple[tuple[TopicPartition, int], ...]
     """Offsets to alter by a command, of partitions of which the flow has rows. Rows count more than its place."""
@@ -104,147 +104,156 @@ class TakeoverPlan(MigrationPlan):
     """An operator stopped the source connector: it has to be resumed."""
 
     @property
-    def own_is_theirs(self) -> bool:
+    def shares_mm2_place(self) -> bool:
         """Return whether the flow keeps its progress in the same place as MM2."""
-        return self.found.own.is_same(self.found.place)
+        return self.state.own.is_same(self.state.place)
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
-        place, own = self.found.place, self.found.own
+        place, own = self.state.place, self.state.own
         return {
-            "flow": str(self.found.flow),
+            "flow": str(self.state.flow),
             "from": {"origin": place.origin, "topic": place.topic, "connector": place.connector},
             "group": place.group,
             "kept_in": {"topic": own.topic, "connector": own.connector},
             "topics": [
                 {
-                    "topic": one.topic,
-                    "remote": one.remote,
-                    "remote_exists": one.there,
-                    "partitions": [asdict(p) for p in one.partitions],
+                    "topic": topic.topic,
+                    "remote": topic.remote,
+                    "remote_exists": topic.remote_exists,
+                    "partitions": [asdict(partition) for partition in topic.partitions],
                 }
-                for one in self.topics
+                for topic in self.topics
             ],
             "writes": len(self.writes),
             "alters": len(self.alters),
-            "groups_with_checkpoints": self.found.groups,
-            "unreadable": as_counts(self.found.unread),
+            "groups_with_checkpoints": self.state.groups,
+            "unreadable": as_counts(self.state.unread),
             "refusals": list(map(reason_as_json, self.refusals)),
             "notes": list(self.notes),
         }
 
 
-def plan_takeover(found: TakeoverState) -> TakeoverPlan:
+def plan_takeover(state: TakeoverState) -> TakeoverPlan:
     """Return what there is to do, and what speaks against it.
 
     A plan that was carried out has nothing left to write.
     """
-    theirs = found.theirs or {}
-    partitions = sorted(found.begins)
-    topics = tuple(_topics(found, theirs, partitions))
-    wanted = DesiredStateView(found.rows, found.states).connector(Connector.SOURCE)
-    rows = found.progress()
-    alters = tuple((tp, offset) for tp, offset in _went_on(found, theirs).items() if tp in rows)
-    to_write = {} if found.own.is_same(found.place) else theirs
-    writes = tuple((tp, offset) for tp, offset in sorted(to_write.items()) if found.ours.get(tp) != offset)
+    mm2_offsets = state.mm2_offsets or {}
+    partitions = sorted(state.begins)
+    topics = tuple(_topics(state, mm2_offsets, partitions))
+    wanted = DesiredStateView(state.rows, state.states).connector(Connector.SOURCE)
+    rows = state.progress()
+    alters = tuple((tp, offset) for tp, offset in _copied_since_hand_back(state, mm2_offsets).items() if tp in rows)
+    to_write = {} if state.own.is_same(state.place) else mm2_offsets
+    writes = tuple((tp, offset) for tp, offset in sorted(to_write.items()) if state.own_offsets.get(tp) != offset)
     return TakeoverPlan(
-        found=found,
+        state=state,
         topics=topics,
         writes=writes,
         alters=alters,
-        row=found.handover("taken-over", len(theirs)),
+        row=state.handover("taken-over", len(mm2_offsets)),
         resume=wanted is not DesiredPhase.RUNNING,
-        refusals=tuple(_refusals(found, theirs, alters, wanted)),
-        notes=tuple(_notes(found, theirs, topics)),
+        refusals=tuple(_refusals(state, mm2_offsets, alters, wanted)),
+        notes=tuple(_notes(state, mm2_offsets, topics)),
     )
 
 
 def _topics(
-    found: TakeoverState, theirs: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
+    state: TakeoverState, mm2_offsets: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
 ) -> Iterator[TopicPlan]:
-    by_topic: dict[str, list[PartitionPlan]] = {name: [] for name in sorted(found.selected)}
+    by_topic: dict[str, list[PartitionPlan]] = {name: [] for name in sorted(state.selected)}
     for topic, number in partitions:
-        begin, end = found.begins[topic, number], found.ends.get((topic, number), 0)
-        offset = theirs.get((topic, number))
-        anew = begin if found.reset == "earliest" else end
-        first = anew if offset is None else offset + 1
-        plan = PartitionPlan(number, offset, max(0, end - max(first, begin)), max(0, begin - first))
+        begin, end = state.begins[topic, number], state.ends.get((topic, number), 0)
+        offset = mm2_offsets.get((topic, number))
+        start = begin if state.reset == "earliest" else end
+        next_offset = start if offset is None else offset + 1
+        plan = PartitionPlan(number, offset, max(0, end - max(next_offset, begin)), max(0, begin - next_offset))
         by_topic.setdefault(topic, []).append(plan)
     for topic, plans in by_topic.items():
-        remote = found.selected.get(topic, "")
-        yield TopicPlan(topic, remote, remote in found.remote, tuple(plans))
+        remote = state.selected.get(topic, "")
+        yield TopicPlan(topic, remote, remote in state.target_topics, tuple(plans))
 
 
-def _mine(found: TakeoverState) -> dict[TopicPartition, int]:
+def _own_positions(state: TakeoverState) -> dict[TopicPartition, int]:
     """Return the offsets behind which the flow would go on by itself. -1 is the beginning."""
-    return {**found.ours, **{tp: row.upstream for tp, row in found.progress().items()}}
+    return {**state.own_offsets, **{tp: row.upstream for tp, row in state.progress().items()}}
 
 
-def _went_on(found: TakeoverState, theirs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+def _copied_since_hand_back(
+    state: TakeoverState, mm2_offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
     """Return the offsets to which MM2 has copied on since the flow was handed back to it."""
-    row = found.rows.get("handover/progress")
+    row = state.rows.get("handover/progress")
     if not isinstance(row, Handover) or row.phase != "handed-back":
         return {}
-    mine = _mine(found)
-    return {tp: offset for tp, offset in sorted(theirs.items()) if tp in mine and mine[tp] < offset}
+    own_offsets = _own_positions(state)
+    return {tp: offset for tp, offset in sorted(mm2_offsets.items()) if tp in own_offsets and own_offsets[tp] < offset}
 
 
 def _refusals(
-    found: TakeoverState,
-    theirs: Mapping[TopicPartition, int],
+    state: TakeoverState,
+    mm2_offsets: Mapping[TopicPartition, int],
     alters: Collection[tuple[TopicPartition, int]],
     wanted: DesiredPhase,
 ) -> Iterator[Reason]:
-    place, target = found.place, found.flow.target
-    if found.members:
-        yield still_runs(place, target, found.members)
-    if found.theirs is None:
+    place, target = state.place, state.flow.target
+    if state.members:
+        yield still_runs(place, target, state.members)
+    if state.mm2_offsets is None:
         yield RefusalCode.OFFSETS_TOPIC_MISSING.to_reason(topic=place.topic, cluster=target)
-    elif not theirs:
-        others = ", ".join(f"{connector} of cluster '{cluster}'" for connector, cluster in sorted(found.strangers))
+    elif not mm2_offsets:
+        others = ", ".join(f"{connector} of cluster '{cluster}'" for connector, cluster in sorted(state.other_sources))
         code = RefusalCode.OFFSETS_OF_OTHERS if others else RefusalCode.OFFSETS_ABSENT
-        details = {"topic": place.topic, "cluster": target, "connector": place.connector, "alias": found.cluster}
+        details = {"topic": place.topic, "cluster": target, "connector": place.connector, "alias": state.cluster}
         yield code.to_reason(**details, others=others)
-    mine, went_on = _mine(found), _went_on(found, theirs)
-    if differ := [tp for tp, offset in sorted(theirs.items()) if mine.get(tp, offset) != offset and tp not in went_on]:
-        here, there = mine[differ[0]], theirs[differ[0]]
-        yield RefusalCode.PROGRESS_DIFFERS.to_reason(partitions=named(differ), here=here, theirs=there)
-    if alters and (wanted is not DesiredPhase.STOPPED or not found.replicas):
-        yield RefusalCode.COPIED_AFTER_HAND_BACK.to_reason(count=len(alters))
-    rows = found.progress()
-    if unread := [tp for tp, _ in alters if not rows[tp].has_end]:
-        yield RefusalCode.OWN_END_UNREAD.to_reason(partitions=named(unread), cluster=target)
-    if not alters and found.replicas and wanted is not DesiredPhase.STOPPED:
-        yield RefusalCode.DATA_PLANE_RUNS.to_reason(replicas=found.replicas)
-
-
-def _notes(found: TakeoverState, theirs: Mapping[TopicPartition, int], topics: Iterable[TopicPlan]) -> Iterator[str]:
-    yield flush_note(found.flush_every, found.place.origin)
-    yield from map(str, found.unread)
-    every = [(topic.topic, one) for topic in topics for one in topic.partitions]
-    if anew := [(topic, one.partition) for topic, one in every if one.offset is None]:
-        yield (
-            f"without an offset, so they begin at the {found.reset} record (lockstep.start.timestamp, "
-            f"auto.offset.reset): {named(anew)}"
-        )
-    if gone := [(topic, one.partition) for topic, one in every if one.gone]:
-        yield (
-            f"the source has lost records that were not copied yet (retention): {named(gone)}. lockstep.on.gap "
-            "decides, by default they halt"
-        )
-    if beyond := [
-        (t, one.partition)
-        for t, one in every
-        if one.offset is not None and one.offset >= found.ends.get((t, one.partition), 0)
+    own_offsets, since_hand_back = _own_positions(state), _copied_since_hand_back(state, mm2_offsets)
+    if differing := [
+        tp
+        for tp, offset in sorted(mm2_offsets.items())
+        if own_offsets.get(tp, offset) != offset and tp not in since_hand_back
     ]:
-        yield f"the source ends before the offset (truncated, or created anew): {named(beyond)}. They will halt"
-    missing = [
-        topic.topic for topic in topics if not topic.there and any(one.offset is not None for one in topic.partitions)
-    ]
-    if missing:
+        own_offset, mm2_offset = own_offsets[differing[0]], mm2_offsets[differing[0]]
+        yield RefusalCode.PROGRESS_DIFFERS.to_reason(
+            partitions=name_partitions(differing), here=own_offset, theirs=mm2_offset
+        )
+    if alters and (wanted is not DesiredPhase.STOPPED or not state.replicas):
+        yield RefusalCode.COPIED_AFTER_HAND_BACK.to_reason(count=len(alters))
+    rows = state.progress()
+    if unread := [tp for tp, _ in alters if not rows[tp].has_end]:
+        yield RefusalCode.OWN_END_UNREAD.to_reason(partitions=name_partitions(unread), cluster=target)
+    if not alters and state.replicas and wanted is not DesiredPhase.STOPPED:
+        yield RefusalCode.DATA_PLANE_RUNS.to_reason(replicas=state.replicas)
+
+
+def _notes(
+    state: TakeoverState, mm2_offsets: Mapping[TopicPartition, int], topics: Iterable[TopicPlan]
+) -> Iterator[str]:
+    yield flush_note(state.flush_every, state.place.origin)
+    yield from map(str, state.unread)
+    plans = {(topic.topic, plan.partition): plan for topic in topics for plan in topic.partitions}
+    if without_offset := [tp for tp, plan in plans.items() if plan.offset is None]:
+        yield (
+            f"without an offset, so they begin at the {state.reset} record (lockstep.start.timestamp, "
+            f"auto.offset.reset): {name_partitions(without_offset)}"
+        )
+    if gone := [tp for tp, plan in plans.items() if plan.gone]:
+        yield (
+            f"the source has lost records that were not copied yet (retention): {name_partitions(gone)}. "
+            "lockstep.on.gap decides, by default they halt"
+        )
+    if beyond := [tp for tp, plan in plans.items() if plan.offset is not None and plan.offset >= state.ends.get(tp, 0)]:
+        yield (
+            f"the source ends before the offset (truncated, or created anew): {name_partitions(beyond)}. They will halt"
+        )
+    copied = {topic for (topic, _), plan in plans.items() if plan.offset is not None}
+    if missing := [topic.topic for topic in topics if not topic.remote_exists and topic.topic in copied]:
         yield (
             "the remote topic is gone although records were copied; it is created empty, and what was in it is not "
             f"copied again: {shorten(missing)}"
         )
-    if left := sorted({topic for topic, _ in theirs} - found.selected.keys()):
-        yield f"MirrorMaker 2 copied these too, and the file does not select them, or they are gone: {shorten(left)}"
+    if unselected := sorted({topic for topic, _ in mm2_offsets} - state.selected.keys()):
+        yield (
+            "MirrorMaker 2 copied these too, and the file does not select them, or they are gone: "
+            f"{shorten(unselected)}"
+        )

@@ -22,11 +22,12 @@ from lockstep_ops.clusters import source_client, target_client
 from lockstep_ops.command_client import ask, producing
 from lockstep_ops.command_request import CommandReply, command_request, exit_code
 from lockstep_ops.exit_codes import Exit
+from lockstep_ops.formatting import name_partitions
 from lockstep_ops.services import DATA_PLANE
 from lockstep_ops.status.flow_report import read_rows
 from lockstep_ops.status.state_topic_rows import SILENT_S
 from lockstep_ops.takeover.handback import HandBack, not_drained, plan_hand_back
-from lockstep_ops.takeover.migration import MigrationState, named
+from lockstep_ops.takeover.migration import MigrationState
 from lockstep_ops.takeover.offset_location import OffsetLocation, still_runs
 from lockstep_ops.takeover.passed_over import PassedOverRecords
 from lockstep_ops.takeover.takeover import TakeoverPlan, TakeoverState
@@ -83,18 +84,18 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     committed = settings.data_plane.isolation_level == "read_committed"
     begins, ends = await source.log_bounds(partitions, read_committed=committed)
     if unknown := [tp for tp in partitions if tp not in begins or tp not in ends]:
-        text = f"cluster {settings.flow.source} does not say where these logs begin and end: {named(unknown)}"
+        text = f"cluster {settings.flow.source} does not say where these logs begin and end: {name_partitions(unknown)}"
         raise ClusterError(settings.flow.source, f"{text}. Ask again when they have leaders")
     return TakeoverState(
         **common,
         unread=unread.topics,
         own=own,
-        strangers=frozenset(offsets or {}) - {(place.connector, settings.aliases.source)},
-        ours=(own_offsets or {}).get((own.connector, settings.aliases.source), {}),
+        other_sources=frozenset(offsets or {}) - {(place.connector, settings.aliases.source)},
+        own_offsets=(own_offsets or {}).get((own.connector, settings.aliases.source), {}),
         selected={name: settings.remote_topic(name) for name in selected if name in described},
         begins=begins,
         ends=ends,
-        remote=frozenset(target_names),
+        target_topics=frozenset(target_names),
         groups=groups,
         reset=settings.data_plane.auto_offset_reset,
         flush_every=settings.data_plane.offset_flush_interval,
@@ -108,7 +109,7 @@ async def carry_out(settings: FlowSettings, plan: TakeoverPlan, within: float) -
         ClusterError: It failed. Then it can be done again.
     """
     flow, target = settings.flow, target_client(settings)
-    await _must_be_stopped(target, flow.target, plan.found.place)
+    await _must_be_stopped(target, flow.target, plan.state.place)
     if plan.alters:
         source = settings.aliases.source
         entries = listing(
@@ -121,7 +122,7 @@ async def carry_out(settings: FlowSettings, plan: TakeoverPlan, within: float) -
             raise ClusterError(flow.target, "\n".join(reply.as_lines()))
     if plan.writes:
         await ensure_control_topics(target, [source_offsets_topic(settings.control)])
-        await _write(settings, plan.found.own, plan.writes, within)
+        await _write(settings, plan.state.own, plan.writes, within)
     await _remember(settings, target, plan.row, within)
 
 
@@ -137,7 +138,7 @@ async def hold(settings: FlowSettings, place: OffsetLocation) -> MigrationState:
     unread = PassedOverRecords()
     offsets, common = await _read_target(settings, target, place, unread)
     if offsets is None and place.topic == settings.control.offset_storage_topic:
-        common["theirs"] = {}
+        common["mm2_offsets"] = {}
     return MigrationState(**common, unread=unread.topics)
 
 
@@ -160,7 +161,7 @@ async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> No
     Raises:
         ClusterError: It failed. Then it can be done again.
     """
-    target, place = target_client(settings), plan.held.place
+    target, place = target_client(settings), plan.state.place
     new_plan = plan_hand_back(await hold(settings, place))
     if new_plan.refusals or new_plan.offsets != plan.offsets:  # somebody has read the plan meanwhile
         shown = "; ".join(map(format_sentence, new_plan.refusals)) or "it has copied on since the plan was shown"
@@ -190,7 +191,7 @@ async def _read_target(
         "flow": settings.flow,
         "cluster": settings.aliases.source,
         "place": place,
-        "theirs": None if offsets is None else offsets.get((place.connector, settings.aliases.source), {}),
+        "mm2_offsets": None if offsets is None else offsets.get((place.connector, settings.aliases.source), {}),
         "rows": rows,
         "states": settings.states,
         "members": members,

@@ -70,14 +70,14 @@ class RecordPair:
 
     @property
     def is_equal(self) -> bool:
-        one, other = self.source, self.target
-        if one is None or other is None:
+        source, target = self.source, self.target
+        if source is None or target is None:
             return False
-        return (one.timestamp, one.key, one.value, one.headers) == (
-            other.timestamp,
-            other.key,
-            other.value,
-            other.headers,
+        return (source.timestamp, source.key, source.value, source.headers) == (
+            target.timestamp,
+            target.key,
+            target.value,
+            target.headers,
         )
 
     def as_json(self, *, values: bool) -> dict[str, Any]:
@@ -98,21 +98,21 @@ def pair_lines(pair: RecordPair, *, values: bool) -> Iterator[str]:
     places = {"source": pair.source_offset, "target": pair.target_offset}
     names = {"source": pair.topic, "target": pair.remote}
     for log, record in logs.items():
-        where = f"offset {places[log]:,}" if places[log] >= 0 else "no offset known"
-        yield f"{log}  {names[log]}-{pair.partition}  {where}" + ("" if record else ": no such record")
-    one, other = pair.source, pair.target
-    if one is None or other is None:
-        for record in (one, other):
+        offset_text = f"offset {places[log]:,}" if places[log] >= 0 else "no offset known"
+        yield f"{log}  {names[log]}-{pair.partition}  {offset_text}" + ("" if record else ": no such record")
+    source, target = pair.source, pair.target
+    if source is None or target is None:
+        for record in (source, target):
             if record is not None:
                 yield from (f"    {part:<10} {_shown(getattr(record, part), values)}" for part in PARTS)
         return
     for part in PARTS:
-        mine, theirs = getattr(one, part), getattr(other, part)
-        if mine == theirs:
-            yield f"    {part:<10} {_shown(mine, values)}"
+        source_part, target_part = getattr(source, part), getattr(target, part)
+        if source_part == target_part:
+            yield f"    {part:<10} {_shown(source_part, values)}"
         else:
-            yield f"  - {part:<10} {_shown(mine, values)}"
-            yield f"  + {part:<10} {_shown(theirs, values)}"
+            yield f"  - {part:<10} {_shown(source_part, values)}"
+            yield f"  + {part:<10} {_shown(target_part, values)}"
 
 
 PARTS = ("timestamp", "key", "value", "headers")

@@ -1,8 +1,8 @@
-"""The results of verification in a flow, by topic and by difference. Pure."""
+"""The results of verification in a flow, by topic and by difference, and the share that is compared. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lockstep_ops.exit_codes import Exit
 from lockstep_rules.offsets.verified_copy import present_verification
@@ -104,9 +104,9 @@ class VerificationReport:
             "depth": self.depth,
             "equal": self.exit_code is Exit.FINE,
             "topics": [asdict(topic) for topic in self.topics],
-            "differences": [asdict(one) for one in self.differences],
+            "differences": [asdict(entry) for entry in self.differences],
             "beyond": [asdict(stretch) for stretch in self.beyond],
-            "not_verified": [asdict(one) for one in self.not_verified],
+            "not_verified": [asdict(entry) for entry in self.not_verified],
             "waiting": dict(self.waiting),
         }
 
@@ -132,23 +132,23 @@ def build_verification(
     for name, topic in selected:
         if topic.phase != "mirrored":
             waiting[name] = f"it is not mirrored: {topic.reason}" if topic.cause else "it is not mirrored"
-        found = []
+        partition_rows = []
         for number in range(topic.partitions):
             progress = _row(rows, PartitionProgress, name, number)
-            last = _row(rows, VerifiedPartition, name, number)
-            row = present_verification(last, progress, topic)
+            latest = _row(rows, VerifiedPartition, name, number)
+            row = present_verification(latest, progress, topic)
             if row is not None:
                 depths.add(row.depth)
-                differences += [FoundDifference(name, number, *one) for one in row.found]
+                differences += [FoundDifference(name, number, *fields) for fields in row.found]
                 if row.beyond:
                     beyond.append(BeyondCopy(name, number, row.beyond, row.beyond_first))
-                stretches += [UnverifiedStretch(name, number, *one) for one in row.stretches]
-            if why := _waits(topic, progress, last):
-                waiting[f"{name}-{number}"] = why
-            found.append((row or VerifiedPartition(topic=name, partition=number), progress))
+                stretches += [UnverifiedStretch(name, number, *fields) for fields in row.stretches]
+            if reason := _wait_reason(topic, progress, latest):
+                waiting[f"{name}-{number}"] = reason
+            partition_rows.append((row or VerifiedPartition(topic=name, partition=number), progress))
         for number in topic.missing_partitions:
             waiting[f"{name}-{number}"] = "the target topic has no such partition"
-        lines.append(_topic(name, found, request))
+        lines.append(_topic(name, partition_rows, request))
     return VerificationReport(
         flow=flow,
         depth="+".join(sorted(depths)),
@@ -160,10 +160,10 @@ def build_verification(
     )
 
 
-def _waits(topic: MirroredTopic, progress: PartitionProgress | None, last: VerifiedPartition | None) -> str:
-    """Return why the partition is not compared, or "" if nothing prevents it. `last` may be of a log that is gone."""
-    if last is not None and last.cause:
-        return last.reason
+def _wait_reason(topic: MirroredTopic, progress: PartitionProgress | None, latest: VerifiedPartition | None) -> str:
+    """Return why the partition is not compared, or "" if nothing prevents it. `latest` may be of a log that is gone."""
+    if latest is not None and latest.cause:
+        return latest.reason
     if progress is None and topic.phase == "mirrored":
         return "nothing of it is copied yet"
     return ""
@@ -207,4 +207,20 @@ def _topic(
         not_verified=sum(count for row, _ in partitions for _, count in row.not_verified),
         behind=sum(_behind(*partition, request) for partition in partitions),
         seconds=round(sum(row.busy_ms for row, _ in partitions) / 1000, 1),
+    )
+
+
+class ComparedShare(NamedTuple):
+    """Source offsets that are compared, of those that are wanted."""
+
+    compared: int
+    wanted: int
+
+
+def compared_share(rows: Iterable[VerifiedPartition], request: str) -> ComparedShare:
+    """Return the share of the partitions that a request has reached."""
+    reached = [row for row in rows if row.request == request and row.first >= 0]
+    return ComparedShare(
+        sum(max(0, row.upstream - row.first + 1) for row in reached),
+        sum(max(0, max(row.upstream_end, row.source_end - 1) - row.first + 1) for row in reached),
     )

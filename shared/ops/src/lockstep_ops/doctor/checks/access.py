@@ -1,24 +1,14 @@
 """Checks of the way to a cluster: names, connections and the login. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.access_facts import AccessFacts, AddressConnection, HostAddresses, LoginOutcome
-from lockstep_ops.doctor.checks.check import CheckFinding
+from lockstep_ops.doctor.checks.check import SHOWN, CheckFinding
 from lockstep_ops.exit_codes import Exit
-from lockstep_ops.formatting import count_text
+from lockstep_ops.formatting import count_text, shorten
 from lockstep_state.opening_step import OpeningStep
-
-SHOWN = 3
-"""The number of names in a text that stands for many of one kind."""
-
-
-def listed(names: Iterable[str]) -> str:
-    """Return the first `SHOWN` names as a text, and how many more there are."""
-    every = list(names)
-    more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
-    return "; ".join(every[:SHOWN]) + more
 
 
 def judge_names(facts: AccessFacts) -> Iterator[CheckFinding]:
@@ -42,8 +32,8 @@ def _resolved(host: HostAddresses) -> str:
     if host.is_literal:
         return f"{host.host} is an address"
     kinds = [
-        count_text(sum(":" in one for one in host.addresses), "IPv6 address", "IPv6 addresses"),
-        count_text(sum(":" not in one for one in host.addresses), "IPv4 address", "IPv4 addresses"),
+        count_text(sum(":" in address for address in host.addresses), "IPv6 address", "IPv6 addresses"),
+        count_text(sum(":" not in address for address in host.addresses), "IPv4 address", "IPv4 addresses"),
     ]
     counted = ", ".join(kind for kind in kinds if not kind.startswith("0 "))
     return f"{host.host} is {', '.join(host.addresses)} ({counted})"
@@ -55,12 +45,12 @@ def judge_connection(facts: AccessFacts) -> Iterator[CheckFinding]:
     The listeners are known only after the login.
     """
     by_server: defaultdict[tuple[str, int], list[AddressConnection]] = defaultdict(list)
-    for one in facts.connections:
-        by_server[one.host, one.port].append(one)
-    lost = all(one.why for one in facts.connections)
-    for at, ((host, port), connections) in enumerate(by_server.items(), 1):
-        yield _port(facts.alias, f"{host}:{port}", connections, lost=lost, is_last=at == len(by_server))
-    if lost:
+    for connection in facts.connections:
+        by_server[connection.host, connection.port].append(connection)
+    unreachable = all(connection.why for connection in facts.connections)
+    for ordinal, ((host, port), connections) in enumerate(by_server.items(), 1):
+        yield _port(facts.alias, f"{host}:{port}", connections, lost=unreachable, is_last=ordinal == len(by_server))
+    if unreachable:
         return
     yield _advertised(facts)
 
@@ -68,12 +58,13 @@ def judge_connection(facts: AccessFacts) -> Iterator[CheckFinding]:
 def _port(
     alias: str, server: str, connections: Sequence[AddressConnection], *, lost: bool, is_last: bool
 ) -> CheckFinding:
-    closed = [one for one in connections if one.why]
+    closed = [connection for connection in connections if connection.why]
     if not closed:
-        slowest = max(one.took_ms for one in connections)
-        every = "" if len(connections) == 1 else f" at each of {len(connections)} addresses"
-        return registry.PORTS.ok(alias, f"{server} accepts connections{every}, within {slowest:.1f} ms")
-    text = f"{server}: " + listed(f"{one.address}: {one.why}" for one in closed)
+        slowest = max(connection.took_ms for connection in connections)
+        addresses = "" if len(connections) == 1 else f" at each of {len(connections)} addresses"
+        return registry.PORTS.ok(alias, f"{server} accepts connections{addresses}, within {slowest:.1f} ms")
+    reasons = [f"{connection.address}: {connection.why}" for connection in closed]
+    text = f"{server}: {shorten(reasons, SHOWN, '; ')}"
     if lost:
         return registry.PORTS.failed(alias, text, is_fatal=is_last)
     if len(closed) == len(connections):
@@ -84,16 +75,15 @@ def _port(
 def _advertised(facts: AccessFacts) -> CheckFinding:
     check = registry.ADVERTISED
     if not facts.brokers:
-        why = facts.brokers_trouble or "they are known after the login"
-        return check.unknown(facts.alias, f"the brokers' own addresses are not known: {why}")
-    away = [one for one in facts.brokers if one.why]
-    if not away:
-        places = listed(f"{one.host}:{one.port}" for one in facts.brokers)
+        reason = facts.brokers_trouble or "they are known after the login"
+        return check.unknown(facts.alias, f"the brokers' own addresses are not known: {reason}")
+    unreachable = [broker for broker in facts.brokers if broker.why]
+    if not unreachable:
+        places = shorten([f"{broker.host}:{broker.port}" for broker in facts.brokers], SHOWN, "; ")
         return check.ok(facts.alias, f"{count_text(len(facts.brokers), 'broker')} can be reached: {places}")
-    text = f"{count_text(len(away), 'broker')} of {len(facts.brokers)} cannot be reached: " + listed(
-        f"{one.place} ({one.why})" for one in away
-    )
-    return check.failed(facts.alias, text, probe_exit=Exit.NO_ANSWER)
+    count = f"{count_text(len(unreachable), 'broker')} of {len(facts.brokers)}"
+    reasons = shorten([f"{broker.place} ({broker.why})" for broker in unreachable], SHOWN, "; ")
+    return check.failed(facts.alias, f"{count} cannot be reached: {reasons}", probe_exit=Exit.NO_ANSWER)
 
 
 def judge_login(facts: AccessFacts) -> Iterator[CheckFinding]:

@@ -68,11 +68,11 @@ class BandwidthFacts:
 
 def judge_bandwidth(facts: BandwidthFacts) -> Iterator[CheckFinding]:
     """Yield the findings in order. The last rate is the one to expect."""
-    left = f"; removed what a killed run left: {', '.join(facts.leftovers)}" if facts.leftovers else ""
+    removed = f"; removed what a killed run left: {', '.join(facts.leftovers)}" if facts.leftovers else ""
     if facts.trouble:
-        yield registry.SCRATCH_TOPIC.failed(facts.flow, f"{facts.trouble}{left}", facts.fix)
+        yield registry.SCRATCH_TOPIC.failed(facts.flow, f"{facts.trouble}{removed}", facts.fix)
     else:
-        text = f"{facts.topic} on {facts.target} was written, read and removed{left}"
+        text = f"{facts.topic} on {facts.target} was written, read and removed{removed}"
         yield registry.SCRATCH_TOPIC.ok(facts.flow, text)
     if facts.write is None:
         return
@@ -110,16 +110,16 @@ def _expected(facts: BandwidthFacts) -> CheckFinding:
     slots = slots_for(expected, has_tls=facts.has_tls)
     each = SLOT_BYTES_PER_S_TLS if facts.has_tls else SLOT_BYTES_PER_S
     over = " over TLS" if facts.has_tls else ""
-    why = (
+    basis = (
         f"{slowest[0].upper()}{slowest[1:]} is the slower side" if len(measured) > 1 else f"Only {slowest} was measured"
     )
-    text = f"expect {megabytes(expected)} MB/s; tasks.max {slots} is enough. {why}; a slot copies about"
+    text = f"expect {megabytes(expected)} MB/s; tasks.max {slots} is enough. {basis}; a slot copies about"
     text += f" {each // MEGABYTE} MB/s{over}"
     allowed = facts.cores if facts.tasks_max is None else facts.tasks_max
     if allowed < slots:
         cores = f"tasks.max is not set, and this machine has {count_text(allowed, 'core')}"
-        has = f"tasks.max is {facts.tasks_max}" if facts.tasks_max else cores
-        return check.warning(facts.flow, f"{text}; {has}")
+        configured = f"tasks.max is {facts.tasks_max}" if facts.tasks_max else cores
+        return check.warning(facts.flow, f"{text}; {configured}")
     return check.ok(facts.flow, text)
 
 
@@ -134,13 +134,13 @@ def received_rate(samples: Sequence[tuple[float, int]]) -> MeasuredRate:
 
     Only intervals in which data came count. The first of them does not, because part of it was for connecting.
     """
-    intervals = [(then[0] - now[0], then[1] - now[1]) for now, then in pairwise(samples)]
-    busy = [(lasted, size) for lasted, size in intervals if size >= BUSY_BYTES][1:]
-    lasted = sum(one[0] for one in busy)
+    intervals = [(end_s - begin_s, after - before) for (begin_s, before), (end_s, after) in pairwise(samples)]
+    busy = [(seconds, size) for seconds, size in intervals if size >= BUSY_BYTES][1:]
+    lasted = sum(seconds for seconds, _ in busy)
     if len(busy) < LEAST_INTERVALS or lasted <= 0:
         return MeasuredRate(trouble="there is too little to read for a measure", is_too_little=True)
-    size = sum(one[1] for one in busy)
-    return MeasuredRate(size / lasted, size)
+    received = sum(size for _, size in busy)
+    return MeasuredRate(received / lasted, received)
 
 
 def slots_for(bytes_per_s: float, *, has_tls: bool) -> int:

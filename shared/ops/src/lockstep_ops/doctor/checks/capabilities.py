@@ -19,8 +19,8 @@ def judge_capabilities(facts: AccessFacts, roles: frozenset[Role]) -> Iterator[C
     versions = shared_versions(brokers)
     hosts = [*(host.host for host in facts.hosts), *(broker.host for broker in facts.brokers)]
     kind = guess_cluster_kind(versions, facts.cluster_id, hosts)
-    known = kind != ClusterKind.UNKNOWN
-    yield registry.PRODUCT.ok(facts.alias, f"looks like {kind}" if known else "looks like no kind that Lockstep knows")
+    product = "no kind that Lockstep knows" if kind == ClusterKind.UNKNOWN else kind
+    yield registry.PRODUCT.ok(facts.alias, f"looks like {product}")
     missing = list(missing_capabilities(versions, roles))
     if not missing:
         yield registry.REQUESTS.ok(facts.alias, "knows all that Lockstep asks")

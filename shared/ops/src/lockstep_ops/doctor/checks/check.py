@@ -8,6 +8,9 @@ from lockstep_ops import marks
 from lockstep_ops.exit_codes import Exit
 from lockstep_ops.findings.finding_kind import FindingKind
 
+SHOWN = 3
+"""The number of things of one kind that a finding names. For the others it says how many there are."""
+
 
 class Category(StrEnum):
     """The categories in their order. The value is the name for `--category`."""

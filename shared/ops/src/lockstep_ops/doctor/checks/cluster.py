@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from lockstep_ops.doctor.checks import registry
-from lockstep_ops.doctor.checks.access import listed
 from lockstep_ops.doctor.checks.access_facts import AccessFacts
-from lockstep_ops.doctor.checks.check import CheckFinding, DoctorCheck
+from lockstep_ops.doctor.checks.check import SHOWN, CheckFinding, DoctorCheck
 from lockstep_ops.exit_codes import Exit
-from lockstep_ops.formatting import count_text, in_time
+from lockstep_ops.formatting import count_text, in_time, shorten
 
 SKEW_WARNING_MS = 30_000
 """The skew that is a warning. Lag in seconds is wrong by it, and so are timestamps of records that services write."""
@@ -76,15 +75,15 @@ def _versions(access: AccessFacts) -> CheckFinding:
     check = registry.VERSIONS
     unfit = [broker for broker in access.brokers if broker.unfit]
     if unfit:
-        text = listed(
+        texts = [
             f"{broker.place} does not know what the flows need in a version that Lockstep knows:"
             f" {', '.join(request.text for request in broker.unfit or ())}"
             for broker in unfit
-        )
-        return check.failed(access.alias, text)
-    silent = [one for one in access.brokers if one.unfit is None]
+        ]
+        return check.failed(access.alias, shorten(texts, SHOWN, "; "))
+    silent = [broker for broker in access.brokers if broker.unfit is None]
     if silent:
-        text = listed(f"{one.place}: {one.why or one.trouble}" for one in silent)
+        text = shorten([f"{broker.place}: {broker.why or broker.trouble}" for broker in silent], SHOWN, "; ")
         return check.unknown(access.alias, f"{count_text(len(silent), 'broker')} did not say: {text}")
     return check.ok(access.alias, f"{count_text(len(access.brokers), 'broker')} with all requests that are needed")
 
@@ -108,9 +107,9 @@ def judge_clock(check: DoctorCheck, subject: str, clock: ClockFacts) -> CheckFin
 
 
 def _round_trip(access: AccessFacts) -> CheckFinding:
-    medians = {one.place: median(one.round_trips_s) * 1e3 for one in access.brokers if one.round_trips_s}
+    medians = {broker.place: median(broker.round_trips_s) * 1e3 for broker in access.brokers if broker.round_trips_s}
     if not medians:
         return registry.ROUND_TRIP.unknown(access.alias, "no broker answered the question that is timed")
-    place, slowest = max(medians.items(), key=lambda one: one[1])
-    farthest = "" if len(medians) == 1 else f"; the slowest is {place} with {slowest:.1f} ms"
+    slowest = max(medians, key=lambda place: medians[place])
+    farthest = "" if len(medians) == 1 else f"; the slowest is {slowest} with {medians[slowest]:.1f} ms"
     return registry.ROUND_TRIP.ok(access.alias, f"p50 {median(medians.values()):.1f} ms{farthest}")

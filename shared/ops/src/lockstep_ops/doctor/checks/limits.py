@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lockstep_ops.doctor.checks import limit_checks
-from lockstep_ops.doctor.checks.access import listed
-from lockstep_ops.doctor.checks.check import CheckFinding
+from lockstep_ops.doctor.checks import registry
+from lockstep_ops.doctor.checks.check import SHOWN, CheckFinding
 from lockstep_ops.doctor.checks.quotas import CONSUMER, PRODUCER, ClientQuota, effective_quota
-from lockstep_ops.formatting import count_text, in_bytes
+from lockstep_ops.formatting import count_text, in_bytes, shorten
 
 MESSAGE_MAX = "message.max.bytes"
 UNCLEAN = "unclean.leader.election.enable"
@@ -115,7 +114,7 @@ def judge_limits(facts: FlowLimits) -> Iterator[CheckFinding]:
 
 
 def _control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
-    check = limit_checks.CONTROL_TOPICS
+    check = registry.CONTROL_TOPICS
     for fault in facts.control_faults:
         yield (check.failed if fault.ends_work else check.warning)(facts.flow, fault.sentence, fault.command)
     if not facts.control_faults:
@@ -123,7 +122,7 @@ def _control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
 
 
 def _new_control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
-    check = limit_checks.NEW_CONTROL_TOPICS
+    check = registry.NEW_CONTROL_TOPICS
     for sentence in facts.refused_topics:
         yield check.failed(facts.flow, sentence)
     for sentence in facts.changed_topics:
@@ -134,30 +133,31 @@ def _new_control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
 
 
 def _message_size(facts: FlowLimits) -> CheckFinding:
-    check = limit_checks.MESSAGE_SIZE
-    ours, theirs = facts.target.number(MESSAGE_MAX), facts.source.number(MESSAGE_MAX)
-    smaller = [one for one in facts.pairs if _copy_limit(one, ours) < one.source_bytes]
+    check = registry.MESSAGE_SIZE
+    target_max, source_max = facts.target.number(MESSAGE_MAX), facts.source.number(MESSAGE_MAX)
+    smaller = [pair for pair in facts.pairs if _copy_limit(pair, target_max) < pair.source_bytes]
     if smaller:
-        text = listed(
-            f"{one.copy} on {facts.target.alias} takes {in_bytes(int(_copy_limit(one, ours)))}, "
-            f"{one.topic} on {facts.source.alias} {in_bytes(one.source_bytes)}"
-            for one in sorted(smaller, key=lambda one: one.copy)
-        )
-        return check.warning(facts.flow, text)
-    if ours is not None and theirs is not None and ours < theirs:
-        text = f"{MESSAGE_MAX} is {in_bytes(ours)} on {facts.target.alias}, and {in_bytes(theirs)} on"
+        texts = [
+            f"{pair.copy} on {facts.target.alias} takes {in_bytes(int(_copy_limit(pair, target_max)))}, "
+            f"{pair.topic} on {facts.source.alias} {in_bytes(pair.source_bytes)}"
+            for pair in sorted(smaller, key=lambda pair: pair.copy)
+        ]
+        return check.warning(facts.flow, shorten(texts, SHOWN, "; "))
+    if target_max is not None and source_max is not None and target_max < source_max:
+        text = f"{MESSAGE_MAX} is {in_bytes(target_max)} on {facts.target.alias}, and {in_bytes(source_max)} on"
         return check.warning(facts.flow, f"{text} {facts.source.alias}")
-    known = [one for one in facts.pairs if _copy_limit(one, ours) < UNLIMITED]
-    if ours is None and len(known) < len(facts.pairs):
-        text = f"of {count_text(len(facts.pairs) - len(known), 'topic')} without a copy: {facts.target.configs_trouble}"
+    comparable = [pair for pair in facts.pairs if _copy_limit(pair, target_max) < UNLIMITED]
+    if target_max is None and len(comparable) < len(facts.pairs):
+        without_copy = count_text(len(facts.pairs) - len(comparable), "topic")
+        text = f"of {without_copy} without a copy: {facts.target.configs_trouble}"
         return check.unknown(facts.flow, text, facts.target.configs_fix)
-    if ours is None and not known:
+    if target_max is None and not comparable:
         return check.unknown(facts.flow, facts.target.configs_trouble, facts.target.configs_fix)
-    if theirs is None and not facts.pairs:
+    if source_max is None and not facts.pairs:
         return check.unknown(facts.flow, facts.source.configs_trouble, facts.source.configs_fix)
-    some = f"{len(facts.pairs):,} of " if len(facts.pairs) < facts.topics else ""
-    broker = "" if ours is None else f"{facts.target.alias} takes {in_bytes(ours)}; "
-    return check.ok(facts.flow, f"{broker}compared {some}{count_text(facts.topics, 'mirrored topic')}")
+    compared = f"{len(facts.pairs):,} of " if len(facts.pairs) < facts.topics else ""
+    broker = "" if target_max is None else f"{facts.target.alias} takes {in_bytes(target_max)}; "
+    return check.ok(facts.flow, f"{broker}compared {compared}{count_text(facts.topics, 'mirrored topic')}")
 
 
 UNLIMITED = float("inf")
@@ -173,18 +173,18 @@ def _copy_limit(pair: TopicPair, broker_bytes: int | None) -> float:
 
 
 def _request_size(facts: FlowLimits) -> CheckFinding:
-    check = limit_checks.REQUEST_SIZE
+    check = registry.REQUEST_SIZE
     if facts.request_bytes is None:
         return check.skipped(facts.flow, "not set; the target's limit counts")
-    ours = facts.target.number(MESSAGE_MAX)
-    if ours is None:
+    target_max = facts.target.number(MESSAGE_MAX)
+    if target_max is None:
         return check.unknown(facts.flow, facts.target.configs_trouble, facts.target.configs_fix)
-    text = f"it is {in_bytes(facts.request_bytes)}, and {facts.target.alias} takes {in_bytes(ours)}"
-    return check.warning(facts.flow, text) if facts.request_bytes > ours else check.ok(facts.flow, text)
+    text = f"it is {in_bytes(facts.request_bytes)}, and {facts.target.alias} takes {in_bytes(target_max)}"
+    return check.warning(facts.flow, text) if facts.request_bytes > target_max else check.ok(facts.flow, text)
 
 
 def _replication(flow: str, side: SideLimits) -> CheckFinding:
-    check = limit_checks.REPLICATION_FACTOR
+    check = registry.REPLICATION_FACTOR
     high = {key: factor for key, factor in side.factors.items() if factor > side.brokers}
     brokers = count_text(side.brokers, "broker")
     if high:
@@ -197,13 +197,13 @@ def _replication(flow: str, side: SideLimits) -> CheckFinding:
 
 
 def _quota(facts: FlowLimits, side: SideLimits, key: str, doing: str) -> CheckFinding:
-    check = limit_checks.QUOTAS
+    check = registry.QUOTAS
     if side.quotas is None:
         return check.unknown(facts.flow, f"{doing} {side.alias}: {side.quotas_trouble}", side.quotas_fix)
-    found = effective_quota(side.quotas, side.user, side.client_id, key)
-    if found is None:
+    quota_and_rate = effective_quota(side.quotas, side.user, side.client_id, key)
+    if quota_and_rate is None:
         return check.ok(facts.flow, f"{doing} {side.alias} has no quota")
-    quota, rate = found
+    quota, rate = quota_and_rate
     largest = side.number(MESSAGE_MAX) or DEFAULT_BATCH_BYTES
     text = f"{doing} {side.alias}: {key} of {quota.entity} is {in_bytes(int(rate))}/s"
     if rate < largest:
@@ -212,14 +212,17 @@ def _quota(facts: FlowLimits, side: SideLimits, key: str, doing: str) -> CheckFi
 
 
 def _timestamps(facts: FlowLimits) -> CheckFinding:
-    check, target = limit_checks.TIMESTAMPS, facts.target
-    dated = [
-        one for one in facts.pairs if one.copy_timestamps == LOG_APPEND and one.source_timestamps != one.copy_timestamps
+    check, target = registry.TIMESTAMPS, facts.target
+    redated = [
+        pair.copy
+        for pair in facts.pairs
+        if pair.copy_timestamps == LOG_APPEND and pair.source_timestamps != pair.copy_timestamps
     ]
-    if dated:
-        return check.warning(facts.flow, f"{target.alias} dates the records of {listed(one.copy for one in dated)}")
+    if redated:
+        text = f"{target.alias} dates the records of {shorten(redated, SHOWN, '; ')}"
+        return check.warning(facts.flow, text)
     if target.configs is None:
-        if facts.pairs and all(one.copy_timestamps for one in facts.pairs):
+        if facts.pairs and all(pair.copy_timestamps for pair in facts.pairs):
             return check.ok(facts.flow, "copies keep the timestamps of records")
         return check.unknown(facts.flow, target.configs_trouble, target.configs_fix)
     default = next((target.configs[key] for key in TIMESTAMP_TYPES if target.configs.get(key)), "")
@@ -230,7 +233,7 @@ def _timestamps(facts: FlowLimits) -> CheckFinding:
 
 
 def _unclean(flow: str, side: SideLimits) -> CheckFinding:
-    check = limit_checks.UNCLEAN_ELECTION
+    check = registry.UNCLEAN_ELECTION
     if side.configs is None or UNCLEAN not in side.configs:
         text = side.configs_trouble or f"no broker of {side.alias} has {UNCLEAN}"
         return check.unknown(flow, text, side.configs_fix)

@@ -100,7 +100,7 @@ def _pod(pod: PodFacts) -> Iterator[CheckFinding]:
         yield registry.POD_DNS.warning(SUBJECT, f"kubernetes.default.svc cannot be resolved: {pod.dns_trouble}")
     else:
         yield registry.POD_DNS.ok(SUBJECT, f"kubernetes.default.svc is resolved by {pod.dns_server}")
-    for file, why in pod.unreadable:
-        yield registry.SECRETS.failed(SUBJECT, f"{file} cannot be read: {why}")
+    for file, reason in pod.unreadable:
+        yield registry.SECRETS.failed(SUBJECT, f"{file} cannot be read: {reason}")
     if not pod.unreadable:
         yield registry.SECRETS.ok(SUBJECT, f"{count_text(pod.files, 'file')} of the configuration can be read")

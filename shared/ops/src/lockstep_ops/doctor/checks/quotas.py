@@ -36,7 +36,7 @@ def effective_quota(
 
     None means that there is no limit.
     """
-    by_entity = {(one.user, one.client_id): one for one in quotas if key in one.values}
+    by_entity = {(quota.user, quota.client_id): quota for quota in quotas if key in quota.values}
     for entity in (
         (user, client_id),
         (user, DEFAULT),

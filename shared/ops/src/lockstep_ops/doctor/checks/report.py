@@ -47,8 +47,8 @@ class DoctorReport:
         return {
             "success": self.exit_code == Exit.FINE,
             "categories": [
-                {"name": one.category.value, "checks": [finding.as_json() for finding in one.findings]}
-                for one in self.categories
+                {"name": category.category.value, "checks": [finding.as_json() for finding in category.findings]}
+                for category in self.categories
             ],
         }
 

@@ -41,12 +41,12 @@ def leftover_topics(names: Iterable[str], own: ScratchRun, is_alive: Callable[[i
         is_alive: It tells whether a process of this host, by its id, runs.
     """
     host = own.topic.removeprefix(PREFIX).partition(".")[0]
-    found = []
+    leftovers = []
     for name in names:
-        parsed = _NAME.fullmatch(name)
-        if parsed is None:
+        match = _NAME.fullmatch(name)
+        if match is None:
             continue
-        has_ended = parsed["host"] == host and not is_alive(int(parsed["pid"]))
-        if has_ended or abs(own.at_ms - int(parsed["at_ms"])) > OLD_MS:
-            found.append(name)
-    return tuple(sorted(found))
+        has_ended = match["host"] == host and not is_alive(int(match["pid"]))
+        if has_ended or abs(own.at_ms - int(match["at_ms"])) > OLD_MS:
+            leftovers.append(name)
+    return tuple(sorted(leftovers))

@@ -25,8 +25,7 @@ def planned_changes(facts: FlowFacts) -> tuple[PlannedChange, ...]:
 
     What the target would refuse is left out: that is a hazard.
     """
-    found = (*_topics(facts), *_configs(facts), *_acls(facts), *_groups(facts), *_control_topics(facts))
-    return tuple(found)
+    return (*_topics(facts), *_configs(facts), *_acls(facts), *_groups(facts), *_control_topics(facts))
 
 
 def change_text(change: PlannedChange) -> str:
@@ -61,8 +60,8 @@ def _topics(facts: FlowFacts) -> Iterator[PlannedChange]:
     target, wanted = facts.target, facts.settings.topic_sync.replication_factor
     for new in facts.partitions.create:
         if new.target not in facts.refused and new.source not in facts.unreadable:
-            known = facts.source.topics.get(new.source)
-            own = {} if known is None else known.own
+            source_topic = facts.source.topics.get(new.source)
+            own = {} if source_topic is None else source_topic.own
             refused = facts.refused_configs.get(new.target, {})
             yield PlannedChange(
                 action=CREATE,
@@ -88,16 +87,16 @@ def _topics(facts: FlowFacts) -> Iterator[PlannedChange]:
 
 
 def _configs(facts: FlowFacts) -> Iterator[PlannedChange]:
-    for one in facts.config_changes:
+    for change in facts.config_changes:
         yield PlannedChange(
             action=ALTER,
             kind=CONFIG,
             cluster=facts.target.alias,
-            name=one.target,
-            source=one.source,
-            key=one.key,
-            before=one.before,
-            after=one.after,
+            name=change.target,
+            source=change.source,
+            key=change.key,
+            before=change.before,
+            after=change.after,
         )
 
 
@@ -110,22 +109,23 @@ def _acls(facts: FlowFacts) -> Iterator[PlannedChange]:
 
 
 def _groups(facts: FlowFacts) -> Iterator[PlannedChange]:
-    for one in facts.groups:
-        if one.fate == CREATE:
-            yield PlannedChange(action=CREATE, kind=GROUP, cluster=facts.target.alias, name=one.group)
+    for group in facts.groups:
+        if group.fate == CREATE:
+            yield PlannedChange(action=CREATE, kind=GROUP, cluster=facts.target.alias, name=group.group)
 
 
 def _control_topics(facts: FlowFacts) -> Iterator[PlannedChange]:
     brokers = {facts.source.alias: facts.source.brokers, facts.target.alias: facts.target.brokers}
-    for one in facts.control_topics:
-        if one.name in facts.refused:
+    for topic in facts.control_topics:
+        if topic.name in facts.refused:
             continue
+        factor = possible_factor(topic.replication_factor, brokers[topic.alias])
         yield PlannedChange(
             action=CREATE,
             kind=CONTROL_TOPIC,
-            cluster=one.alias,
-            name=one.name,
-            partitions=one.partitions,
-            replication_factor=facts.factors.get(one.name, possible_factor(one.replication_factor, brokers[one.alias])),
-            configs=dict(one.configs),
+            cluster=topic.alias,
+            name=topic.name,
+            partitions=topic.partitions,
+            replication_factor=facts.factors.get(topic.name, factor),
+            configs=dict(topic.configs),
         )

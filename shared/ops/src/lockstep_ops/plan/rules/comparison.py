@@ -48,17 +48,17 @@ class PlanComparison:
 
 def compare(this: Plan, other: Plan) -> PlanComparison:
     """Compare two plans. A flow that only one of them has differs as a whole."""
-    ours, theirs = ({flow.flow: flow for flow in plan.flows} for plan in (this, other))
+    this_flows, other_flows = ({flow.flow: flow for flow in plan.flows} for plan in (this, other))
     settings: list[SettingDifference] = []
     lines: list[PlanDifference] = []
-    for name in dict.fromkeys((*ours, *theirs)):
-        mine, its = ours.get(name), theirs.get(name)
-        if mine is not None and its is not None:
-            settings += _settings(name, mine.settings, its.settings)
-        mine_lines = dict.fromkeys(_lines(mine))
-        its_lines = dict.fromkeys(_lines(its))
-        lines += [PlanDifference(flow=name, only=THIS, line=one) for one in mine_lines if one not in its_lines]
-        lines += [PlanDifference(flow=name, only=OTHER, line=one) for one in its_lines if one not in mine_lines]
+    for name in dict.fromkeys((*this_flows, *other_flows)):
+        this_flow, other_flow = this_flows.get(name), other_flows.get(name)
+        if this_flow is not None and other_flow is not None:
+            settings += _settings(name, this_flow.settings, other_flow.settings)
+        this_lines = dict.fromkeys(_lines(this_flow))
+        other_lines = dict.fromkeys(_lines(other_flow))
+        lines += [PlanDifference(flow=name, only=THIS, line=line) for line in this_lines if line not in other_lines]
+        lines += [PlanDifference(flow=name, only=OTHER, line=line) for line in other_lines if line not in this_lines]
     return PlanComparison(this=this.file, other=other.file, settings=tuple(settings), plan=tuple(lines))
 
 

@@ -40,9 +40,9 @@ ASSUMED = CopyRate(50_000_000, "assumed")
 """The rate that is assumed if none is stated or measured: a slow network, not the limit of Lockstep."""
 
 
-def settled_rate(given: CopyRate | None, limit: int | None) -> CopyRate:
-    """Return the rate of a flow: the given one, else the assumed one, and never beyond the limit of the file."""
-    rate = given or ASSUMED
+def settled_rate(stated: CopyRate | None, limit: int | None) -> CopyRate:
+    """Return the rate of a flow: the stated one, else the assumed one, and never beyond the limit of the file."""
+    rate = stated or ASSUMED
     return CopyRate(limit, "limited") if limit is not None and limit < rate.per_second else rate
 
 
@@ -63,18 +63,19 @@ def copy_forecast(facts: FlowFacts, rate: CopyRate) -> CopyForecast:
     """Return the forecast of every topic that is mirrored."""
     starts = {tp: _start(facts, tp, log) for tp, log in facts.logs.items()}
     growths = [stored_per_second(log, facts.at_ms) for log in facts.logs.values()]
-    growth = round(sum(one for one in growths if one is not None)) if any(one is not None for one in growths) else None
-    left = rate.per_second - (growth or 0)
-    curve = SharedRate.among((start.bytes or 0 for start in starts.values()), left) if left > 0 else None
+    known_growths = [growth for growth in growths if growth is not None]
+    growth = round(sum(known_growths)) if known_growths else None
+    spare_rate = rate.per_second - (growth or 0)
+    curve = SharedRate.among((start.bytes or 0 for start in starts.values()), spare_rate) if spare_rate > 0 else None
     topics = tuple(_topics(facts, starts, curve))
     return CopyForecast(
         rate=rate.per_second,
         rate_basis=rate.basis,
         bytes_basis=facts.bytes_basis,
         growth=growth,
-        records=total(one.records for one in topics),
-        bytes=total(one.bytes for one in topics),
-        seconds=longest(one.seconds for one in topics),
+        records=total(topic.records for topic in topics),
+        bytes=total(topic.bytes for topic in topics),
+        seconds=longest(topic.seconds for topic in topics),
         topics=topics,
     )
 
@@ -89,12 +90,12 @@ def _start(facts: FlowFacts, tp: TopicPartition, log: LogFacts) -> _Start:
         offset, begins = log.end, LATEST
     else:
         offset, begins = log.begin, EARLIEST
-    first = min(max(offset, log.begin), log.end)
-    records, held = log.end - first, log.end - log.begin
-    size = None if log.size is None else round(log.size * records / held) if held else 0
+    first_offset = min(max(offset, log.begin), log.end)
+    records, log_records = log.end - first_offset, log.end - log.begin
+    size = None if log.size is None else round(log.size * records / log_records) if log_records else 0
     oldest = log.oldest_ms
-    if oldest is not None and held:
-        oldest += round((facts.at_ms - oldest) * (first - log.begin) / held)
+    if oldest is not None and log_records:
+        oldest += round((facts.at_ms - oldest) * (first_offset - log.begin) / log_records)
     return _Start(offset, begins, records, size, max(0, log.begin - offset), oldest)
 
 
@@ -102,21 +103,19 @@ def _topics(
     facts: FlowFacts, starts: Mapping[TopicPartition, _Start], curve: SharedRate | None
 ) -> Iterator[TopicForecast]:
     for topic, remote in facts.copied.items():
-        known = facts.source.topics.get(topic)
-        numbers = range(facts.source.names.get(topic, 0) if known is None else known.partitions)
-        kept_ms, kept_bytes = _retention(known)
+        kept_ms, kept_bytes = _retention(facts.source.topics.get(topic))
         partitions = tuple(
             _partition(facts, (topic, number), starts.get((topic, number)), curve, (kept_ms, kept_bytes))
-            for number in numbers
+            for number in range(facts.source.partition_count(topic))
         )
-        begins = {one.begins for one in partitions if one.begins}
+        begins = {forecast.begins for forecast in partitions if forecast.begins}
         yield TopicForecast(
             topic=topic,
             remote=remote,
             begins=begins.pop() if len(begins) == 1 else "mixed" if begins else "",
-            records=total(one.records for one in partitions),
-            bytes=total(one.bytes for one in partitions),
-            seconds=longest(one.seconds for one in partitions),
+            records=total(forecast.records for forecast in partitions),
+            bytes=total(forecast.bytes for forecast in partitions),
+            seconds=longest(forecast.seconds for forecast in partitions),
             retention_ms=kept_ms,
             retention_bytes=kept_bytes,
             partitions=partitions,
@@ -197,19 +196,19 @@ def _loss(
     done = curve.time_for(start.bytes)
     losses = [0.0]
     if kept_ms is not None:
-        worst = min(_gaining(curve, start.bytes / age_s), kept_ms / 1000, done)
+        worst = min(_seconds_until_faster(curve, start.bytes / age_s), kept_ms / 1000, done)
         edge_s = age_s + worst - kept_ms / 1000
         losses.append(edge_s - age_s * curve.copied_by(worst) / start.bytes)
     if kept_bytes is not None and growth is None and (log.size or 0) > kept_bytes * 0.8:
         return None
     if kept_bytes is not None and growth is not None:
-        worst = min(_gaining(curve, growth), done)
+        worst = min(_seconds_until_faster(curve, growth), done)
         edge = start.bytes + growth * worst - kept_bytes
         losses.append((edge - curve.copied_by(worst)) / start.bytes * age_s)
     return round(min(age_s, max(losses)) * 1000)
 
 
-def _gaining(curve: SharedRate, per_second: float) -> float:
+def _seconds_until_faster(curve: SharedRate, per_second: float) -> float:
     """Return the seconds until the copy of a partition is faster than its producers."""
-    found = curve.time_until_share(per_second)
-    return float("inf") if found is None else found
+    seconds = curve.time_until_share(per_second)
+    return float("inf") if seconds is None else seconds

@@ -98,6 +98,11 @@ class ClusterState:
     min_insync: int | None = None
     """`min.insync.replicas` of its brokers, which counts for topics without a value of their own."""
 
+    def partition_count(self, topic: str) -> int:
+        """Return the number of partitions of a topic, or 0 if there is none that we may describe."""
+        facts = self.topics.get(topic)
+        return self.names.get(topic, 0) if facts is None else facts.partitions
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:

@@ -3,6 +3,7 @@
 Every field is public. An unknown number is None, never a guess.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -268,14 +269,14 @@ class Plan:
 
 def total(numbers: Iterable[int | None]) -> int | None:
     """Return the sum, or None if one of the numbers is not known."""
-    known = list(numbers)
-    return None if None in known else sum(one for one in known if one is not None)
+    values = list(numbers)
+    return None if None in values else sum(filter(None, values))
 
 
 def longest(times: Iterable[float | None]) -> float | None:
     """Return the longest time, or None if one of them is not known."""
-    known = list(times)
-    return None if None in known else max((one for one in known if one is not None), default=0.0)
+    values = list(times)
+    return None if None in values else max(filter(None, values), default=0.0)
 
 
 def summarize(flows: tuple[FlowPlan, ...]) -> PlanSummary:
@@ -283,19 +284,19 @@ def summarize(flows: tuple[FlowPlan, ...]) -> PlanSummary:
 
     Each flow has the rate for itself, so the slowest one decides how long it takes.
     """
-    changes = [one for flow in flows for one in flow.changes]
-    hazards = [one for flow in flows for one in flow.hazards]
+    actions = Counter(change.action for flow in flows for change in flow.changes)
+    severities = Counter(hazard.severity for flow in flows for hazard in flow.hazards)
     partitions = [p for flow in flows for topic in flow.copy.topics for p in topic.partitions]
     return PlanSummary(
-        create=sum(one.action == CREATE for one in changes),
-        alter=sum(one.action == ALTER for one in changes),
-        delete=sum(one.action == DELETE for one in changes),
+        create=actions[CREATE],
+        alter=actions[ALTER],
+        delete=actions[DELETE],
         begin=sum(bool(p.records) and p.begins in (EARLIEST, LATEST, TIMESTAMP) for p in partitions),
         records=total(flow.copy.records for flow in flows),
         bytes=total(flow.copy.bytes for flow in flows),
         seconds=longest(flow.copy.seconds for flow in flows),
-        hazards=sum(one.severity != NOTE for one in hazards),
-        errors=sum(one.severity == ERROR for one in hazards),
-        notes=sum(one.severity == NOTE for one in hazards),
+        hazards=severities[ERROR] + severities[WARNING],
+        errors=severities[ERROR],
+        notes=severities[NOTE],
         rights=sum(len(flow.rights) for flow in flows),
     )

@@ -1,18 +1,21 @@
-"""The functions that find the hazards of a plan, except those of `cluster_hazards`. Pure.
+"""The functions that find the hazards of a plan. Pure.
 
 Each function gets the facts of a flow and the forecast of its copy. It yields a subject and a sentence for each place.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from lockstep_config.text.values import LONGEST_TOPIC
 from lockstep_ops.formatting import count_text, in_time
-from lockstep_ops.plan.rules.flow_facts import FlowFacts, TopicFacts
+from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts, TopicFacts
 from lockstep_ops.plan.rules.flow_plan import MOVED, CopyForecast
+from lockstep_ops.plan.rules.topic_needs import count_copies, count_existing, count_own_topics
+from lockstep_rules.clusters.cluster_capabilities import Cost
+from lockstep_rules.clusters.cluster_limits import LIMITS, TierLimit, TopicCount
 from lockstep_rules.policy import HEARTBEATS
 from lockstep_rules.selection_count import GROUP_KEYS, TOPIC_KEYS, count_topics
-from lockstep_rules.topic_plan import possible_factor
+from lockstep_rules.topic_plan import factor_words, possible_factor
 from lockstep_state.names import Flow, progress_topic, state_topic
 
 Finding = tuple[str, str]
@@ -70,11 +73,11 @@ def find_collisions(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
             yield remote, f"{' and '.join(sorted(names))} would all be {remote} on {target}"
         if remote in facts.claims and not facts.settings.keeps_names:
             yield remote, f"{facts.claims[remote].flow} writes to {remote} on {target} too"
-    there = defaultdict[str, set[str]](set)
+    lookalikes = defaultdict[str, set[str]](set)
     for name in (*facts.target.names, *sources):
-        there[name.replace(".", "_")].add(name)
+        lookalikes[name.replace(".", "_")].add(name)
     for new in facts.partitions.create:
-        others = sorted(there[new.target.replace(".", "_")] - {new.target})
+        others = sorted(lookalikes[new.target.replace(".", "_")] - {new.target})
         if others:
             yield (
                 new.target,
@@ -88,31 +91,31 @@ def find_fan_in(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     if not facts.settings.keeps_names:
         return
     flow, source, target = str(facts.settings.flow), facts.source.alias, facts.target.alias
-    ours = {group.group for group in facts.groups if group.fate in MOVED}
+    moved = {group.group for group in facts.groups if group.fate in MOVED}
     shared: dict[str, str] = {}
     for name, remote in facts.selection.topics.items():
         if (claim := facts.claims.get(remote)) is not None:
             differs = "".join(_differences(facts.source.topics.get(name), claim.topic, source, claim.source))
             yield remote, f"{flow} and {claim.flow} write to one log of {remote} on {target}{differs}"
-            shared |= dict.fromkeys(ours & claim.groups, claim.flow)
-    for group, other in sorted(shared.items()):
+            shared |= dict.fromkeys(moved & claim.groups, claim.flow)
+    for group, other_flow in sorted(shared.items()):
         yield (
             group,
-            f"group {group} is moved on {target} by {flow} and by {other}: it goes to the earlier place of both, reads "
-            "records again, and waits as contested where one of them knows no place",
+            f"group {group} is moved on {target} by {flow} and by {other_flow}: it goes to the earlier place of both, "
+            "reads records again, and waits as contested where one of them knows no place",
         )
 
 
-def _differences(ours: TopicFacts | None, theirs: TopicFacts | None, source: str, other: str) -> Iterator[str]:
+def _differences(own: TopicFacts | None, other: TopicFacts | None, source: str, other_source: str) -> Iterator[str]:
     """Yield the differences between the topics of two sources, each as the end of a sentence."""
-    if ours is None or theirs is None:
+    if own is None or other is None:
         return
-    if ours.partitions != theirs.partitions:
-        yield f"; it has {count_text(ours.partitions, 'partition')} on {source} and {theirs.partitions} on {other}"
-    for key in sorted(ours.configs.keys() | theirs.configs.keys()):
-        if ours.configs.get(key) != theirs.configs.get(key):
-            values = [facts.configs.get(key, "not known") for facts in (ours, theirs)]
-            yield f"; {key} is {values[0]} on {source} and {values[1]} on {other}"
+    if own.partitions != other.partitions:
+        yield f"; it has {count_text(own.partitions, 'partition')} on {source} and {other.partitions} on {other_source}"
+    for key in sorted(own.configs.keys() | other.configs.keys()):
+        if own.configs.get(key) != other.configs.get(key):
+            values = [facts.configs.get(key, "not known") for facts in (own, other)]
+            yield f"; {key} is {values[0]} on {source} and {values[1]} on {other_source}"
 
 
 def find_long_names(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
@@ -131,31 +134,31 @@ def find_few_brokers(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
             f"replication.factor is {wanted}, {facts.target.alias} has {count_text(brokers, 'broker')}: new topics get "
             f"{brokers}",
         )
-    have = {facts.source.alias: facts.source.brokers, facts.target.alias: brokers}
-    for one in facts.control_topics:
-        if one.replication_factor > have[one.alias]:
+    brokers_by_cluster = {facts.source.alias: facts.source.brokers, facts.target.alias: brokers}
+    for topic in facts.control_topics:
+        if topic.replication_factor > brokers_by_cluster[topic.alias]:
             yield (
-                one.name,
-                f"{one.name} wants {one.replication_factor} replicas, {one.alias} has "
-                f"{count_text(have[one.alias], 'broker')}: it gets {have[one.alias]}",
+                topic.name,
+                f"{topic.name} wants {topic.replication_factor} replicas, {topic.alias} has "
+                f"{count_text(brokers_by_cluster[topic.alias], 'broker')}: it gets {brokers_by_cluster[topic.alias]}",
             )
 
 
 def find_smaller_messages(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find topics whose records fit on the source and may not fit on the target."""
     creations = {new.source for new in facts.partitions.create}
-    changed = {(one.source, one.key): one.after for one in facts.config_changes}
+    changed = {(change.source, change.key): change.after for change in facts.config_changes}
     for name, remote in facts.copied.items():
         source, target = facts.source.topics.get(name), facts.target.topics.get(remote)
-        ours = None if source is None else _number(source.configs.get("max.message.bytes"))
-        theirs = facts.target.message_max
+        source_max = None if source is None else _number(source.configs.get("max.message.bytes"))
+        target_max = facts.target.message_max
         if name in creations and source is not None:
-            theirs = _number(source.own.get("max.message.bytes")) or theirs
+            target_max = _number(source.own.get("max.message.bytes")) or target_max
         elif target is not None:
-            theirs = _number(target.configs.get("max.message.bytes")) or theirs
-            theirs = _number(changed.get((name, "max.message.bytes"))) or theirs
-        if ours is not None and theirs is not None and theirs < ours:
-            yield name, f"{name} takes {ours:,} bytes on {facts.source.alias}, {remote} takes {theirs:,}"
+            target_max = _number(target.configs.get("max.message.bytes")) or target_max
+            target_max = _number(changed.get((name, "max.message.bytes"))) or target_max
+        if source_max is not None and target_max is not None and target_max < source_max:
+            yield name, f"{name} takes {source_max:,} bytes on {facts.source.alias}, {remote} takes {target_max:,}"
 
 
 def _number(text: str | None) -> int | None:
@@ -165,60 +168,45 @@ def _number(text: str | None) -> int | None:
 def find_losses(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find partitions of which retention removes records before the copy is there."""
     for topic in copy.topics:
-        for one in topic.partitions:
-            if not one.loses_ms:
+        for partition in topic.partitions:
+            if not partition.loses_ms:
                 continue
             kept = [] if topic.retention_ms is None else [f"retention.ms is {in_time(topic.retention_ms)}"]
             kept += [] if topic.retention_bytes is None else [f"retention.bytes is {topic.retention_bytes:,}"]
-            needs = "never ends" if one.seconds is None else f"needs {in_time(round(one.seconds * 1000))}"
+            needs = "never ends" if partition.seconds is None else f"needs {in_time(round(partition.seconds * 1000))}"
             yield (
-                f"{topic.topic}-{one.partition}",
-                f"{topic.topic}-{one.partition} loses {in_time(one.loses_ms)} "
-                f"({count_text(one.loses_records or 0, 'record')}) at most before the copy gets there: "
+                f"{topic.topic}-{partition.partition}",
+                f"{topic.topic}-{partition.partition} loses {in_time(partition.loses_ms)} "
+                f"({count_text(partition.loses_records or 0, 'record')}) at most before the copy gets there: "
                 f"{', '.join(kept)}, the copy {needs}",
             )
 
 
 def find_left_out(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find selected topics whose names make them copies from the target."""
-    for name, why in facts.selection.left_out.items():
-        yield name, f"{name}: {why.rule}"
+    for name, origin in facts.selection.left_out.items():
+        yield name, f"{name}: {origin.rule}"
 
 
-def find_active_groups(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find groups with members on the target."""
-    yield from _groups(facts, "active")
+def groups_with(fate: str) -> Check:
+    """Return the check that finds the groups of this fate (`PlannedGroup.fate`)."""
 
+    def find_groups(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+        return ((group.group, f"{group.group}: {group.reason}") for group in facts.groups if group.fate == fate)
 
-def find_other_protocols(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find share groups and Streams groups."""
-    yield from _groups(facts, "other-protocol")
-
-
-def find_excluded_groups(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find groups that read mirrored topics, and that the filter leaves out."""
-    yield from _groups(facts, "excluded")
-
-
-def find_unreadable_groups(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find groups whose offsets we may not read."""
-    yield from _groups(facts, "unreadable")
-
-
-def _groups(facts: FlowFacts, fate: str) -> Iterator[Finding]:
-    return ((one.group, f"{one.group}: {one.reason}") for one in facts.groups if one.fate == fate)
+    return find_groups
 
 
 def find_rebuilt(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find topics whose batches cannot pass as they are."""
     for topic in copy.topics:
-        known = facts.source.topics.get(topic.topic)
-        if known is None or not topic.records or topic.topic == HEARTBEATS:
+        source_topic = facts.source.topics.get(topic.topic)
+        if source_topic is None or not topic.records or topic.topic == HEARTBEATS:
             continue
         reasons = []
-        if "compact" in known.configs.get("cleanup.policy", ""):
+        if "compact" in source_topic.configs.get("cleanup.policy", ""):
             reasons.append("cleanup.policy has compact")
-        if known.configs.get("message.timestamp.type") == "LogAppendTime":
+        if source_topic.configs.get("message.timestamp.type") == "LogAppendTime":
             reasons.append("message.timestamp.type is LogAppendTime")
         if reasons:
             yield topic.topic, f"{topic.topic}: {' and '.join(reasons)}"
@@ -227,19 +215,19 @@ def find_rebuilt(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
 def find_gone(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find partitions that halt when they begin, because their next record is gone."""
     for topic in copy.topics:
-        for one in topic.partitions:
-            if one.gone:
+        for partition in topic.partitions:
+            if partition.gone:
                 yield (
-                    f"{topic.topic}-{one.partition}",
-                    f"{topic.topic}-{one.partition} goes on at offset {one.start:,}, and {facts.source.alias} has lost "
-                    f"{count_text(one.gone, 'offset')} from there on",
+                    f"{topic.topic}-{partition.partition}",
+                    f"{topic.topic}-{partition.partition} goes on at offset {partition.start:,}, and "
+                    f"{facts.source.alias} has lost {count_text(partition.gone, 'offset')} from there on",
                 )
 
 
 def find_unreadable_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find selected topics of which nothing can be said."""
-    for topic, why in facts.unreadable.items():
-        yield topic, f"{topic}: {why}"
+    for topic, reason in facts.unreadable.items():
+        yield topic, f"{topic}: {reason}"
 
 
 def find_endless_copy(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
@@ -253,19 +241,21 @@ def find_endless_copy(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]
 
 def find_running_mirror_maker(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find an MM2 that copies the same flow."""
-    for one in facts.mirror_makers:
-        if one.members:
-            yield one.group, f"group {one.group} on {facts.target.alias} has {count_text(one.members, 'member')}"
+    for mirror_maker in facts.mirror_makers:
+        if mirror_maker.members:
+            members = count_text(mirror_maker.members, "member")
+            yield mirror_maker.group, f"group {mirror_maker.group} on {facts.target.alias} has {members}"
 
 
 def find_progress_elsewhere(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find progress of MM2 that does not count until it is taken over."""
-    for one in facts.mirror_makers:
-        if not one.own and one.partitions:
+    for mirror_maker in facts.mirror_makers:
+        if not mirror_maker.own and mirror_maker.partitions:
             yield (
-                one.place,
-                f"{one.place} on {facts.target.alias} has offsets of {count_text(one.partitions, 'partition')}; the "
-                "flow keeps its own elsewhere and does not read them",
+                mirror_maker.place,
+                f"{mirror_maker.place} on {facts.target.alias} has offsets of "
+                f"{count_text(mirror_maker.partitions, 'partition')}; the flow keeps its own elsewhere and does not "
+                "read them",
             )
 
 
@@ -299,3 +289,104 @@ def find_few_replicas(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]
                 f"{remote} on {facts.target.alias} has {count_text(replicas, 'replica')}, and min.insync.replicas is "
                 f"{least}",
             )
+
+
+def find_refused_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find topics that a cluster would not create."""
+    long = {remote for remote in facts.selection.topics.values() if len(remote) > LONGEST_TOPIC}
+    own = {topic.name: topic.alias for topic in facts.control_topics}
+    for topic, reason in facts.refused.items():
+        if topic in own:
+            yield topic, f"{topic} on {own[topic]}, a topic of Lockstep without which the flow does not start: {reason}"
+        elif topic not in long:
+            yield topic, f"{topic}: {reason}"
+
+
+def find_refused_configs(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find configs of mirrored topics that the target does not take."""
+    own = {topic.name for topic in facts.control_topics}
+    for remote, refused in facts.refused_configs.items():
+        if remote not in own:
+            yield remote, f"{remote}: {_refusals(refused)}"
+
+
+def find_refused_control_configs(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find configs of control topics that a cluster does not take."""
+    for topic in facts.control_topics:
+        if refused := facts.refused_configs.get(topic.name):
+            yield topic.name, f"{topic.name} on {topic.alias} is created without {_refusals(refused)}"
+
+
+def _refusals(refused: Mapping[str, str]) -> str:
+    return "; ".join(f"{key} ({reason})" for key, reason in refused.items())
+
+
+def find_unfit_clusters(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find clusters that do not know requests without which nothing is copied."""
+    for cluster in (facts.source, facts.target):
+        if cluster.unfit:
+            product = f" ({cluster.product})" if cluster.product else ""
+            requests = ", ".join(request.text for request in cluster.unfit)
+            yield (
+                cluster.alias,
+                f"{cluster.alias}{product} does not know what the flow needs in a version that Lockstep knows:"
+                f" {requests}",
+            )
+
+
+def find_missing_requests(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find requests that a cluster does not know, and without which a part of the work is not done, or otherwise."""
+    for cluster in (facts.source, facts.target):
+        for capability in cluster.lacks:
+            if capability.cost is Cost.WORK:
+                yield (
+                    cluster.alias,
+                    f"{cluster.alias} ({cluster.product}) does not know {capability.name}: {capability.without}",
+                )
+
+
+def find_few_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find clusters with limits of topics and partitions, with what the flow and the file create on them."""
+    for cluster, tiers in _limited_clusters(facts):
+        own, copies = count_own_topics(facts, cluster), count_copies(facts, cluster)
+        created, existing = own + copies, count_existing(cluster)
+        if created.partitions:
+            file = facts.file_topics.get(cluster.cluster_id, created)
+            yield (
+                cluster.alias,
+                f"On {cluster.alias} ({cluster.product}) {facts.settings.flow} creates {_count_words(created)}: "
+                f"{own.topics} of Lockstep's own, {count_text(copies.topics, 'copy', 'copies')}. "
+                f"All flows of the file create {_count_words(file)}. It has {_count_words(existing)}. "
+                f"{'. '.join(tier.text for tier in tiers)}",
+            )
+
+
+def find_exceeded_limits(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find tiers of services that take fewer topics or partitions than the file creates."""
+    for cluster, tiers in _limited_clusters(facts):
+        created = count_own_topics(facts, cluster) + count_copies(facts, cluster)
+        total = count_existing(cluster) + facts.file_topics.get(cluster.cluster_id, created)
+        for tier in tiers if created.partitions else ():
+            for kind, number, limit in tier.exceeded_by(total):
+                yield (
+                    cluster.alias,
+                    f"{cluster.alias} would have {number:,} {kind}. {cluster.product}, {tier.tier}, takes {limit:,}",
+                )
+
+
+def _limited_clusters(facts: FlowFacts) -> Iterator[tuple[ClusterState, tuple[TierLimit, ...]]]:
+    for cluster in (facts.source, facts.target):
+        if tiers := LIMITS.get(cluster.product):
+            yield cluster, tiers
+
+
+def _count_words(count: TopicCount) -> str:
+    words = f"{count_text(count.topics, 'topic')} with {count_text(count.partitions, 'partition')}"
+    return f"{words}, {count.compacted:,} of them compacted" if count.compacted else words
+
+
+def find_demanded_factors(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find topics for which a cluster takes another replication factor than the wanted one."""
+    own = {topic.name: topic.alias for topic in facts.control_topics}
+    for topic, factor in facts.factors.items():
+        yield topic, f"{topic}: {own.get(topic, facts.target.alias)} takes {factor_words(factor)}"

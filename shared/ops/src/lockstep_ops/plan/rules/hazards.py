@@ -3,11 +3,9 @@
 `docs/reference/plan-hazards.md` is made from here. A code is never used for something else.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lockstep_ops.findings.finding_kind import FindingKind
-from lockstep_ops.plan.rules import cluster_hazards as cluster_checks
 from lockstep_ops.plan.rules import hazard_checks as checks
 from lockstep_ops.plan.rules.flow_facts import FlowFacts
 from lockstep_ops.plan.rules.flow_plan import ERROR, NOTE, WARNING, CopyForecast, PlanHazard
@@ -129,7 +127,7 @@ HAZARDS = (
         "group has no members there. These groups keep the offsets that they have.",
         "Stop their consumers on the target, or leave the groups out (`groups.exclude`)",
         WARNING,
-        find=checks.find_active_groups,
+        find=checks.groups_with("active"),
     ),
     HazardKind(
         "LS011",
@@ -138,7 +136,7 @@ HAZARDS = (
         "partition. Checkpoints cannot express it, so these groups are not replicated.",
         "Plan their move by hand: a share group begins at `share.auto.offset.reset` on the target",
         NOTE,
-        find=checks.find_other_protocols,
+        find=checks.groups_with("other-protocol"),
     ),
     HazardKind(
         "LS012",
@@ -147,7 +145,7 @@ HAZARDS = (
         "and no offsets on the target.",
         "Change `groups` or `groups.exclude` if they are to move",
         NOTE,
-        find=checks.find_excluded_groups,
+        find=checks.groups_with("excluded"),
     ),
     HazardKind(
         "LS013",
@@ -175,7 +173,7 @@ HAZARDS = (
         "Lockstep's own, the flow does not start.",
         "Change what the message names, on the target or in the file",
         ERROR,
-        find=cluster_checks.find_refused_topics,
+        find=checks.find_refused_topics,
     ),
     HazardKind(
         "LS016",
@@ -184,7 +182,7 @@ HAZARDS = (
         "or the brokers do not permit the value. The topic is created without that config.",
         "Exclude the key (`config.properties.exclude`), or upgrade the target",
         WARNING,
-        find=cluster_checks.find_refused_configs,
+        find=checks.find_refused_configs,
     ),
     HazardKind(
         "LS017",
@@ -228,7 +226,7 @@ HAZARDS = (
         "The source does not let the flow read the offsets of these groups, so they get no checkpoints.",
         "Grant Describe on the groups",
         WARNING,
-        find=checks.find_unreadable_groups,
+        find=checks.groups_with("unreadable"),
     ),
     HazardKind(
         "LS022",
@@ -278,7 +276,7 @@ HAZARDS = (
         "The event ConfigRefused says so when it happens. Without `cleanup.policy` no topic is created.",
         "Nothing has to be done",
         NOTE,
-        find=cluster_checks.find_refused_control_configs,
+        find=checks.find_refused_control_configs,
     ),
     HazardKind(
         "LS027",
@@ -287,7 +285,7 @@ HAZARDS = (
         "then for the brokers' default, then for two or one replica. The first that is taken counts.",
         "Set `replication.factor`, and the factors of the control topics, to what the cluster takes",
         WARNING,
-        find=cluster_checks.find_demanded_factors,
+        find=checks.find_demanded_factors,
     ),
     HazardKind(
         "LS028",
@@ -296,7 +294,7 @@ HAZARDS = (
         "speak their versions of them. The flow waits until that is so.",
         "Upgrade the brokers, or Lockstep ([docs/reference/broker-versions.md](../reference/broker-versions.md))",
         ERROR,
-        find=cluster_checks.find_unfit_clusters,
+        find=checks.find_unfit_clusters,
     ),
     HazardKind(
         "LS029",
@@ -305,7 +303,7 @@ HAZARDS = (
         "the work is then not done, or done in another way, as the line says.",
         "Nothing has to be done if you can do without",
         WARNING,
-        find=cluster_checks.find_missing_requests,
+        find=checks.find_missing_requests,
     ),
     HazardKind(
         "LS030",
@@ -314,7 +312,7 @@ HAZARDS = (
         "all flows of the file create, and the limits of each tier. A flow needs each topic of its own.",
         "Compare with the limit of your tier of the service before the start",
         NOTE,
-        find=cluster_checks.find_few_topics,
+        find=checks.find_few_topics,
     ),
     HazardKind(
         "LS031",
@@ -324,26 +322,24 @@ HAZARDS = (
         "flow does not start.",
         "Use a higher tier, raise the quota, select fewer topics, or lower `offset.storage.partitions`",
         WARNING,
-        find=cluster_checks.find_exceeded_limits,
+        find=checks.find_exceeded_limits,
     ),
 )
 
 
-def found_hazards(facts: FlowFacts, copy: CopyForecast) -> tuple[PlanHazard, ...]:
+def find_hazards(facts: FlowFacts, copy: CopyForecast) -> tuple[PlanHazard, ...]:
     """Return the hazards of a flow, at most one of each kind, in the order of `HAZARDS`."""
-    return tuple(_found(facts, copy))
-
-
-def _found(facts: FlowFacts, copy: CopyForecast) -> Iterator[PlanHazard]:
-    for kind in HAZARDS:
-        findings = tuple(kind.find(facts, copy))
-        if findings:
-            yield PlanHazard(
-                code=kind.code,
-                title=kind.title,
-                severity=kind.severity,
-                subjects=tuple(dict.fromkeys(subject for subject, _ in findings)),
-                details=tuple(sentence for _, sentence in findings),
-                fix=kind.plain_fix,
-                page=kind.page,
-            )
+    findings = {kind: tuple(kind.find(facts, copy)) for kind in HAZARDS}
+    return tuple(
+        PlanHazard(
+            code=kind.code,
+            title=kind.title,
+            severity=kind.severity,
+            subjects=tuple(dict.fromkeys(subject for subject, _ in places)),
+            details=tuple(sentence for _, sentence in places),
+            fix=kind.plain_fix,
+            page=kind.page,
+        )
+        for kind, places in findings.items()
+        if places
+    )

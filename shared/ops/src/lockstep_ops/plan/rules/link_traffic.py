@@ -40,7 +40,7 @@ def forecast_traffic(facts: FlowFacts) -> TrafficForecast:
         records_a_day=_a_day(records_per_second(log, facts.at_ms) for log in counted.values()),
         record_bytes_a_day=_a_day(_record_bytes_per_second(log, facts.at_ms) for log in counted.values()),
         partitions=len(counted),
-        uncounted=sum(_partitions(facts, topic) for topic in copied) - len(counted),
+        uncounted=sum(facts.source.partition_count(topic) for topic in copied) - len(counted),
         compacted=sum(_is_compacted(facts, topic) for topic, _ in counted),
         source=received,
         target=_sent(facts, received),
@@ -68,16 +68,11 @@ def _record_bytes_per_second(log: LogFacts, at_ms: int) -> float | None:
 
 def _a_day(rates: Iterable[float | None]) -> int | None:
     """Return the sum of rates a second over a day, or None if one is not known, or there is none."""
-    known = list(rates)
-    numbers = [rate for rate in known if rate is not None]
-    return round(sum(numbers) * DAY_MS / 1000) if numbers and len(numbers) == len(known) else None
-
-
-def _partitions(facts: FlowFacts, topic: str) -> int:
-    known = facts.source.topics.get(topic)
-    return facts.source.names.get(topic, 0) if known is None else known.partitions
+    per_second = list(rates)
+    known_rates = [rate for rate in per_second if rate is not None]
+    return round(sum(known_rates) * DAY_MS / 1000) if known_rates and len(known_rates) == len(per_second) else None
 
 
 def _is_compacted(facts: FlowFacts, topic: str) -> bool:
-    known = facts.source.topics.get(topic)
-    return known is not None and "compact" in known.configs.get("cleanup.policy", "")
+    source_topic = facts.source.topics.get(topic)
+    return source_topic is not None and "compact" in source_topic.configs.get("cleanup.policy", "")

@@ -13,15 +13,15 @@ def records_per_second(log: LogFacts, at_ms: int) -> float | None:
 
     It is the average over the last day, or since the first record of a younger log. None means not known.
     """
-    held = log.end - log.begin
-    if not held:
+    records = log.end - log.begin
+    if not records:
         return 0.0
     age_ms = 0 if log.oldest_ms is None else at_ms - log.oldest_ms
     if age_ms < SETTLED_MS:
         return None
     if log.day_ago is not None and age_ms >= DAY_MS:
         return (log.end - max(log.begin, min(log.day_ago, log.end))) * 1000 / DAY_MS
-    return held * 1000 / age_ms
+    return records * 1000 / age_ms
 
 
 def stored_per_second(log: LogFacts, at_ms: int) -> float | None:

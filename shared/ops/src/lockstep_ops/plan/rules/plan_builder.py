@@ -6,7 +6,7 @@ from lockstep_ops.plan.rules.changes import planned_changes
 from lockstep_ops.plan.rules.copy_forecast import CopyRate, copy_forecast, settled_rate
 from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts
 from lockstep_ops.plan.rules.flow_plan import BasisTopic, ClusterBasis, FlowPlan, Plan, summarize
-from lockstep_ops.plan.rules.hazards import found_hazards
+from lockstep_ops.plan.rules.hazards import find_hazards
 from lockstep_ops.plan.rules.link_traffic import forecast_traffic
 
 
@@ -27,7 +27,7 @@ def build_flow_plan(facts: FlowFacts, rate: CopyRate | None, settings: Mapping[s
         traffic=forecast_traffic(facts),
         groups=facts.groups,
         held_back=facts.held_back,
-        hazards=found_hazards(facts, copy),
+        hazards=find_hazards(facts, copy),
         rights=facts.rights,
         remarks=facts.remarks,
         source=cluster_basis(facts.source),
@@ -38,8 +38,8 @@ def build_flow_plan(facts: FlowFacts, rate: CopyRate | None, settings: Mapping[s
 
 def build_plan(file: str, made_at_ms: int, release: str, flows: Sequence[FlowPlan]) -> Plan:
     """Return the plan of all flows of a file."""
-    every = tuple(flows)
-    return Plan(file=file, made_at_ms=made_at_ms, release=release, flows=every, summary=summarize(every))
+    flow_plans = tuple(flows)
+    return Plan(file=file, made_at_ms=made_at_ms, release=release, flows=flow_plans, summary=summarize(flow_plans))
 
 
 def cluster_basis(facts: ClusterState) -> ClusterBasis:

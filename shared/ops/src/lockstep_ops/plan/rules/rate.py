@@ -21,8 +21,8 @@ def parse_rate(text: str) -> int:
     Raises:
         ValueError: The text is no rate. The message is a sentence.
     """
-    found = _RATE.fullmatch(text.strip())
-    rate = round(float(found[1]) * UNITS[(found[2] or "").upper()]) if found else 0
+    match = _RATE.fullmatch(text.strip())
+    rate = round(float(match[1]) * UNITS[(match[2] or "").upper()]) if match else 0
     if rate < 1:
         raise ValueError(f"{text!r} is no rate: write it as 50MB/s, 400MiB/s or 1.5GB/s")
     return rate

@@ -44,17 +44,17 @@ class SharedRate:
         """Return the seconds until a partition of this size in bytes is copied."""
         if size <= 0 or not self.times:
             return 0.0
-        at = bisect_left(self.levels, size) - 1
-        return self.times[at] + (size - self.levels[at]) / self.shares[at]
+        corner = bisect_left(self.levels, size) - 1
+        return self.times[corner] + (size - self.levels[corner]) / self.shares[corner]
 
     def copied_by(self, seconds: float) -> float:
         """Return the bytes that each unfinished partition has had by then."""
         if not self.times:
             return 0.0
-        at = bisect_right(self.times, seconds) - 1
-        return self.levels[at] + (seconds - self.times[at]) * self.shares[at]
+        corner = bisect_right(self.times, seconds) - 1
+        return self.levels[corner] + (seconds - self.times[corner]) * self.shares[corner]
 
     def time_until_share(self, share: float) -> float | None:
         """Return when a partition begins to get at least this many bytes a second, in seconds, or None for never."""
-        at = bisect_left(self.shares, share)
-        return self.times[at] if at < len(self.shares) else None
+        corner = bisect_left(self.shares, share)
+        return self.times[corner] if corner < len(self.shares) else None

@@ -45,8 +45,8 @@ def _creations(facts: FlowFacts, cluster: ClusterState) -> Iterator[tuple[str, T
             yield control.name, _count(control.partitions, control.configs)
     if cluster is facts.target:
         for new in facts.partitions.create:
-            known = facts.source.topics.get(new.source)
-            yield new.target, _count(new.partitions, {} if known is None else known.own)
+            source_topic = facts.source.topics.get(new.source)
+            yield new.target, _count(new.partitions, {} if source_topic is None else source_topic.own)
 
 
 def _count(partitions: int, configs: Mapping[str, str]) -> TopicCount:

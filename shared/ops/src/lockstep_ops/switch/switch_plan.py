@@ -1,8 +1,8 @@
-"""Begins, continues and aborts a switch: reads what there is, and refuses what must not be."""
+"""Plans a switch from what both clusters say, refuses what must not be, and begins it."""
 
 import asyncio
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lockstep_config import FlowSettings
@@ -21,7 +21,7 @@ from lockstep_ops.switch.switch_check import (
     about_topics,
     blocking,
     failover_refusals,
-    may_pass,
+    may_end_soon,
     unknown_topics,
     way_back_blockers,
     with_obstacles,
@@ -47,7 +47,7 @@ from lockstep_ops.switch.switch_steps import (
     too_soon,
     with_step,
 )
-from lockstep_ops.switch.switch_under_way import SwitchRefused, running
+from lockstep_ops.switch.switch_under_way import SwitchRefused, under_way_refusal
 from lockstep_rules.groups.group_readings import GroupReadings
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
 from lockstep_runtime.util.clock import now_ms
@@ -71,7 +71,7 @@ class SwitchPlan:
     notes: tuple[str, ...]
     report: Report | None = None
     """The flow's report before anything is done. A failover has none."""
-    may_pass: bool = False
+    may_end_soon: bool = False
     """The refusals can be over in some seconds."""
     opposite: OppositeFlow | None = None
     """The opposite flow, if there is one and its cluster answers."""
@@ -91,42 +91,33 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
     if unknown := unknown_topics(log.rows, options.topics):
         raise CannotUse(f"{settings.flow}: no topic called {' or '.join(unknown)} is mirrored by the flow")
     if not selected_topics(log, options.topics):
-        await _require_none_to_find(log, options)
+        await _require_all_found(log, options)
         raise SwitchRefused([RefusalCode.NO_TOPIC_TO_SWITCH.to_reason(flow=str(settings.flow))])
     if settings.data_plane.by_key:
         raise SwitchRefused([RefusalCode.SWITCH_BY_KEYS.to_reason(flow=str(settings.flow))])
-    notes: list[str] = []
-    known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
-    found, (refusals, kept, report, source_note) = await asyncio.gather(
+    records_known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
+    reachable_rows, (refusals, blockers, report, source_note) = await asyncio.gather(
         _rows_if_reachable(opposite, verb), _refusals(log, options)
     )
-    opposite_rows = found or {}
-    others = [row for row in (log.switch, _switch(opposite_rows)) if row is not None]
+    opposite_rows = reachable_rows or {}
+    others = [row for row in (log.switch, _current_switch(opposite_rows)) if row is not None]
     for row in others:
         if row.phase in UNDER_WAY:
-            raise SwitchRefused([running(row)])
-    refusals += kept
-    opposite_was = "" if opposite is None else _wanted(opposite.settings, opposite_rows)
+            raise SwitchRefused([under_way_refusal(row)])
+    refusals += blockers
+    opposite_was = "" if opposite is None else _desired_word(opposite.settings, opposite_rows)
     if verb is Verb.FAILBACK and not options.drill and not refusals:
         assert opposite is not None
-        wanted = {settings.flow: _wanted(settings, log.rows), opposite.settings.flow: opposite_was}
+        wanted = {settings.flow: _desired_word(settings, log.rows), opposite.settings.flow: opposite_was}
         refusals += await _failback_refusals(log, opposite, options, wanted)
     if Allowance.SOON not in options.allows and not options.drill and (soon := too_soon(others, now_ms())):
         refusals.append(soon)
     groups_ms = GroupReadings.from_rows(log.rows.values()).list_known_ms
+    notes = [*_notes(settings, opposite, options)]
     if verb is Verb.FAILOVER:  # others ask the source in their steps
         source = settings.flow.source
-        notes += filter(None, [source_note, known.sentence(source), groups_known_until(groups_ms, source)])
-    if opposite is None:
-        notes.append(
-            f"the file has no flow {settings.flow.target}->{settings.flow.source}: what is written on "
-            f"{settings.flow.target} does not come back to {settings.flow.source}"
-        )
-    elif verb is Verb.FAILOVER:
-        back = opposite.settings.flow
-        notes.append(f"{back} goes on by itself when {settings.flow.source} is back, if it was not stopped")
-    if not settings.switch.hook_fence and verb is not Verb.FAILOVER and not options.drill and not options.cutoff_ms:
-        notes.append("lockstep.switch.hook.fence is not set: stop the producers yourself, step ends waits for that")
+        known_until = [source_note, records_known.sentence(source), groups_known_until(groups_ms, source)]
+        notes = [*filter(None, known_until), *notes]
     hooks = {step for step in HOOKS if getattr(settings.switch, f"hook_{step}")}
     steps = planned_steps(verb, hooks=hooks, has_opposite=opposite is not None, drill=options.drill)
     states = [(str(step), WAITING, 0, 0, "") for step in steps]
@@ -143,21 +134,32 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
         allowed_loss=options.allowed_loss,
         allowed=tuple(sorted(options.allows)),
         opposite_was=opposite_was,
-        opposite_paused=_paused(opposite, opposite_rows, options.topics),
+        opposite_paused=_paused_topics(opposite, opposite_rows, options.topics),
         last_done_ms=last_done_ms(log.switch),
-        source_known_ms=known.least_ms,
+        source_known_ms=records_known.least_ms,
         groups_known_ms=groups_ms,
         steps=tuple(states),
     )
-    passes = len(refusals) == len(kept) and may_pass(kept)
     return SwitchPlan(
         row=row,
         refusals=tuple(refusals),
         notes=tuple(notes),
         report=report,
-        may_pass=passes,
-        opposite=None if found is None else opposite,
+        may_end_soon=len(refusals) == len(blockers) and may_end_soon(blockers),
+        opposite=None if reachable_rows is None else opposite,
     )
+
+
+def _notes(settings: FlowSettings, opposite: OppositeFlow | None, options: SwitchOptions) -> Iterator[str]:
+    """Yield what an operator should know beforehand of the opposite flow and of the producers."""
+    source, target = settings.flow.source, settings.flow.target
+    is_failover = options.verb is Verb.FAILOVER
+    if opposite is None:
+        yield f"the file has no flow {target}->{source}: what is written on {target} does not come back to {source}"
+    elif is_failover:
+        yield f"{opposite.settings.flow} goes on by itself when {source} is back, if it was not stopped"
+    if not settings.switch.hook_fence and not is_failover and not options.drill and not options.cutoff_ms:
+        yield "lockstep.switch.hook.fence is not set: stop the producers yourself, step ends waits for that"
 
 
 async def _failback_refusals(
@@ -186,7 +188,7 @@ async def _failback_refusals(
     return [undecided(opposite.settings, diverged)] if diverged and not options.diverged else []
 
 
-async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
+async def _require_all_found(log: SwitchLog, options: SwitchOptions) -> None:
     """Check that the flow has found every topic of the source that it selects.
 
     The cluster may have been away, or the flow has just begun. A failover does without its source.
@@ -199,7 +201,7 @@ async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
     try:
         await SwitchClusters(log.settings, options.within_s).require_found(log.rows, options.topics)
     except NotFoundYet as yet:
-        raise SwitchRefused([yet.reason], may_pass=True) from yet
+        raise SwitchRefused([yet.reason], may_end_soon=True) from yet
 
 
 async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> Switch:
@@ -219,15 +221,15 @@ async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> S
     await log.catch_up_now()
     present = log.switch
     if present is not None and present.phase in UNDER_WAY:
-        raise SwitchRefused([running(present)])
+        raise SwitchRefused([under_way_refusal(present)])
     began = await log.begin(row)
     if began is None:
-        raise SwitchRefused([running(log.switch or row)])
+        raise SwitchRefused([under_way_refusal(log.switch or row)])
     try:
         # The opposite flow has a row of its own, on the other cluster. Each switch reads it after its own was written.
-        other = _switch(await _rows_if_reachable(opposite, Verb(row.verb)) or {})
-        if other is not None and other.phase in UNDER_WAY:
-            raise SwitchRefused([running(other)])
+        opposite_switch = _current_switch(await _rows_if_reachable(opposite, Verb(row.verb)) or {})
+        if opposite_switch is not None and opposite_switch.phase in UNDER_WAY:
+            raise SwitchRefused([under_way_refusal(opposite_switch)])
     except (SwitchRefused, ClusterError):
         await log.write(replace(began, phase="aborted", ended_ms=now_ms()))
         raise
@@ -237,17 +239,17 @@ async def begin(log: SwitchLog, opposite: OppositeFlow | None, row: Switch) -> S
 async def _refusals(
     log: SwitchLog, options: SwitchOptions
 ) -> tuple[list[Refusal], tuple[Blocker, ...], Report | None, str]:
-    """Return other refusals than blockers, the blockers, the flow's report, and a note about the source."""
+    """Return other refusals than blockers, the blockers, the flow's report, and a note about the source or ""."""
     if options.verb is Verb.FAILOVER:
         clusters = SwitchClusters(log.settings, options.within_s)
         refusals, remaining, note = await _failover_refusals(log, clusters, options)
         return refusals, remaining, None, note
     report = await read_report(log.settings, REPORTED_WITHIN_S, followed=log)
-    found = _about(report, log, options)
+    blockers = _about(report, log, options)
     if options.verb is Verb.FAILBACK and not options.drill:
-        remaining = way_back_blockers(found, allows=options.allows)
+        remaining = way_back_blockers(blockers, allows=options.allows)
     else:
-        remaining = blocking(found, options.verb, allows=options.allows, rewind_groups=options.rewind_groups)
+        remaining = blocking(blockers, options.verb, allows=options.allows, rewind_groups=options.rewind_groups)
     return [], remaining, report, ""
 
 
@@ -323,18 +325,20 @@ async def _present_rows(opposite: OppositeFlow) -> Mapping[str, Row]:
         return {}
 
 
-def _switch(rows: Mapping[str, Row]) -> Switch | None:
+def _current_switch(rows: Mapping[str, Row]) -> Switch | None:
     row = rows.get("switch/current")
     return row if isinstance(row, Switch) else None
 
 
-def _paused(opposite: OppositeFlow | None, rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[str, ...]:
+def _paused_topics(opposite: OppositeFlow | None, rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[str, ...]:
     if opposite is None:
         return ()
     wanted = DesiredStateView(rows, opposite.settings.states)
-    return tuple(one for one in topics if wanted.phase_for(Scope(ScopeKind.TOPIC, one)) is not DesiredPhase.RUNNING)
+    return tuple(
+        topic for topic in topics if wanted.phase_for(Scope(ScopeKind.TOPIC, topic)) is not DesiredPhase.RUNNING
+    )
 
 
-def _wanted(settings: FlowSettings, rows: Mapping[str, Row]) -> str:
+def _desired_word(settings: FlowSettings, rows: Mapping[str, Row]) -> str:
     wanted = DesiredStateView(rows, settings.states)
     return max(wanted.connector(connector) for connector in (Connector.SOURCE, Connector.CHECKPOINT)).word
