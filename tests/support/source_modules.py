@@ -1,6 +1,7 @@
 """Every module of `services/` and `shared/`, parsed, for tests that read the code."""
 
 import ast
+import gc
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 @cache
 def source_modules() -> tuple[tuple[str, ast.Module], ...]:
     """Return import name and syntax tree, in order. Each file is parsed once for all tests."""
-    return tuple(_parsed())
+    gc.disable()  # what is parsed is kept: a collection meanwhile finds nothing
+    modules = tuple(_parsed())
+    gc.freeze()  # else each full collection visits a million nodes, for tests that have nothing to do with them
+    gc.enable()
+    return modules
 
 
 def _parsed() -> Iterator[tuple[str, ast.Module]]:
