@@ -50,6 +50,7 @@ class RenamingFlow:
             f"topics = {self.mark}-.*",
             f"groups = {self.mark}-.*",
             "emit.heartbeats.enabled = false",
+            "heartbeats.replication.enabled = false",
             "checkpoints.topic.replication.factor = 1",
             "offset-syncs.topic.replication.factor = 1",
             "emit.checkpoints.interval.seconds = 1",
