@@ -10,7 +10,7 @@ from datetime import timedelta
 from lockstep_kafka.admin.request_pieces import together
 from lockstep_kafka.common.admin_types import Outcome
 from lockstep_kafka.common.errors import ClusterError, RequestUnsupported
-from lockstep_rules.topic_plan import Alter, Rules, alterations
+from lockstep_rules.topic_plan import Alter, TopicRules, alterations
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.rows.state_rows import MirroredTopic
@@ -29,7 +29,7 @@ class ConfigSync:
     def __init__(
         self,
         ctx: FlowContext,
-        rules: Callable[[], Awaitable[Rules]],
+        rules: Callable[[], Awaitable[TopicRules]],
         write: Callable[[Mapping[str, str]], Awaitable[None]],
     ) -> None:
         self._ctx = ctx
@@ -112,7 +112,7 @@ class ConfigSync:
         await self._ctx.event("ConfigRefused", topic, text, keys=dict(keys))
 
     async def _follow(
-        self, rules: Rules, topics: Mapping[str, str], read: Outcome[tuple[TopicConfig, ...]], *, all_of_them: bool
+        self, rules: TopicRules, topics: Mapping[str, str], read: Outcome[tuple[TopicConfig, ...]], *, all_of_them: bool
     ) -> None:
         """Set the configs of target topics to those read at the source, if a comparison is due."""
         now = self._ctx.clock.monotonic()

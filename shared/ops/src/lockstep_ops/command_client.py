@@ -56,7 +56,7 @@ async def _ask_all(settings: FlowSettings, replies: Sequence[CommandReply], with
     target = target_client(settings)
     await target.probe(min(PROBE, timedelta(seconds=within)))
     answered = asyncio.Event()
-    asked = {reply.question.command.id.encode(): reply for reply in replies}
+    asked = {reply.request.command.id.encode(): reply for reply in replies}
 
     def hear(records: Sequence[Record]) -> None:
         for record in records:
@@ -72,7 +72,7 @@ async def _ask_all(settings: FlowSettings, replies: Sequence[CommandReply], with
         async with producing(settings, within) as producer:
             await events.caught_up(silent_s=within)  # every answer comes after this
             log = ControlTopicLog(producer, commands_topic(flow, group_id))
-            requests = [reply.question for reply in replies]
+            requests = [reply.request for reply in replies]
             await asyncio.gather(
                 *(log.append(*request.command.encode(), partition=request.commands_partition) for request in requests)
             )

@@ -16,7 +16,7 @@ from confluent_kafka.admin import ClusterMetadata, ConfigResource
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_kafka.admin.acl_requests import AclRequests
-from lockstep_kafka.admin.first_answer import Answerer, read_first_answer, silence_sentence
+from lockstep_kafka.admin.address_probe import ServerKind, probe_address, silence_sentence
 from lockstep_kafka.admin.group_requests import GroupRequests
 from lockstep_kafka.admin.topic_requests import TopicRequests
 from lockstep_kafka.common.errors import ClusterUnreachable, NotPermitted, RequestUnsupported
@@ -98,15 +98,15 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         """
         uses_tls = str(self._conf.get("security.protocol", "")).upper() in ("SSL", "SASL_SSL")
         addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
-        asked = (
-            read_first_answer(host.rpartition("://")[2].strip("[]"), int(port), min(OPENED, within), uses_tls=uses_tls)
+        probing = (
+            probe_address(host.rpartition("://")[2].strip("[]"), int(port), min(OPENED, within), uses_tls=uses_tls)
             for host, _, port in addresses
         )
-        answers = await asyncio.gather(*asked)
-        if answers and all(answer.fault for answer in answers):
-            faults = dict.fromkeys(answer.fault for answer in answers)
+        probes = await asyncio.gather(*probing)
+        if probes and all(probe.fault for probe in probes):
+            faults = dict.fromkeys(probe.fault for probe in probes)
             raise ClusterUnreachable(self.alias, self.bootstrap, "; ".join(faults))
-        is_silent = all(answer.answerer is Answerer.SILENT for answer in answers)
+        is_silent = all(probe.server is ServerKind.SILENT for probe in probes)
         return ["".join(address) for address in addresses] if is_silent else []
 
     async def require_open(self, within: timedelta = OPENED) -> None:

@@ -28,7 +28,7 @@ from lockstep_kafka.common.auth_errors import (
     login_name,
     refused_login,
 )
-from lockstep_kafka.common.error_verdicts import error_verdict, missing_operation, words
+from lockstep_kafka.common.error_verdicts import error_verdict, missing_operation, operation_words
 from lockstep_kafka.common.errors import (
     AdvertisedAddressUnresolved,
     ClusterError,
@@ -375,7 +375,7 @@ class AdminRequests:
             self._unanswered.answered()
         if verdict is ErrorMeaning.DENIED:
             remedy = self.access.remedy(*missing_operation(error.code(), operation, resource))
-            return NotPermitted(self.alias, words(operation), resource, remedy)
+            return NotPermitted(self.alias, operation_words(operation), resource, remedy)
         return RequestRefused(self.alias, operation, resource, error.code(), error_text(error))
 
     async def _again_if_closed(self, ask: Callable[[T], Awaitable[R]], subject: T) -> R:

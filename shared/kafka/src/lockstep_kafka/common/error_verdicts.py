@@ -55,7 +55,7 @@ KINDS = {
 }
 
 
-def words(asked: str) -> str:
+def operation_words(asked: str) -> str:
     """Return the operation of a request as it reads before "on topic orders"."""
     return f"to {asked}".removesuffix(" of").removesuffix(" to").removesuffix(" for")
 

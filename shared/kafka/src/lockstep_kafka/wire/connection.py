@@ -69,7 +69,7 @@ class Connection:
     resting_until = 0.0
     """The time of `time.monotonic` before which no request is to be sent."""
 
-    question_s = 30.0
+    short_request_s = 30.0
     """Seconds that `call` waits for an answer."""
 
     trusted_s = 30.0
@@ -184,7 +184,7 @@ class Connection:
     async def _learn_versions(self) -> None:
         self.step = OpeningStep.VERSIONS
         asked_at = time.monotonic()
-        answer = await self.answer_at_once(message("api_versions", 0, "request").ApiVersionsRequest())
+        answer = await self.call_at_once(message("api_versions", 0, "request").ApiVersionsRequest())
         self.round_trip_s = time.monotonic() - asked_at
         self._versions = {int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys}
 
@@ -213,7 +213,7 @@ class Connection:
         self.round_trip_s = min(self.round_trip_s, now - asked.framed_at)
         # The oldest versions have no throttle time: their brokers answer late instead.
         if (throttled_s := getattr(entity, "throttle_time", NO_TIME).total_seconds()) > 0:
-            self.rest(throttled_s)
+            self.pause_requests(throttled_s)
             if self.on_throttled is not None:
                 self.on_throttled(throttled_s, now)
         if future.done():
@@ -288,7 +288,7 @@ class Connection:
         self._put(*asked)
         return asked[-1]
 
-    async def answer_at_once(self, entity: Any) -> Any:
+    async def call_at_once(self, entity: Any) -> Any:
         """Send a request of a login, ahead of those that are held back, and return its answer.
 
         Raises:
@@ -335,7 +335,7 @@ class Connection:
                 self._idle_check.cancel()
             if self._session is not None:
                 self._session.end()
-            self._fail_questions(cause)
+            self._fail_pending(cause)
             if self.on_closed is not None:
                 self.on_closed(cause)
         if self._closed_future is None:
@@ -343,7 +343,7 @@ class Connection:
             self._closed_future.set_result(None)
         return self._closed_future
 
-    def _fail_questions(self, cause: BaseException | None) -> None:
+    def _fail_pending(self, cause: BaseException | None) -> None:
         waiting = [request[-1] for request in self._requests] + [request[-1] for request in self._held_back]
         self._requests.clear()
         self._held_back.clear()
@@ -366,8 +366,8 @@ class Connection:
         else:
             self.close()
 
-    def rest(self, seconds: float) -> None:
-        """Let no request be sent for so many seconds, because the broker demands it."""
+    def pause_requests(self, seconds: float) -> None:
+        """Send no request for so many seconds, because the broker is overloaded or throttles us (KIP-219)."""
         self.resting_until = max(self.resting_until, time.monotonic() + seconds)
 
     @property
@@ -389,11 +389,11 @@ class Connection:
         """
         await self.throttle_over()
         try:
-            async with asyncio.timeout(self.question_s):
+            async with asyncio.timeout(self.short_request_s):
                 return await self.ask(entity)
         except TimeoutError as exc:
             self.give_up()
-            raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {self.question_s:g} s") from exc
+            raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {self.short_request_s:g} s") from exc
 
     def give_up(self) -> None:
         """Close the connection, because its broker does not answer."""

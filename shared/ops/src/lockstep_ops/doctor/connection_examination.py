@@ -16,10 +16,10 @@ from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import read_tls
 from lockstep_config.credentials.certificate_expiry import connection_ends, first_end
 from lockstep_config.flow.client_settings import LOCKSTEP, wire_connection
+from lockstep_kafka.admin.address_probe import ServerKind, probe_address, silence_sentence
 from lockstep_kafka.admin.admin import PROBE, connects
-from lockstep_kafka.admin.first_answer import Answerer, read_first_answer, silence_sentence
 from lockstep_kafka.common.auth_errors import login_name, refused_login
-from lockstep_kafka.session.broker_session import AdvertisedBroker, BrokerSession, QuestionRefused, SessionRefused
+from lockstep_kafka.session.broker_session import AdvertisedBroker, BrokerRequestFailed, BrokerSession, SessionRefused
 from lockstep_ops.doctor.checks.access_facts import (
     AccessFacts,
     AddressConnection,
@@ -166,9 +166,9 @@ class ConnectionExamination:
             reason = refused_login(exc.message, login_name(asked) if mechanism else "")
             if exc.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
                 within = timedelta(seconds=self._within)
-                answer = await read_first_answer(host, port, within, uses_tls=uses_tls(properties))
-                is_silent = answer.answerer is Answerer.SILENT
-                reason = answer.fault or (silence_sentence(f"{host}:{port}", self._within) if is_silent else reason)
+                probe = await probe_address(host, port, within, uses_tls=uses_tls(properties))
+                is_silent = probe.server is ServerKind.SILENT
+                reason = probe.fault or (silence_sentence(f"{host}:{port}", self._within) if is_silent else reason)
             self.facts = replace(self.facts, login=replace(outcome, step=exc.step, why=reason, offered=exc.offered))
             return
         outcome = replace(
@@ -191,7 +191,7 @@ class ConnectionExamination:
             return
         try:
             cluster_id, brokers = await session.metadata()
-        except QuestionRefused as exc:
+        except BrokerRequestFailed as exc:
             self.facts = replace(self.facts, brokers_trouble=str(exc))
             return
         bound = asyncio.Semaphore(AT_ONCE)
@@ -211,7 +211,7 @@ class ConnectionExamination:
             try:
                 session = await self._open(broker.host, broker.port)
                 trips = await session.round_trips(ROUND_TRIPS)
-            except (SessionRefused, QuestionRefused) as exc:
+            except (SessionRefused, BrokerRequestFailed) as exc:
                 return replace(facts, trouble=refused_login(str(exc)))
             finally:
                 await _close(session)
