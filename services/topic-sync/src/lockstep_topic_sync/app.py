@@ -209,12 +209,12 @@ class TopicSync:
         self._no_copies = frozenset(no_copies)
         if no_copies.keys() - earlier:
             self._last_listing = None  # so that the next listing is another one
-        asked = {name: no_copies[name] for name in (no_copies.keys() & earlier) - own}
-        if not asked:
+        candidates = {name: no_copies[name] for name in (no_copies.keys() & earlier) - own}
+        if not candidates:
             return selection
-        read = await self._ctx.target.topics({original for originals in asked.values() for original in originals})
+        read = await self._ctx.target.topics({original for originals in candidates.values() for original in originals})
         hidden = read.done.keys() | read.troubles().keys()
-        own |= {name for name, originals in asked.items() if not originals & hidden}
+        own |= {name for name, originals in candidates.items() if not originals & hidden}
         return select_topics(rules, source, target=target, copies=copies, own=own, mirrored=mirrored)
 
     async def _write_left_out(self, selection: Selection) -> None:
@@ -319,9 +319,9 @@ class TopicSync:
         selected_topics = select_topics(rules, mirrored, own=mirrored).topics.keys()
         if asks_again := now - self._asked_hidden >= IDS_EVERY:
             self._asked_hidden = now
-        asked = selected_topics if asks_again else selected_topics - self._hidden.keys()
-        read = await self._ctx.source.topics(asked)
-        self._hidden = {n: reason for n, reason in self._hidden.items() if n in selected_topics - asked}
+        names = selected_topics if asks_again else selected_topics - self._hidden.keys()
+        read = await self._ctx.source.topics(names)
+        self._hidden = {n: reason for n, reason in self._hidden.items() if n in selected_topics - names}
         self._hidden |= {name: trouble.to_reason() for name, trouble in read.troubles().items()}
         rows = [
             unseen_row(name, rows_of_topics[name].target_topic, reason, rows_of_topics[name])

@@ -118,8 +118,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
             ClusterUnreachable: Raised at once if no address can be connected to.
         """
         addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
-        asked = (_connect(host.strip("[]"), int(port), within) for host, _, port in addresses)
-        results = await asyncio.gather(*asked, return_exceptions=True)
+        attempts = (_connect(host.strip("[]"), int(port), within) for host, _, port in addresses)
+        results = await asyncio.gather(*attempts, return_exceptions=True)
         refusals = [
             result
             for result in results
@@ -176,11 +176,11 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         # A cluster that is just starting answers without brokers. librdkafka (2.16) then aborts the process. So such
         # a cluster is not asked, and other clusters are asked seldom.
         await self._up()
-        asked = (await self._connected()).describe_cluster(
+        request = (await self._connected()).describe_cluster(
             include_authorized_operations=True, request_timeout=self._timeout
         )
         try:
-            described = await self._answer(asked, "describe", "the cluster")
+            described = await self._answer(request, "describe", "the cluster")
         except RequestUnsupported:
             return None
         return await self.known_operations(described)

@@ -203,14 +203,14 @@ class Connection:
     def _answered(self, frame: memoryview) -> None:
         if not self._requests:
             raise ConnectionError("the broker answered a question that was not asked")
-        correlation_id, asked, future = self._requests[0]
+        correlation_id, request, future = self._requests[0]
         self.link.received += NUMBER.size + len(frame)
-        entity = asked.read(frame, correlation_id)
+        entity = request.read(frame, correlation_id)
         self._requests.popleft()
         if self._session is not None and not self._requests:
             self._session.note_drained()
         self._last_action = now = time.monotonic()
-        self.round_trip_s = min(self.round_trip_s, now - asked.framed_at)
+        self.round_trip_s = min(self.round_trip_s, now - request.framed_at)
         # The oldest versions have no throttle time: their brokers answer late instead.
         if (throttled_s := getattr(entity, "throttle_time", NO_TIME).total_seconds()) > 0:
             self.pause_requests(throttled_s)
@@ -219,8 +219,8 @@ class Connection:
         if future.done():
             return
         try:
-            if asked.on_answer is not None:
-                asked.on_answer(entity)
+            if request.on_answer is not None:
+                request.on_answer(entity)
         except Exception as exc:  # noqa: BLE001  # raised in the task that awaits the answer
             future.set_exception(exc)
         else:
@@ -279,14 +279,14 @@ class Connection:
         """
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
-        asked = self._framing.framed(entity, on_answer)
+        framed = self._framing.framed(entity, on_answer)
         if self._session is not None:
             self._session.begin_overdue_login()
             if self._session.is_holding:
-                self._held_back.append(asked)
-                return asked[-1]
-        self._put(*asked)
-        return asked[-1]
+                self._held_back.append(framed)
+                return framed[-1]
+        self._put(*framed)
+        return framed[-1]
 
     async def call_at_once(self, entity: Any) -> Any:
         """Send a request of a login, ahead of those that are held back, and return its answer.
@@ -297,13 +297,13 @@ class Connection:
         """
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
-        asked = self._framing.framed(entity)
-        self._put(*asked)
+        framed = self._framing.framed(entity)
+        self._put(*framed)
         async with asyncio.timeout(self._opening_s):
-            return await asked[-1]
+            return await framed[-1]
 
-    def _put(self, frame: bytes, correlation_id: int, asked: PendingRequest, future: asyncio.Future[Any]) -> None:
-        self._requests.append((correlation_id, asked, future))
+    def _put(self, frame: bytes, correlation_id: int, request: PendingRequest, future: asyncio.Future[Any]) -> None:
+        self._requests.append((correlation_id, request, future))
         self.link.sent += len(frame)
         self._last_action = time.monotonic()
         try:

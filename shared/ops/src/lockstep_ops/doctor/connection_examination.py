@@ -76,7 +76,7 @@ class ConnectionExamination:
         wanted = [(host, address) for host in self.facts.hosts for address in host.addresses]
         connections = await asyncio.gather(*(self._connect(host, address) for host, address in wanted))
         self.facts = replace(self.facts, connections=tuple(connections))
-        servers = list(dict.fromkeys((reached.host, reached.port) for reached in connections if not reached.why))
+        servers = list(dict.fromkeys((reached.host, reached.port) for reached in connections if not reached.reason))
         if not servers:
             return
         if self.facts.has_tls and not await self._read_tls(servers):
@@ -87,7 +87,7 @@ class ConnectionExamination:
 
     def give_up(self, reason: str) -> None:
         """Take it that no address answers, because the examination could not end."""
-        hosts = self.facts.hosts or tuple(HostAddresses(host, port, why=reason) for host, port in self._servers())
+        hosts = self.facts.hosts or tuple(HostAddresses(host, port, reason=reason) for host, port in self._servers())
         connections = (
             AddressConnection(host.host, address, host.port, reason) for host in hosts for address in host.addresses
         )
@@ -107,9 +107,9 @@ class ConnectionExamination:
             async with asyncio.timeout(self._within):
                 addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except TimeoutError:
-            return HostAddresses(host, port, why=f"no answer within {self._within:g} s")
+            return HostAddresses(host, port, reason=f"no answer within {self._within:g} s")
         except (OSError, UnicodeError) as exc:
-            return HostAddresses(host, port, why=getattr(exc, "strerror", None) or str(exc))
+            return HostAddresses(host, port, reason=getattr(exc, "strerror", None) or str(exc))
         return HostAddresses(host, port, tuple(dict.fromkeys(str(address[4][0]) for address in addresses)))
 
     async def _connect(self, host: HostAddresses, address: str) -> AddressConnection:
@@ -162,14 +162,14 @@ class ConnectionExamination:
         try:
             self.session = await self._open(host, port)
         except SessionRefused as exc:
-            asked = {"sasl.mechanism": mechanism, "sasl.username": outcome.login.removeprefix("User:")}
-            reason = refused_login(exc.message, login_name(asked) if mechanism else "")
+            login = {"sasl.mechanism": mechanism, "sasl.username": outcome.login.removeprefix("User:")}
+            reason = refused_login(exc.message, login_name(login) if mechanism else "")
             if exc.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
                 within = timedelta(seconds=self._within)
                 probe = await probe_address(host, port, within, uses_tls=uses_tls(properties))
                 is_silent = probe.server is ServerKind.SILENT
                 reason = probe.fault or (silence_sentence(f"{host}:{port}", self._within) if is_silent else reason)
-            self.facts = replace(self.facts, login=replace(outcome, step=exc.step, why=reason, offered=exc.offered))
+            self.facts = replace(self.facts, login=replace(outcome, step=exc.step, reason=reason, offered=exc.offered))
             return
         outcome = replace(
             outcome,
@@ -198,7 +198,7 @@ class ConnectionExamination:
         facts = await asyncio.gather(*(self._read_broker(broker, bound) for broker in brokers))
         self.facts = replace(self.facts, cluster_id=cluster_id, brokers=tuple(facts))
         if uses_tls(self._properties):
-            reached = ((broker.host, broker.port) for broker in facts if not broker.why)
+            reached = ((broker.host, broker.port) for broker in facts if not broker.reason)
             await self._read_certificates(server for server in reached if server not in tried)
 
     async def _read_broker(self, broker: AdvertisedBroker, bound: asyncio.Semaphore) -> BrokerFacts:
@@ -206,7 +206,7 @@ class ConnectionExamination:
         facts = BrokerFacts(broker.id, broker.host, broker.port)
         async with bound:
             if reason := await connects(broker.host, broker.port, timedelta(seconds=self._within)):
-                return replace(facts, why=reason)
+                return replace(facts, reason=reason)
             session = None
             try:
                 session = await self._open(broker.host, broker.port)

@@ -217,15 +217,15 @@ class AiokafkaConnection:
         answer_format = _ResponseFormat(struct, self._note_code)
         encoded = EncodedRequest(struct.API_KEY, struct.API_VERSION, (struct.encode(),), format=answer_format)
         try:
-            asked = self._connection.ask(encoded)
+            response = self._connection.ask(encoded)
         except BrokerUnreachable as exc:
             raise KafkaConnectionError(str(exc)) from exc
-        return self._answer(asked)
+        return self._answer(response)
 
-    async def _answer(self, asked: asyncio.Future[Any]) -> Any:
+    async def _answer(self, response: asyncio.Future[Any]) -> Any:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await asked
+                return await response
         except BrokerUnreachable as exc:
             raise KafkaConnectionError(str(exc)) from exc
 
