@@ -21,7 +21,7 @@ from faust.transport.consumer import ThreadDelegateConsumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from mode.threads import MethodQueue, ServiceThread, WorkerThread
 
-from lockstep_runtime.membership.faust_bends import UNKNOWN_MEMBER, AiokafkaConnection, OurClient
+from lockstep_runtime.membership.faust_overrides import UNKNOWN_MEMBER, AiokafkaConnection, LockstepClient
 
 
 def test_the_heartbeat_that_is_wrapped_is_where_it_was() -> None:
@@ -55,7 +55,7 @@ def test_aiokafka_consumer_connects_by_the_client_that_is_replaced() -> None:
     assert "self._client = AIOKafkaClient(" in inspect.getsource(AIOKafkaConsumer.__init__)
     assert "await self._client.bootstrap()" in inspect.getsource(AIOKafkaConsumer.start)
     for method in ("bootstrap", "_get_conn"):
-        ours, theirs = (inspect.signature(getattr(client, method)) for client in (OurClient, AIOKafkaClient))
+        ours, theirs = (inspect.signature(getattr(client, method)) for client in (LockstepClient, AIOKafkaClient))
         assert list(ours.parameters) == list(theirs.parameters)
         assert "create_conn(" in inspect.getsource(getattr(AIOKafkaClient, method))
     assert inspect.getsource(aiokafka.client).count("await create_conn(") == 2

@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from lockstep_rules.filters import DEFAULT_TOPICS_EXCLUDE, ConfigPropertyExclude, NameFilter
 from lockstep_rules.policy import DefaultReplicationPolicy
 from lockstep_rules.topic_plan import (
-    Rules,
+    TopicRules,
 )
 from lockstep_state.names import Flow
 from lockstep_state.topic_config import TopicConfig
 
-PREFIXED = Rules(
+PREFIXED = TopicRules(
     flow=Flow("A", "B"),
     policy=DefaultReplicationPolicy(),
     topics=NameFilter((".*",), DEFAULT_TOPICS_EXCLUDE),

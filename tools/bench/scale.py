@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from lockstep_data_plane.driver.load_balancer import PATIENCE_S, UNEVEN, LoadBalancer, assign, mirrored_partitions
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
-from lockstep_data_plane.slot.desired_state import closed_slots
+from lockstep_data_plane.slot.desired_partitions import closed_slots
 from lockstep_rules.sliding_window import SAMPLE_MS
 from lockstep_runtime.flow.context import Clock
 from lockstep_state.offsets import TopicPartition

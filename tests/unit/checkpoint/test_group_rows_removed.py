@@ -105,4 +105,4 @@ async def test_round_of_the_source_names_gone_groups_without_asking(tmp_path: Pa
     await later.state.write(GONE)
     read = await source_groups(later.stage, source).read(0.0, ours)
     assert source.asked == ["any"]
-    assert read.asked == {"any", "orders"}
+    assert read.requested == {"any", "orders"}

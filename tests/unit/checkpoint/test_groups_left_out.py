@@ -64,8 +64,8 @@ async def test_group_that_its_coordinator_does_not_know_is_gone(stage: Stage) ->
     assert "orders" in source.asked
     assert not read.committed
     assert not read.failed
-    assert read.asked == {"orders", "any"}
-    await stage.report.on_source_read({}, {}, read.asked.__contains__, ReadingTime(0.0, 0))
+    assert read.requested == {"orders", "any"}
+    await stage.report.on_source_read({}, {}, read.requested.__contains__, ReadingTime(0.0, 0))
     assert stage.row().is_gone
     source.asked.clear()
     await source_groups(stage, source).read(0.0, ours)
@@ -98,7 +98,7 @@ async def test_group_that_the_filter_excludes_now_is_not_asked(stage: Stage) -> 
     await stage.ctx.state.write(ROW)
     read = await source_groups(stage, source, only="bills").read(0.0, ours)
     assert source.asked == []
-    assert "orders" in read.asked
+    assert "orders" in read.requested
 
 
 async def test_group_of_a_share_gained_in_a_round_is_not_gone(stage: Stage) -> None:
@@ -109,7 +109,7 @@ async def test_group_of_a_share_gained_in_a_round_is_not_gone(stage: Stage) -> N
     groups._committed = _gaining(groups._committed, owned)  # type: ignore[method-assign]
     read = await groups.read(0.0, lambda group: group == "any" or group in owned)
     assert owned == {"orders"}
-    await stage.report.on_source_read({}, {}, read.asked.__contains__, ReadingTime(0.0, 0))
+    await stage.report.on_source_read({}, {}, read.requested.__contains__, ReadingTime(0.0, 0))
     assert not stage.row().is_gone
 
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch import coalesce, copied_records, layout
+from lockstep_data_plane.record_batch import coalesce, compiled_rebuild, layout
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.coalesce import MERGED_UNPACKED, next_outgoing
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, UNPACKED_AT_MOST
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
-from lockstep_data_plane.record_batch.copied_records import join_batches
+from lockstep_data_plane.record_batch.compiled_rebuild import join_batches
 from lockstep_data_plane.record_batch.layout import (
     HEADER_SIZE,
     MERGED_BYTES,
@@ -199,7 +199,7 @@ def test_groups_are_merged_to_what_their_batches_are_merged_to(sizes: list[int],
     merged, size = next_outgoing(waiting, TargetLimits())
     assert (size, merged.batches, list(waiting)) == (len(data), 1, [])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copied_records, "find_compiled", lambda: None)
+        patch.setattr(compiled_rebuild, "find_compiled", lambda: None)
         alone, _ = next_outgoing(deque(as_outgoing(each) for each in scan(data)), TargetLimits())
     assert merged == alone
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from lockstep_data_plane.slot import end_searches
-from lockstep_data_plane.slot.desired_state import DesiredPartition
+from lockstep_data_plane.slot.desired_partitions import DesiredPartition
 from lockstep_data_plane.slot.end_searches import ASKED_AT_ONCE, EndSearches
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_state.offsets import TopicPartition

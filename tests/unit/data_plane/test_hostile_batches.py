@@ -13,7 +13,7 @@ import pytest
 from google_crc32c import value as crc32c
 
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.record_batch import coalesce, copied_records, layout, rebuild
+from lockstep_data_plane.record_batch import coalesce, compiled_rebuild, layout, rebuild
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.coalesce import next_outgoing
 from lockstep_data_plane.record_batch.layout import (
@@ -92,7 +92,7 @@ def _scanned(data: bytes) -> list[Batch]:
 
 def _in_plain_python(act: Callable[[], object]) -> object:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (rebuild, copied_records, layout):
+        for module in (rebuild, compiled_rebuild, layout):
             patch.setattr(module, "find_compiled", lambda: None)
         return _outcome(act)
 

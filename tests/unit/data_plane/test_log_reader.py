@@ -10,7 +10,7 @@ import pytest
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.log_reader import log_between
-from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
+from lockstep_data_plane.progress.committed_progress import CommittedProgressReader
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.resume.evidence import match_logs
 from lockstep_data_plane.verify.batch_comparison import Depth

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.offset_run_log import CHUNK, COARSEST, EXACT, KEPT, RING, RunLog, thinned
+from lockstep_data_plane.core.offset_run_log import CHUNK, COARSEST, EXACT, KEPT, RING, OffsetRunLog, thinned
 from lockstep_rules.offsets.offset_runs import Run, RunMap, decode_runs
 from lockstep_state.rows.state_rows import OffsetRuns
 from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, read, translated
@@ -31,11 +31,11 @@ def stretches_of(*shapes: Shape) -> Iterator[Stretch]:
             down += count + foreign
 
 
-def begun(lag_max: int = 100) -> RunLog:
-    return RunLog(lag_max).continued(FIRST)
+def begun(lag_max: int = 100) -> OffsetRunLog:
+    return OffsetRunLog(lag_max).continued(FIRST)
 
 
-def rows(log: RunLog) -> list[OffsetRuns]:
+def rows(log: OffsetRunLog) -> list[OffsetRuns]:
     """What is due, and now written."""
     due = log.due()
     log.written(due)
@@ -198,7 +198,7 @@ def test_run_log_of_two_slots_at_once_is_kept_by_the_next() -> None:
         partition.writes()
     mixed = [both[0].present()["runs/t/0/1"], both[1].present()["runs/t/0/0"]]
     rows = [row for row in mixed if isinstance(row, OffsetRuns)]
-    log = RunLog(100).continued(both[1].progress, rows)
+    log = OffsetRunLog(100).continued(both[1].progress, rows)
     run_map = RunMap.build(both[1].progress, log.due())
     places = exact_places(slot_spans)
     wanted = slot_spans[256:556]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_data_plane.core.offset_run_log import CHUNK, RING, RunLog
+from lockstep_data_plane.core.offset_run_log import CHUNK, RING, OffsetRunLog
 from lockstep_state.rows.state_rows import OffsetRuns
 from lockstep_state.schemas import schema
 from tests.support.json_schema import faults
@@ -49,7 +49,7 @@ class Weight:
 def weighed(slot_spans: Iterable[Stretch], a_second: int) -> Weight:
     """Copied at so many records a second, written once a second."""
     progress = replace(FIRST, source_topic_id="s" * 22, target_topic_id="t" * 22, topic="orders")
-    log, weight, records = RunLog(100).continued(progress), Weight(), 0
+    log, weight, records = OffsetRunLog(100).continued(progress), Weight(), 0
     present: dict[bytes, int] = {}
     for stretch in slot_spans:
         log.add_run(*stretch)

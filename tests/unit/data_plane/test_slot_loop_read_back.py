@@ -13,7 +13,7 @@ from tests.unit.data_plane.slot_loop_scene import SlotLoopScene
 
 @pytest.fixture
 async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlotLoopScene]:
-    monkeypatch.setattr("lockstep_data_plane.resume.log_read_back.ON_ITS_WAY_S", 0.01)
+    monkeypatch.setattr("lockstep_data_plane.resume.read_back_reader.ON_ITS_WAY_S", 0.01)
     async with SlotLoopScene(tmp_path, monkeypatch, reads_back=True) as scene:
         scene.target.checks_sequences = False
         yield scene

@@ -9,7 +9,7 @@ import cramjam
 import pytest
 
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.record_batch import copied_records, layout, rebuild
+from lockstep_data_plane.record_batch import compiled_rebuild, layout, rebuild
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import UNPACKED_AT_MOST, decompress
 from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, scan_groups
@@ -56,7 +56,7 @@ def test_small_batches_of_many_bytes_are_sent_as_they_are(monkeypatch: pytest.Mo
     """Merging a second one would unpack it."""
     for without_compiled in (False, True):
         if without_compiled:
-            for module in (rebuild, copied_records, layout):
+            for module in (rebuild, compiled_rebuild, layout):
                 monkeypatch.setattr(module, "find_compiled", lambda: None)
         source = bytes(bomb(0, ZSTD).data)
         assert len(source) < 4096

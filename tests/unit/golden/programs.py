@@ -75,8 +75,8 @@ def ran(*arguments: str, answer: Mapping[str, Any] | None = None) -> tuple[int, 
     with which each service that is asked answers; without it none does. No cluster is asked."""
 
     async def ask(_: FlowSettings, reply: CommandReply, __: float) -> None:
-        for name in sorted(reply.question.services) if answer else ():
-            heard = {"answers": reply.question.command.id, "service": name, "flow": "A->B", "at_ms": 1}
+        for name in sorted(reply.request.services) if answer else ():
+            heard = {"answers": reply.request.command.id, "service": name, "flow": "A->B", "at_ms": 1}
             reply.add_event(Event(**{**heard, **(answer or {})}))
 
     with a_file() as file, patch.object(command_client, "ask", ask):

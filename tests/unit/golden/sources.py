@@ -25,7 +25,14 @@ from lockstep_state.codecs import mm2_codec
 from lockstep_state.codecs.connect_offsets import OffsetChange, OffsetFold, encode_change, parse_changes
 from lockstep_state.codecs.mm2_codec import Checkpoint, Heartbeat, OffsetSync
 from lockstep_state.commands.command import Command, decode_command
-from lockstep_state.commands.command_vocabulary import SERVICES, VERBS, Connector, Scope, asked, owner_of_wanted
+from lockstep_state.commands.command_vocabulary import (
+    SERVICES,
+    VERBS,
+    Connector,
+    Scope,
+    answering_services,
+    owner_of_wanted,
+)
 from lockstep_state.events import Event, decode_event
 from lockstep_state.names import Flow
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
@@ -144,7 +151,7 @@ def scopes() -> Sequence[str]:
 def answering(verb: str, scope: str) -> Sequence[str]:
     """The services that answer; none where the verb is not for the scope."""
     try:
-        return sorted(asked(verb, Scope.parse(scope)))
+        return sorted(answering_services(verb, Scope.parse(scope)))
     except ValueError:
         return []
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lockstep_heartbeat.upstream_clusters import Upstream, UpstreamHeartbeat, age_seconds, upstreams, with_heartbeat
 from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
-from lockstep_rules.topics import hops
+from lockstep_rules.remote_topics import hops
 
 DEFAULT = DefaultReplicationPolicy()
 HOUR = 3_600_000

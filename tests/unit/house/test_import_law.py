@@ -13,7 +13,7 @@ from tests.support.source_modules import source_modules
 WIRE = {
     "lockstep_kafka.messages.message_versions",
     "lockstep_runtime.membership.aiokafka_requests",
-    "lockstep_runtime.membership.faust_bends",
+    "lockstep_runtime.membership.faust_overrides",
 }
 VALUES = ("aiokafka.codec", "aiokafka.record", "kio.schema.errors")
 

@@ -6,7 +6,7 @@ import pytest
 
 from lockstep_rules.offsets.gap_policy import GapCase
 from lockstep_runtime.flow.common_metrics import TLS_METRICS
-from lockstep_state.metric import Metric, Type
+from lockstep_state.metric import Metric, MetricType
 from tests.support.source_modules import REPOSITORY
 from tools.docs.metrics import DECLARED, PAGE, RUN, SERVICES, declared_by
 
@@ -90,7 +90,7 @@ def test_a_declaration_is_fit_for_prometheus(metric: Metric) -> None:
     assert metric.name.startswith("lockstep_") == (not metric.like)
     if metric.name.startswith("lockstep_"):
         assert metric.labels[0] == "flow" or metric.shown_as in OF_PROCESSES
-        assert metric.type is Type.COUNTER or not metric.name.endswith("_count")
+        assert metric.type is MetricType.COUNTER or not metric.name.endswith("_count")
 
 
 def test_strimzi_dashboard_has_all_its_metrics() -> None:

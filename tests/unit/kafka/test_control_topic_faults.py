@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.topics.control_topic_faults import ControlTopicFault, find_faults, set_right
+from lockstep_kafka.topics.control_topic_faults import ControlTopicFault, find_faults, repair_faults
 from lockstep_kafka.topics.control_topics import flow_topics
 from lockstep_state.names import Flow
 
@@ -65,5 +65,5 @@ async def test_state_topic_with_more_partitions_has_a_fault_that_stays() -> None
     assert fault.command("b:9092") == (
         "kafka-topics --bootstrap-server b:9092 --delete --topic mm2-lockstep-state.A.internal"
     )
-    stays = await set_right(cast(Admin, SimpleNamespace(alias="B")), [fault])
+    stays = await repair_faults(cast(Admin, SimpleNamespace(alias="B")), [fault])
     assert list(stays) == [fault], "nothing is asked of the cluster"

@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from lockstep_kafka.common.error_verdicts import missing_operation, words
+from lockstep_kafka.common.error_verdicts import missing_operation, operation_words
 
 TOPIC, GROUP, CLUSTER = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -39,4 +39,4 @@ def test_missing_operation_follows_from_the_request(
     [("create", "to create"), ("alter configs of", "to alter configs"), ("add partitions to", "to add partitions")],
 )
 def test_operation_words_fit_before_the_resource(asked: str, read: str) -> None:
-    assert words(asked) == read
+    assert operation_words(asked) == read

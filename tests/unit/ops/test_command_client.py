@@ -96,7 +96,7 @@ async def test_commands_of_a_flow_share_a_reader_and_a_producer(
     assert target.asked == [0, 1, 2, 3]
     for reply in replies:
         assert (reply.missing, reply.trouble) == ((), "")
-        assert {event.answers for event in reply.heard.values()} == {reply.question.command.id}
+        assert {event.answers for event in reply.heard.values()} == {reply.request.command.id}
 
 
 async def test_command_without_an_answer_has_the_replicas_that_run(

@@ -32,8 +32,8 @@ def reply(settings: Settings) -> CommandReply:
 
 
 def test_command_about_a_flow_is_sent_to_the_owners_of_its_connectors(reply: CommandReply) -> None:
-    assert reply.question.services == {"topic-sync", "checkpoint", "heartbeat"}
-    assert reply.question.command.subject == "flow"
+    assert reply.request.services == {"topic-sync", "checkpoint", "heartbeat"}
+    assert reply.request.command.subject == "flow"
     assert reply.missing == ("checkpoint", "heartbeat", "topic-sync")
 
 
@@ -66,7 +66,7 @@ def test_command_that_no_service_carries_out_is_refused(settings: Settings, verb
 
 
 def test_answers_of_all_are_fine(reply: CommandReply) -> None:
-    for service in sorted(reply.question.services):
+    for service in sorted(reply.request.services):
         reply.add_event(answer(service, scope="connector:X", wanted="paused"))
     assert reply.missing == ()
     assert exit_code([reply]) is Exit.FINE
@@ -121,7 +121,7 @@ def test_a_program_reads_all_of_it(reply: CommandReply) -> None:
     assert (body["flow"], body["verb"], body["subject"], body["id"]) == ("A->B", "pause", "flow", "1")
 
 
-# -- which flows ------------------------------------------------------------------------------------------------------
+# -- which flows -------------------------------------------------------------------------------------------------------
 
 
 def test_the_only_flow_need_not_be_named(file: File) -> None:
@@ -152,7 +152,7 @@ def test_a_file_without_an_enabled_flow_has_nothing_to_ask(tmp_path: Path) -> No
         choose_flows(path, [])
 
 
-# -- as it is met -----------------------------------------------------------------------------------------------------
+# -- as it is met ------------------------------------------------------------------------------------------------------
 
 
 def test_dry_run_sends_nothing_and_names_the_services(file: File) -> None:

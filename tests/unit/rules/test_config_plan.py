@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_rules.filters import ConfigPropertyExclude
-from lockstep_rules.topic_plan import Rules, alterations, creation_configs
+from lockstep_rules.topic_plan import TopicRules, alterations, creation_configs
 from lockstep_state.topic_config import TopicConfig
 from tests.support.topic_settings import NAMES, PREFIXED, default
 
@@ -89,7 +89,7 @@ CONFIGS = st.dictionaries(NAMES, st.tuples(st.sampled_from("123"), st.booleans()
 
 @given(source=CONFIGS, target=CONFIGS, rules=st.sampled_from([PREFIXED, SOURCE_DEFAULTS]))
 def test_altering_once_is_enough(
-    source: dict[str, tuple[str, bool]], target: dict[str, tuple[str, bool]], rules: Rules
+    source: dict[str, tuple[str, bool]], target: dict[str, tuple[str, bool]], rules: TopicRules
 ) -> None:
     wanted = [TopicConfig(n, v, is_default=not own, is_topics=own) for n, (v, own) in source.items()]
     configs = {n: TopicConfig(n, v, is_default=not own, is_topics=own) for n, (v, own) in target.items()}

@@ -13,12 +13,12 @@ from lockstep_rules.renames import Rename
 from lockstep_rules.topic_plan import (
     Create,
     Grow,
-    Rules,
+    TopicRules,
     TopicSyncPlan,
     heartbeats_note,
     partition_plan,
     possible_factor,
-    selected,
+    select_topics,
 )
 from lockstep_state.names import Flow
 from tests.support.topic_settings import NAMES, PREFIXED
@@ -37,10 +37,10 @@ RENAMED = replace(
 
 class TestRenames:
     def test_topic_has_its_new_name(self) -> None:
-        assert selected(RENAMED, ["orders-1", "t"]).topics == {"orders-1": "eu.orders", "t": "t"}
+        assert select_topics(RENAMED, ["orders-1", "t"]).topics == {"orders-1": "eu.orders", "t": "t"}
 
     def test_topics_that_meet_in_one_name_are_left_out(self) -> None:
-        selection = selected(RENAMED, ["orders-1", "orders-2", "eu.orders", "t"])
+        selection = select_topics(RENAMED, ["orders-1", "orders-2", "eu.orders", "t"])
         assert selection.topics == {"t": "t"}
         assert selection.collisions == {"eu.orders": ("eu.orders", "orders-1", "orders-2")}
         assert (
@@ -49,13 +49,13 @@ class TestRenames:
         )
 
     def test_topic_that_is_mirrored_already_goes_on(self) -> None:
-        selection = selected(RENAMED, ["orders-1", "orders-2"], mirrored={"orders-2": "eu.orders"})
+        selection = select_topics(RENAMED, ["orders-1", "orders-2"], mirrored={"orders-2": "eu.orders"})
         assert selection.topics == {"orders-2": "eu.orders"}
         assert selection.left_out.keys() == {"orders-1"}
 
     @pytest.mark.parametrize("name", ["x__consumer_offsets", "xmm2-lockstep-state.B.internal", "pulse"])
     def test_name_that_is_no_copys_is_refused(self, name: str) -> None:
-        selection = selected(replace(RENAMED, topics=NameFilter((".*",))), [name])
+        selection = select_topics(replace(RENAMED, topics=NameFilter((".*",))), [name])
         assert not selection.topics
         assert selection.left_out[name].rule.endswith("which is no name for a copy")
 
@@ -84,7 +84,7 @@ class TestRenames:
     ],
 )
 def test_mm2_115_selected_topics_and_their_names(topic: str, remote: str | None) -> None:
-    assert selected(PREFIXED, [topic]).topics == ({} if remote is None else {topic: remote})
+    assert select_topics(PREFIXED, [topic]).topics == ({} if remote is None else {topic: remote})
 
 
 @pytest.mark.parametrize(
@@ -97,13 +97,13 @@ def test_mm2_115_selected_topics_and_their_names(topic: str, remote: str | None)
     ],
 )
 def test_mm2_116_identity_keeps_names(topic: str, remote: str | None) -> None:
-    assert selected(IDENTITY, [topic]).topics == ({} if remote is None else {topic: remote})
+    assert select_topics(IDENTITY, [topic]).topics == ({} if remote is None else {topic: remote})
 
 
 def test_identity_within_one_cluster_never_mirrors_a_topic_into_itself() -> None:
     both_here = replace(IDENTITY, same_cluster=True)
-    assert selected(both_here, ["orders", "heartbeats"]).topics == {"heartbeats": "A.heartbeats"}
-    assert selected(replace(PREFIXED, same_cluster=True), ["orders"]).topics == {"orders": "A.orders"}
+    assert select_topics(both_here, ["orders", "heartbeats"]).topics == {"heartbeats": "A.heartbeats"}
+    assert select_topics(replace(PREFIXED, same_cluster=True), ["orders"]).topics == {"orders": "A.orders"}
 
 
 def test_copies_on_one_cluster_under_two_aliases_come_to_an_end() -> None:
@@ -112,7 +112,7 @@ def test_copies_on_one_cluster_under_two_aliases_come_to_an_end() -> None:
     flows = [replace(PREFIXED, same_cluster=True), replace(PREFIXED, same_cluster=True, flow=Flow("B", "A"))]
     for _ in range(4):
         for rules in flows:
-            here |= set(selected(rules, here, target=here).topics.values())
+            here |= set(select_topics(rules, here, target=here).topics.values())
     assert here == {"orders", "pay.eu", "A.orders", "A.pay.eu", "B.orders", "B.pay.eu"}
 
 
@@ -121,7 +121,7 @@ class TestCycles:
     EXACT = replace(PREFIXED, cycles_exact=True)
 
     def test_left_out_topic_has_its_rule(self) -> None:
-        selection = selected(PREFIXED, self.NAMES, target={"orders", "A.orders"})
+        selection = select_topics(PREFIXED, self.NAMES, target={"orders", "A.orders"})
         assert list(selection.topics) == ["orders"]
         assert list(selection.left_out) == ["B.gone", "B.orders", "C.B.orders", "payments.B.v1"]
         assert selection.left_out["B.orders"].rule == (
@@ -138,30 +138,31 @@ class TestCycles:
         }
 
     def test_topic_known_as_original_stays_selected(self) -> None:
-        was = selected(self.EXACT, self.NAMES, target={"orders"}, copies={"B.gone": "gone"}, own=("payments.B.v1",))
+        copies, own = {"B.gone": "gone"}, ("payments.B.v1",)
+        was = select_topics(self.EXACT, self.NAMES, target={"orders"}, copies=copies, own=own)
         assert "B.gone" in was.left_out
         assert was.left_out["B.gone"].original == "gone"
-        now = selected(self.EXACT, self.NAMES, target={"orders", "v1"}, own=("payments.B.v1",))
+        now = select_topics(self.EXACT, self.NAMES, target={"orders", "v1"}, own=("payments.B.v1",))
         assert "payments.B.v1" in now.topics
 
     def test_exact_counts_for_nothing_on_one_cluster(self) -> None:
         here = replace(self.EXACT, same_cluster=True)
-        assert list(selected(here, ["A.none", "B.none", "x"], target=()).topics) == ["x"]
+        assert list(select_topics(here, ["A.none", "B.none", "x"], target=()).topics) == ["x"]
 
     def test_alias_twice_in_a_name_does_not_hide_the_original(self) -> None:
         flow = Flow("A", "us-1")
         rules = replace(self.EXACT, flow=flow, policy=DefaultReplicationPolicy("-"))
-        selection = selected(rules, ["us-1-x-us-1-orders"], target={"orders"})
+        selection = select_topics(rules, ["us-1-x-us-1-orders"], target={"orders"})
         assert selection.left_out["us-1-x-us-1-orders"].original == "orders"
 
     def test_exact_mirrors_what_the_targets_topics_show_to_be_no_copy(self) -> None:
-        selection = selected(self.EXACT, self.NAMES, target={"orders", "A.orders", "heartbeats"})
+        selection = select_topics(self.EXACT, self.NAMES, target={"orders", "A.orders", "heartbeats"})
         assert selection.topics == {"orders": "A.orders", "payments.B.v1": "A.payments.B.v1", "B.gone": "A.B.gone"}
         assert list(selection.left_out) == ["B.orders", "C.B.orders"]
 
     def test_exact_leaves_out_what_it_knows_nothing_of(self) -> None:
-        assert list(selected(self.EXACT, self.NAMES).topics) == ["orders"]
-        assert list(selected(self.EXACT, self.NAMES, target={"orders"}, own=()).topics) == ["orders"]
+        assert list(select_topics(self.EXACT, self.NAMES).topics) == ["orders"]
+        assert list(select_topics(self.EXACT, self.NAMES, target={"orders"}, own=()).topics) == ["orders"]
 
     @given(
         st.sets(st.sampled_from(["x", "y", "B.x", "C.x", "B.C.x", "C.B.x", "A.x"]), min_size=1),
@@ -172,11 +173,11 @@ class TestCycles:
         topics_of = {"A": set(source), "B": set(target)}
         back = replace(self.EXACT, flow=Flow("B", "A"))
         for _ in range(4):
-            topics_of["B"] |= set(selected(self.EXACT, topics_of["A"], target=topics_of["B"]).topics.values())
-            topics_of["A"] |= set(selected(back, topics_of["B"], target=topics_of["A"]).topics.values())
+            topics_of["B"] |= set(select_topics(self.EXACT, topics_of["A"], target=topics_of["B"]).topics.values())
+            topics_of["A"] |= set(select_topics(back, topics_of["B"], target=topics_of["A"]).topics.values())
         before = {side: set(names) for side, names in topics_of.items()}
-        topics_of["B"] |= set(selected(self.EXACT, topics_of["A"], target=topics_of["B"]).topics.values())
-        topics_of["A"] |= set(selected(back, topics_of["B"], target=topics_of["A"]).topics.values())
+        topics_of["B"] |= set(select_topics(self.EXACT, topics_of["A"], target=topics_of["B"]).topics.values())
+        topics_of["A"] |= set(select_topics(back, topics_of["B"], target=topics_of["A"]).topics.values())
         assert topics_of == before
 
 
@@ -192,7 +193,7 @@ class TestCycles:
         (replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=frozenset("AB"))), "x.heartbeats", ""),
     ],
 )
-def test_user_topic_with_a_heartbeats_name_is_noted(rules: Rules, name: str, note: str) -> None:
+def test_user_topic_with_a_heartbeats_name_is_noted(rules: TopicRules, name: str, note: str) -> None:
     remote = rules.policy.format_remote_topic("A", name)
     assert heartbeats_note(rules, name, remote).startswith(note) if note else not heartbeats_note(rules, name, remote)
 
@@ -215,8 +216,8 @@ def test_exact_heartbeats_are_those_that_came_by_known_aliases(
     aliases = frozenset("ABC")
     identity = replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=aliases))
     default = replace(PREFIXED, policy=DefaultReplicationPolicy(known_aliases=aliases), topics=NameFilter(("orders",)))
-    assert selected(identity, [name]).topics.get(name) == kept
-    assert selected(default, [name]).topics.get(name) == prefixed
+    assert select_topics(identity, [name]).topics.get(name) == kept
+    assert select_topics(default, [name]).topics.get(name) == prefixed
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_mm2_104_111_112_113_114_heartbeats_are_selected_apart(
     topics: tuple[str, ...], replicated: bool, names: list[str]
 ) -> None:
     rules = replace(PREFIXED, topics=NameFilter(topics), heartbeats_replicated=replicated)
-    assert list(selected(rules, ["heartbeats", "orders", "pay"]).topics) == names
+    assert list(select_topics(rules, ["heartbeats", "orders", "pay"]).topics) == names
 
 
 # -- partitions --------------------------------------------------------------------------------------------------------
@@ -275,7 +276,7 @@ COUNTS = st.dictionaries(NAMES, st.integers(1, 20), max_size=8)
 
 @given(source=COUNTS, target=COUNTS)
 def test_plan_after_its_execution_is_empty_and_removes_nothing(source: dict[str, int], target: dict[str, int]) -> None:
-    topics = selected(PREFIXED, source).topics
+    topics = select_topics(PREFIXED, source).topics
     counts = {f"A.{name}": count for name, count in target.items()}
     plan = partition_plan(topics, source, counts, not_now=NONE)
     after = {**counts, **{c.target: c.partitions for c in plan.create}, **{g.target: g.total for g in plan.grow}}
@@ -286,9 +287,9 @@ def test_plan_after_its_execution_is_empty_and_removes_nothing(source: dict[str,
 
 def test_mm2_115_cycle_since_4_4_includes_earlier_source_topics() -> None:
     names = ["A.orders", "C.A.orders", "C.orders", "orders"]
-    assert list(selected(PREFIXED, names).topics) == names
-    assert list(selected(replace(PREFIXED, cycle_by_source=True), names).topics) == ["C.orders", "orders"]
-    assert list(selected(replace(IDENTITY, cycle_by_source=True), names).topics) == names
+    assert list(select_topics(PREFIXED, names).topics) == names
+    assert list(select_topics(replace(PREFIXED, cycle_by_source=True), names).topics) == ["C.orders", "orders"]
+    assert list(select_topics(replace(IDENTITY, cycle_by_source=True), names).topics) == names
 
 
 @pytest.mark.parametrize(
@@ -313,7 +314,7 @@ def test_copies_within_one_cluster_are_not_copied_again(
         for source, target in (flow.split("->") for flow in flows):
             named = IdentityReplicationPolicy(source) if policy is None else policy()
             rules = replace(PREFIXED, flow=Flow(source, target), policy=named, same_cluster=True, cycles_exact=exact)
-            names |= set(selected(rules, names, target=names).topics.values())
+            names |= set(select_topics(rules, names, target=names).topics.values())
         if names == before:
             return
     raise AssertionError(f"{len(names)} topics, and still more")

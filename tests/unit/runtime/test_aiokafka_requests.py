@@ -10,7 +10,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest, OffsetResponse_v4
 from kio.index import load_request_schema, load_response_schema
 
-from lockstep_runtime.membership.aiokafka_requests import in_all_versions
+from lockstep_runtime.membership.aiokafka_requests import with_newer_versions
 from tests.support.kafka_frame import Frame, filled, read_frame, written_frame
 
 METADATA, COORDINATOR, OFFSETS = MetadataRequest.API_KEY, FindCoordinatorRequest.API_KEY, OffsetRequest.API_KEY
@@ -33,24 +33,24 @@ def metadata_body(version: int, **fields: object) -> bytes:
     ("announced", "chosen"), [((0, 12), 5), ((1, 3), 3), ((5, 11), 5), ((6, 11), 6), ((7, 11), 7), ((6, 6), 6)]
 )
 def test_metadata_has_aiokafkas_newest_version_before_ours(announced: tuple[int, int], chosen: int) -> None:
-    request = in_all_versions(MetadataRequest(["orders"])).prepare({METADATA: announced})
+    request = with_newer_versions(MetadataRequest(["orders"])).prepare({METADATA: announced})
     assert chosen == request.API_VERSION
 
 
 def test_metadata_in_no_version_in_common_fails_as_before() -> None:
     with pytest.raises(NotImplementedError, match="MetadataRequest v9"):
-        in_all_versions(MetadataRequest()).prepare({METADATA: (9, 13)})
+        with_newer_versions(MetadataRequest()).prepare({METADATA: (9, 13)})
 
 
 def test_request_without_newer_versions_is_left_as_it_is() -> None:
     request = HeartbeatRequest("g", 1, "m")
-    assert in_all_versions(request) is request
+    assert with_newer_versions(request) is request
 
 
 @pytest.mark.parametrize(("key", "version"), [(METADATA, 6), (METADATA, 7), (COORDINATOR, 2)])
 def test_newer_request_is_what_kio_reads(key: int, version: int) -> None:
     request = MetadataRequest(["orders"], False) if key == METADATA else FindCoordinatorRequest("billing", 0)
-    struct = in_all_versions(request).prepare({key: (version, version)})
+    struct = with_newer_versions(request).prepare({key: (version, version)})
     head = struct.build_request_header(correlation_id=7, client_id="c").encode()
     content = head + struct.encode()
     _, body = read_frame(len(content).to_bytes(4) + content, load_request_schema(key, version))
@@ -62,7 +62,7 @@ def test_newer_request_is_what_kio_reads(key: int, version: int) -> None:
 
 @pytest.mark.parametrize("version", [4, 5])
 def test_newer_question_about_offsets_is_what_kio_reads(version: int) -> None:
-    struct = in_all_versions(OffsetRequest(-1, 1, [("orders", [(3, -2)])])).prepare({OFFSETS: (version, 6)})
+    struct = with_newer_versions(OffsetRequest(-1, 1, [("orders", [(3, -2)])])).prepare({OFFSETS: (version, 6)})
     content = struct.build_request_header(correlation_id=7, client_id="c").encode() + struct.encode()
     _, body = read_frame(len(content).to_bytes(4) + content, load_request_schema(OFFSETS, version))
     (partition,) = body.topics[0].partitions
@@ -70,14 +70,14 @@ def test_newer_question_about_offsets_is_what_kio_reads(version: int) -> None:
 
 
 def test_newer_answer_about_offsets_is_as_the_former_one() -> None:
-    struct = in_all_versions(OffsetRequest(-1, 0, [])).prepare({OFFSETS: (5, 6)})
+    struct = with_newer_versions(OffsetRequest(-1, 0, [])).prepare({OFFSETS: (5, 6)})
     answer = OffsetResponse_v4(0, [("orders", [(3, 0, -1, 77, 44)])]).encode()
     assert struct.RESPONSE_TYPE.decode(answer).topics == [("orders", [(3, 0, -1, 77)])]
 
 
 @pytest.mark.parametrize("version", [6, 7])
 def test_newer_metadata_answer_is_understood_by_aiokafka(version: int) -> None:
-    struct = in_all_versions(MetadataRequest()).prepare({METADATA: (version, version)})
+    struct = with_newer_versions(MetadataRequest()).prepare({METADATA: (version, version)})
     cluster = ClusterMetadata(metadata_max_age_ms=1)
     cluster.update_metadata(struct.RESPONSE_TYPE.decode(metadata_body(version)))
     partition = cluster._partitions["orders"][0]

@@ -12,7 +12,7 @@ from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
 from lockstep_checkpoint.reverse_flow import ReverseFlow
-from lockstep_data_plane.progress.connect_offsets import CommittedProgress
+from lockstep_data_plane.progress.committed_progress import CommittedProgress
 from lockstep_data_plane.slot.progress_rows import ProgressRows
 from lockstep_kafka.topics.control_topics import checkpoints_topic
 from lockstep_kafka.topics.topic_reader import Record

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from mode.services import Service
 
-from lockstep_runtime.membership import faust_bends
+from lockstep_runtime.membership import faust_overrides
 from lockstep_runtime.telemetry.log import FlowLog, LogFormat, configure
 
 
@@ -102,7 +102,7 @@ def test_root_logger_info_of_libraries_is_debug(log_format: LogFormat) -> None:
 
 
 def test_each_subclass_of_faust_logs_as_the_library() -> None:
-    services = [cls for cls in vars(faust_bends).values() if isinstance(cls, type) and issubclass(cls, Service)]
-    loggers = {cls.__name__: cls.logger.name for cls in services if cls.__module__ == faust_bends.__name__}
-    assert loggers.keys() >= {"App", "Consumer", "Thread", "Unmeasured"}
+    services = [cls for cls in vars(faust_overrides).values() if isinstance(cls, type) and issubclass(cls, Service)]
+    loggers = {cls.__name__: cls.logger.name for cls in services if cls.__module__ == faust_overrides.__name__}
+    assert loggers.keys() >= {"App", "Consumer", "Thread", "SilentMonitor"}
     assert {logger.partition(".")[0] for logger in loggers.values()} == {"faust"}

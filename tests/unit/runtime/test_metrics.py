@@ -11,11 +11,11 @@ from lockstep_config.credentials.certificate_expiry import KEYSTORE, Certificate
 from lockstep_runtime.flow.common_metrics import certificate_samples, lead_samples, memory_samples
 from lockstep_runtime.telemetry.metrics import Metrics, Sample
 from lockstep_runtime.util.memory import resident
-from lockstep_state.metric import Metric, Type
+from lockstep_state.metric import Metric, MetricType
 from lockstep_state.names import Flow
 
-DONE = Metric("done", Type.COUNTER, ("flow",), "Done")
-LEVEL = Metric("level", Type.GAUGE, ("flow",), "Level")
+DONE = Metric("done", MetricType.COUNTER, ("flow",), "Done")
+LEVEL = Metric("level", MetricType.GAUGE, ("flow",), "Level")
 
 
 def shown(metrics: Metrics) -> dict[tuple[str, ...], float]:

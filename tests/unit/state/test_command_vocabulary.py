@@ -15,7 +15,7 @@ from lockstep_state.commands.command_vocabulary import (
     Scope,
     ScopeKind,
     UnknownVerb,
-    asked,
+    answering_services,
     service_connector,
 )
 
@@ -94,7 +94,7 @@ OFFSETS = (command_vocabulary.OFFSETS_LIST, command_vocabulary.OFFSETS_ALTER, co
     ],
 )
 def test_command_is_answered_by_the_owners_of_its_scope(verbs: Collection[str], scope: str, services: set[str]) -> None:
-    assert [asked(verb, Scope.parse(scope)) for verb in verbs] == [services] * len(verbs)
+    assert [answering_services(verb, Scope.parse(scope)) for verb in verbs] == [services] * len(verbs)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_command_is_answered_by_the_owners_of_its_scope(verbs: Collection[str], 
 )
 def test_command_for_a_wrong_scope_or_of_an_unknown_verb_is_refused(verb: str, scope: str, text: str) -> None:
     with pytest.raises(UnknownVerb if verb == "dance" else ValueError, match=text):
-        asked(verb, Scope.parse(scope))
+        answering_services(verb, Scope.parse(scope))
 
 
 def test_every_verb_has_an_answer_of_its_own() -> None:

@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from lockstep_kafka.admin.lowered_factor import warn_of_lowered
-from lockstep_rules.topic_plan import Rules
+from lockstep_rules.topic_plan import TopicRules
 from lockstep_topic_sync.topic_creator import TopicCreator
 
-WANTED = cast(Rules, SimpleNamespace(replication_factor=3))
+WANTED = cast(TopicRules, SimpleNamespace(replication_factor=3))
 
 
 class TargetOfOneBroker:

@@ -251,7 +251,7 @@ class CheckpointFlow:
             states, refused = await self._write(group_offsets, owned)
             failed = {**{group: trouble.to_reason() for group, trouble in group_offsets.failed.items()}, **refused}
             set_attributes(groups=len(group_offsets.committed), groups_failing=len(failed))
-            new_groups = await self._report.on_source_read(states, failed, group_offsets.asked.__contains__, began)
+            new_groups = await self._report.on_source_read(states, failed, group_offsets.requested.__contains__, began)
         if new_groups:
             self._ctx.periodic.trigger(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(group_offsets.not_replicated)

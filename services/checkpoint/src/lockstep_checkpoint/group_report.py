@@ -48,7 +48,7 @@ class GroupReport:
         self,
         states: Mapping[str, TranslationState],
         failed: Mapping[str, Reason],
-        asked: Callable[[str], bool],
+        was_requested: Callable[[str], bool],
         began: ReadingTime | None,
     ) -> tuple[str, ...]:
         """Record a round over the source's groups, and return the groups that this process had not read before.
@@ -56,7 +56,7 @@ class GroupReport:
         Args:
             states: The translated offsets of each group that could be read.
             failed: Why other groups could not be read.
-            asked: Accepts the groups that the round asked for. One in neither of both is gone.
+            was_requested: Accepts the groups that the round asked for. One in neither of both is gone.
             began: When the reading began; None: the offsets are those read before.
         """
         new_views = [group for group in states if self._view(group).read_at is None]
@@ -73,7 +73,7 @@ class GroupReport:
             if self._syncs and self._view(group).synced:
                 await self._record_rewind(group)
         await self._write(group for group in (*states, *failed))
-        await self._expire_gone_groups(states.keys() | failed.keys(), asked)
+        await self._expire_gone_groups(states.keys() | failed.keys(), was_requested)
         return tuple(new_views)
 
     def _changes(self, translated: Iterable[str], failed: Mapping[str, Reason]) -> Iterator[Coroutine[Any, Any, None]]:
@@ -325,9 +325,9 @@ class GroupReport:
         written = self._ctx.state.get(GroupStatus, row.group)
         return self._ctx.state.differs(row if written is None else replace(row, read_ms=written.read_ms))
 
-    async def _expire_gone_groups(self, present: Iterable[str], asked: Callable[[str], bool]) -> None:
+    async def _expire_gone_groups(self, present: Iterable[str], was_requested: Callable[[str], bool]) -> None:
         living, state = set(present), self._ctx.state
-        absent = [row for row in state.all(GroupStatus) if row.group not in living and asked(row.group)]
+        absent = [row for row in state.all(GroupStatus) if row.group not in living and was_requested(row.group)]
         newly_gone = [row for row in absent if not row.is_gone]
         await asyncio.gather(
             *(self._ctx.event("GroupGone", row.group) for row in newly_gone if row.group in self._views)

@@ -36,7 +36,7 @@ class SourceGroupOffsets:
     """The committed offsets of each group that counts, in all topics."""
     failed: Mapping[str, ClusterError] = field(default_factory=dict)
     """The errors of groups that could not be described."""
-    asked: frozenset[str] = frozenset()
+    requested: frozenset[str] = frozenset()
     """The groups that were owned when the reading began, and those with a row that is gone. One of them that is in
     neither mapping does not exist."""
     not_replicated: frozenset[str] | None = None
@@ -135,10 +135,10 @@ class SourceGroups:
         await self._list(now)
         rows = {row.group: row for row in self._state.all(GroupStatus)}
         # Once: our share may be another one before the round is over.
-        asked = frozenset(filter(owned, self._listed | self._tracked.keys() | rows.keys()))
-        living = (row for row in rows.values() if row.group in asked and not row.is_gone)
+        requested = frozenset(filter(owned, self._listed | self._tracked.keys() | rows.keys()))
+        living = (row for row in rows.values() if row.group in requested and not row.is_gone)
         rows_of_groups = {row.group: row for row in living if self._is_selected(row.group)}
-        candidates = asked & (self._listed | self._tracked.keys()) - self._uninteresting
+        candidates = requested & (self._listed | self._tracked.keys()) - self._uninteresting
         group_ids = sorted(candidates | rows_of_groups.keys())
         answers = await asyncio.gather(*(self._committed(group) for group in group_ids))
         committed: dict[str, tuple[Committed, ...]] = {}
@@ -159,10 +159,10 @@ class SourceGroups:
             vanished |= topics_on_source(unseen, mirrored, self._rule)
         failed |= await self._hidden(vanished)
         topics = {group: frozenset(offset.topic for offset in offsets) for group, offsets in committed.items()}
-        unasked = {group: names for group, names in self._tracked.items() if group not in asked}
+        unasked = {group: names for group, names in self._tracked.items() if group not in requested}
         tracked = self._tracked | vanished
         self._tracked = unasked | {group: tracked.get(group, frozenset()) for group in failed} | topics
-        return SourceGroupOffsets(committed, failed, asked, self._not_replicated)
+        return SourceGroupOffsets(committed, failed, requested, self._not_replicated)
 
     def forget_uninteresting(self) -> None:
         """Let the next round describe the groups again that only consumed other topics."""
@@ -173,8 +173,8 @@ class SourceGroups:
 
         A coordinator leaves out the offsets of such topics. `vanished` has the topics in which each group had offsets.
         """
-        asked = {topic for topics in vanished.values() for topic in topics}
-        return hidden(vanished, (await self._admin.topics(asked)).denied) if asked else {}
+        topics_to_describe = {topic for topics in vanished.values() for topic in topics}
+        return hidden(vanished, (await self._admin.topics(topics_to_describe)).denied) if topics_to_describe else {}
 
     def _is_selected(self, group: str) -> bool:
         return should_replicate_group(group, self._groups)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lockstep_rules.policy import ReplicationPolicy
-from lockstep_rules.topics import heartbeats_among, upstream_sources
+from lockstep_rules.remote_topics import heartbeats_among, upstream_sources
 
 MOST_UPSTREAMS = 100
 """The greatest number of clusters of which a flow shows heartbeats, the nearest ones."""

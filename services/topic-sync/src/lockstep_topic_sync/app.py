@@ -16,7 +16,14 @@ from lockstep_config.flow.mirroring_rules import topic_rules
 from lockstep_kafka.common.admin_types import Outcome, TopicDescription
 from lockstep_kafka.common.asyncio_util import share_kept_s
 from lockstep_kafka.common.tracing import set_attributes
-from lockstep_rules.topic_plan import LeftOutTopic, Rules, Selection, heartbeats_note, partition_plan, selected
+from lockstep_rules.topic_plan import (
+    LeftOutTopic,
+    Selection,
+    TopicRules,
+    heartbeats_note,
+    partition_plan,
+    select_topics,
+)
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.log_dedup import LOGGED, LogDedup
 from lockstep_runtime.telemetry.metrics import Sample
@@ -78,7 +85,7 @@ class TopicSync:
 
     def _begin(self) -> None:
         """Forget what an earlier term learned: other replicas have acted since."""
-        self._rules: Rules | None = None
+        self._rules: TopicRules | None = None
         self._retries = RetrySchedule()
         self._configs = ConfigSync(self._ctx, self._rules_now, self._write_again)
         # Rounds for topics and for configs meet here: what one is about to say, the other need not.
@@ -184,7 +191,7 @@ class TopicSync:
             self._first_selection = frozenset(topics)
         return {name: remote for name, remote in topics.items() if name in self._first_selection}
 
-    async def _selected(self, rules: Rules, source: Mapping[str, int], target: Mapping[str, int]) -> Selection:
+    async def _selected(self, rules: TopicRules, source: Mapping[str, int], target: Mapping[str, int]) -> Selection:
         """Return the selection. With `cycles_exact`, a topic counts as no copy under two conditions.
 
         Two listings of the target had no original of it (one can be short while brokers change). The target does not
@@ -194,21 +201,21 @@ class TopicSync:
         rows = self._ctx.state.all(MirroredTopic)
         mirrored = {row.source_topic: row.target_topic for row in rows if row.phase == "mirrored"}
         if not rules.cycles_exact:
-            return selected(rules, source, target=target, mirrored=mirrored)
+            return select_topics(rules, source, target=target, mirrored=mirrored)
         copies = {row.source_topic: row.original for row in rows if row.phase == "left-out" and row.original}
         own = set(mirrored)
-        selection = selected(rules, source, target=target, copies=copies, own=own, mirrored=mirrored)
+        selection = select_topics(rules, source, target=target, copies=copies, own=own, mirrored=mirrored)
         earlier, no_copies = self._no_copies, selection.no_copies
         self._no_copies = frozenset(no_copies)
         if no_copies.keys() - earlier:
             self._last_listing = None  # so that the next listing is another one
-        asked = {name: no_copies[name] for name in (no_copies.keys() & earlier) - own}
-        if not asked:
+        candidates = {name: no_copies[name] for name in (no_copies.keys() & earlier) - own}
+        if not candidates:
             return selection
-        read = await self._ctx.target.topics({original for originals in asked.values() for original in originals})
+        read = await self._ctx.target.topics({original for originals in candidates.values() for original in originals})
         hidden = read.done.keys() | read.troubles().keys()
-        own |= {name for name, originals in asked.items() if not originals & hidden}
-        return selected(rules, source, target=target, copies=copies, own=own, mirrored=mirrored)
+        own |= {name for name, originals in candidates.items() if not originals & hidden}
+        return select_topics(rules, source, target=target, copies=copies, own=own, mirrored=mirrored)
 
     async def _write_left_out(self, selection: Selection) -> None:
         """Write the row and event of each topic that its name leaves out, once."""
@@ -242,7 +249,7 @@ class TopicSync:
         """The last complete reading is recent."""
         return self._ctx.clock.monotonic() - self._checked_closely < self._ids_rest_s
 
-    async def _rules_now(self) -> Rules:
+    async def _rules_now(self) -> TopicRules:
         if self._rules is None:
             ctx, settings = self._ctx, self._ctx.settings
             is_same_cluster = await ctx.source.cluster_id() == await ctx.target.cluster_id()
@@ -301,7 +308,7 @@ class TopicSync:
                         rows.append(row)
             await self._write_changes(rows)
 
-    async def _report_hidden(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, Reason]:
+    async def _report_hidden(self, rules: TopicRules, unlisted: frozenset[str]) -> Mapping[str, Reason]:
         """Return the unlisted topics that may not be described (any more), with the reason. Their rows get it too.
 
         They are not gone.
@@ -309,12 +316,12 @@ class TopicSync:
         state, now = self._ctx.state, self._ctx.clock.monotonic()
         rows_of_topics = {row.source_topic: row for row in state.all(MirroredTopic) if row.source_topic in unlisted}
         mirrored = {n for n, row in rows_of_topics.items() if row.is_selected}
-        selected_topics = selected(rules, mirrored, own=mirrored).topics.keys()
+        selected_topics = select_topics(rules, mirrored, own=mirrored).topics.keys()
         if asks_again := now - self._asked_hidden >= IDS_EVERY:
             self._asked_hidden = now
-        asked = selected_topics if asks_again else selected_topics - self._hidden.keys()
-        read = await self._ctx.source.topics(asked)
-        self._hidden = {n: reason for n, reason in self._hidden.items() if n in selected_topics - asked}
+        names = selected_topics if asks_again else selected_topics - self._hidden.keys()
+        read = await self._ctx.source.topics(names)
+        self._hidden = {n: reason for n, reason in self._hidden.items() if n in selected_topics - names}
         self._hidden |= {name: trouble.to_reason() for name, trouble in read.troubles().items()}
         rows = [
             unseen_row(name, rows_of_topics[name].target_topic, reason, rows_of_topics[name])

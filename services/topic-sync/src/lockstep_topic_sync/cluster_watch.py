@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from lockstep_config.flow.client_settings import client_id
 from lockstep_kafka.admin.admin import PROBE, Admin
-from lockstep_kafka.session.broker_session import QuestionRefused, SessionRefused
+from lockstep_kafka.session.broker_session import BrokerRequestFailed, SessionRefused
 from lockstep_kafka.session.cluster_reader import read_cluster_versions
 from lockstep_rules.clusters.cluster_capabilities import Role, missing_capabilities
 from lockstep_runtime.flow.context import FlowContext
@@ -32,7 +32,7 @@ class ClusterWatch:
         for admin, role in ((ctx.source, Role.SOURCE), (ctx.target, Role.TARGET)):
             try:
                 await self._read(admin, role)
-            except (SessionRefused, QuestionRefused, OSError) as exc:
+            except (SessionRefused, BrokerRequestFailed, OSError) as exc:
                 ctx.log.debug("capabilities not read", f"{admin.alias}: {exc}", cluster=admin.alias)
 
     async def _read(self, admin: Admin, role: Role) -> None:

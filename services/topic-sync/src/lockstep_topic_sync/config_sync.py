@@ -10,7 +10,7 @@ from datetime import timedelta
 from lockstep_kafka.admin.request_pieces import together
 from lockstep_kafka.common.admin_types import Outcome
 from lockstep_kafka.common.errors import ClusterError, RequestUnsupported
-from lockstep_rules.topic_plan import Alter, Rules, alterations
+from lockstep_rules.topic_plan import Alter, TopicRules, alterations
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.rows.state_rows import MirroredTopic
@@ -29,7 +29,7 @@ class ConfigSync:
     def __init__(
         self,
         ctx: FlowContext,
-        rules: Callable[[], Awaitable[Rules]],
+        rules: Callable[[], Awaitable[TopicRules]],
         write: Callable[[Mapping[str, str]], Awaitable[None]],
     ) -> None:
         self._ctx = ctx
@@ -90,12 +90,12 @@ class ConfigSync:
         now, all_of_them = ctx.clock.monotonic(), ctx.periodic.was_triggered(CONFIGS)
         described_first = topics if all_of_them else self._retries.ready(now)
         not_now: frozenset[str] = frozenset() if all_of_them else self._retries.waiting(now)
-        asked = self._schedule.start_round(topics, now, first=described_first, not_now=not_now)
+        due_topics = self._schedule.start_round(topics, now, first=described_first, not_now=not_now)
         if self._enabled:
-            async for read in ctx.source.config_pieces(asked):
+            async for read in ctx.source.config_pieces(due_topics):
                 await self._follow(rules, topics, read, all_of_them=all_of_them)
         else:
-            await self._follow_target({name: topics[name] for name in asked}, all_of_them=all_of_them)
+            await self._follow_target({name: topics[name] for name in due_topics}, all_of_them=all_of_them)
         stale, self._stale = self._stale & topics.keys(), set()
         if stale:
             await self._write({name: topics[name] for name in sorted(stale)})
@@ -112,7 +112,7 @@ class ConfigSync:
         await self._ctx.event("ConfigRefused", topic, text, keys=dict(keys))
 
     async def _follow(
-        self, rules: Rules, topics: Mapping[str, str], read: Outcome[tuple[TopicConfig, ...]], *, all_of_them: bool
+        self, rules: TopicRules, topics: Mapping[str, str], read: Outcome[tuple[TopicConfig, ...]], *, all_of_them: bool
     ) -> None:
         """Set the configs of target topics to those read at the source, if a comparison is due."""
         now = self._ctx.clock.monotonic()
@@ -150,11 +150,11 @@ class ConfigSync:
                 self._schedule.compared(name, hash(due[name]), now)
                 self._succeeded(name)
 
-    async def _follow_target(self, asked: Mapping[str, str], *, all_of_them: bool) -> None:
+    async def _follow_target(self, topics: Mapping[str, str], *, all_of_them: bool) -> None:
         """Read the configs of target topics, which the data plane needs also if configs are not synced."""
         now = self._ctx.clock.monotonic()
         scan = self._schedule.record_scan
-        due = {remote: name for name, remote in asked.items() if scan(name, 0, now) or all_of_them}
+        due = {remote: name for name, remote in topics.items() if scan(name, 0, now) or all_of_them}
         async for read in self._ctx.target.config_pieces(due):
             self._note_troubles({due[remote]: trouble for remote, trouble in read.troubles().items()})
             for remote, configs in read.done.items():

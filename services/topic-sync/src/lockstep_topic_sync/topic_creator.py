@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from logging import DEBUG
 
 from lockstep_kafka.admin.lowered_factor import warn_of_lowered
-from lockstep_rules.topic_plan import Create, Grow, Rules, creation_configs, factor_words, possible_factor
+from lockstep_rules.topic_plan import Create, Grow, TopicRules, creation_configs, factor_words, possible_factor
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.reasons.reason import Reason
 from lockstep_topic_sync import apply
@@ -26,7 +26,7 @@ class TopicCreator:
         self._demanded: frozenset[int] = frozenset()
         """Replication factors that the target demanded instead of the wanted one, and that were reported."""
 
-    async def create(self, rules: Rules, creations: Sequence[Create]) -> None:
+    async def create(self, rules: TopicRules, creations: Sequence[Create]) -> None:
         """Create remote topics with the configs of their source topics, with an event for each."""
         if not creations:
             return
@@ -75,7 +75,7 @@ class TopicCreator:
         text = f"{g.source} -> {g.target} ({g.before} -> {g.total})"
         await self._ctx.event("PartitionsAdded", g.source, text, target=g.target, before=g.before, total=g.total)
 
-    async def _replication_factor(self, rules: Rules) -> int:
+    async def _replication_factor(self, rules: TopicRules) -> int:
         requested, brokers = rules.replication_factor, await self._ctx.target.broker_count()
         factor = possible_factor(requested, brokers)
         if factor < requested and not self._lowered:

@@ -7,7 +7,7 @@ from confluent_kafka import Message
 from lockstep_client.checkpoints import CheckpointFold, Groups, RemoteOffsets
 from lockstep_client.cluster_reader import Conf, reading
 from lockstep_client.errors import CheckpointsNotRead, CheckpointsTopicMissing, UnsupportedCheckpoint
-from lockstep_rules import topics as named
+from lockstep_rules import remote_topics
 from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy
 from lockstep_state.codecs.mm2_codec import UnsupportedRecordVersion
 
@@ -71,7 +71,7 @@ class MirrorClient:
         with reading(self._conf, allowed) as cluster:
             names = cluster.topics()
             if topic not in names:
-                existing = sorted(named.checkpoints_among(self._policy, names))
+                existing = sorted(remote_topics.checkpoints_among(self._policy, names))
                 raise CheckpointsTopicMissing(topic, cluster.bootstrap, existing)
             begin, end = cluster.bounds(topic)
             position = cluster.records(topic, begin, end, on_record)
@@ -87,7 +87,7 @@ class MirrorClient:
         >>> MirrorClient({"bootstrap.servers": "b.example.org:9092"}).replication_hops("A")  # doctest: +SKIP
         1
         """
-        return named.hops(self._policy, self._topics(), source_alias)
+        return remote_topics.hops(self._policy, self._topics(), source_alias)
 
     def upstream_clusters(self) -> frozenset[str]:
         """Return the aliases of all clusters that are mirrored here, directly or through others.
@@ -95,7 +95,7 @@ class MirrorClient:
         >>> MirrorClient({"bootstrap.servers": "c.example.org:9092"}).upstream_clusters()  # doctest: +SKIP
         frozenset({'A', 'B'})
         """
-        return named.upstream(self._policy, self._topics())
+        return remote_topics.upstream(self._policy, self._topics())
 
     def heartbeat_topics(self) -> frozenset[str]:
         """Return the local and mirrored heartbeats topics.
@@ -103,7 +103,7 @@ class MirrorClient:
         >>> MirrorClient({"bootstrap.servers": "b.example.org:9092"}).heartbeat_topics()  # doctest: +SKIP
         frozenset({'heartbeats', 'A.heartbeats'})
         """
-        return named.heartbeats_among(self._policy, self._topics())
+        return remote_topics.heartbeats_among(self._policy, self._topics())
 
     def checkpoint_topics(self) -> frozenset[str]:
         """Return the topics with checkpoints, one for each cluster whose groups are translated to here.
@@ -111,7 +111,7 @@ class MirrorClient:
         >>> MirrorClient({"bootstrap.servers": "b.example.org:9092"}).checkpoint_topics()  # doctest: +SKIP
         frozenset({'A.checkpoints.internal'})
         """
-        return named.checkpoints_among(self._policy, self._topics())
+        return remote_topics.checkpoints_among(self._policy, self._topics())
 
     def remote_topics(self, source_alias: str | None = None) -> frozenset[str]:
         """Return the topics that were mirrored here, all of them or those whose last hop was from `source_alias`.
@@ -122,7 +122,7 @@ class MirrorClient:
         >>> MirrorClient({"bootstrap.servers": "b.example.org:9092"}).remote_topics("A")  # doctest: +SKIP
         frozenset({'A.orders', 'A.heartbeats'})
         """
-        return named.remote_among(self._policy, self._topics(), source_alias)
+        return remote_topics.remote_among(self._policy, self._topics(), source_alias)
 
     def _topics(self) -> frozenset[str]:
         with reading(self._conf, self._timeout) as cluster:

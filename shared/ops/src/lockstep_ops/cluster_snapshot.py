@@ -17,10 +17,10 @@ from lockstep_kafka.admin.topic_creation import Creation, create_fitting_topics
 from lockstep_kafka.common.admin_types import GroupDescription, GroupOffset, NewTopic, Outcome, TopicDescription
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
 from lockstep_kafka.groups.group_protocols import list_group_protocols
-from lockstep_kafka.session.broker_session import BrokerSession, QuestionRefused, QuotaEntry, SessionRefused
+from lockstep_kafka.session.broker_session import BrokerRequestFailed, BrokerSession, QuotaEntry, SessionRefused
 from lockstep_kafka.session.cluster_reader import ClusterReading, read_cluster_versions
 from lockstep_kafka.session.log_sizes import read_log_sizes
-from lockstep_kafka.topics.control_topic_faults import FoundFaults, read_faults
+from lockstep_kafka.topics.control_topic_faults import ControlTopicFaults, read_faults
 from lockstep_kafka.topics.control_topics import ControlTopic
 from lockstep_ops.clusters import source_client, target_client
 from lockstep_ops.permission_check import HeldPermissions, missing_permissions, named_groups, topics_for
@@ -77,8 +77,8 @@ async def _or_unknown_of_brokers(fact: Awaitable[T]) -> T | Unknown:
         return await or_unknown(fact)
     except ClusterUnreachable as exc:
         return Unknown(exc.to_reason())
-    except (SessionRefused, QuestionRefused, OSError) as exc:
-        return Unknown(_reported(exc), isinstance(exc, QuestionRefused) and exc.is_denied)
+    except (SessionRefused, BrokerRequestFailed, OSError) as exc:
+        return Unknown(_reported(exc), isinstance(exc, BrokerRequestFailed) and exc.is_denied)
 
 
 def _reported(trouble: object) -> Reason:
@@ -246,7 +246,7 @@ class ClusterSnapshot:
 
         return await self._outcome("configs", topics, read)
 
-    async def control_topic_faults(self, topics: Iterable[ControlTopic]) -> FoundFaults:
+    async def control_topic_faults(self, topics: Iterable[ControlTopic]) -> ControlTopicFaults:
         """Return the faults of those control topics that exist."""
         return await read_faults(self.admin, topics)
 

@@ -56,13 +56,14 @@ async def _ask_all(settings: FlowSettings, replies: Sequence[CommandReply], with
     target = target_client(settings)
     await target.probe(min(PROBE, timedelta(seconds=within)))
     answered = asyncio.Event()
-    asked = {reply.question.command.id.encode(): reply for reply in replies}
+    replies_by_id = {reply.request.command.id.encode(): reply for reply in replies}
 
     def hear(records: Sequence[Record]) -> None:
         for record in records:
-            for reply in [reply for name, reply in asked.items() if record.value is not None and name in record.value]:
+            value = record.value or b""
+            for reply in [reply for request_id, reply in replies_by_id.items() if request_id in value]:
                 with suppress(MalformedRow):  # no service wrote it, so it is no answer
-                    reply.add_event(decode_event(record.value or b""))
+                    reply.add_event(decode_event(value))
         if not any(reply.missing for reply in replies):
             answered.set()
 
@@ -72,7 +73,7 @@ async def _ask_all(settings: FlowSettings, replies: Sequence[CommandReply], with
         async with producing(settings, within) as producer:
             await events.caught_up(silent_s=within)  # every answer comes after this
             log = ControlTopicLog(producer, commands_topic(flow, group_id))
-            requests = [reply.question for reply in replies]
+            requests = [reply.request for reply in replies]
             await asyncio.gather(
                 *(log.append(*request.command.encode(), partition=request.commands_partition) for request in requests)
             )

@@ -10,7 +10,7 @@ from lockstep_ops.exit_codes import CannotUse, Exit
 from lockstep_ops.services import SERVICES
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.commands.command import Command
-from lockstep_state.commands.command_vocabulary import Scope, asked
+from lockstep_state.commands.command_vocabulary import Scope, answering_services
 from lockstep_state.events import Event, event_words
 from lockstep_state.names import Flow
 
@@ -66,7 +66,7 @@ def command_request(
         CannotUse: The verb is not for such a scope, or no service would answer.
     """
     try:
-        services = asked(verb, scope)
+        services = answering_services(verb, scope)
     except ValueError as exc:
         raise CannotUse(str(exc)) from exc
     answering = frozenset(name for name in services if SERVICES[name](settings))
@@ -86,7 +86,7 @@ def command_request(
 class CommandReply:
     """The answers that were heard so far. Feed it every event; one fed twice changes nothing."""
 
-    question: CommandRequest
+    request: CommandRequest
     heard: dict[str, Event] = field(default_factory=dict)
     """The first answer of each service."""
     members: dict[str, int] = field(default_factory=dict)
@@ -97,13 +97,13 @@ class CommandReply:
     """The cluster answered, and did not let us ask."""
 
     def add_event(self, event: Event) -> None:
-        if event.answers == self.question.command.id and event.service in self.question.services:
+        if event.answers == self.request.command.id and event.service in self.request.services:
             self.heard.setdefault(event.service, event)
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Return the services that have not answered."""
-        return tuple(sorted(self.question.services - self.heard.keys()))
+        return tuple(sorted(self.request.services - self.heard.keys()))
 
     @property
     def refusals(self) -> tuple[Event, ...]:
@@ -111,9 +111,9 @@ class CommandReply:
 
     def as_json(self) -> dict[str, Any]:
         """Return as JSON values what was asked, each answer, and who did not answer."""
-        command = self.question.command
+        command = self.request.command
         return {
-            "flow": str(self.question.flow),
+            "flow": str(self.request.flow),
             "verb": command.verb,
             "subject": command.subject,
             "id": command.id,
@@ -128,12 +128,12 @@ class CommandReply:
     def as_lines(self) -> list[str]:
         """Return a line for each service that was asked."""
         if self.trouble:
-            return [f"{self.question.flow}  {self.trouble}"]
-        return [self._line(name) for name in sorted(self.question.services)]
+            return [f"{self.request.flow}  {self.trouble}"]
+        return [self._line(name) for name in sorted(self.request.services)]
 
     def _line(self, service: str) -> str:
-        command, event = self.question.command, self.heard.get(service)
-        head = f"{self.question.flow}  {service}: "
+        command, event = self.request.command, self.heard.get(service)
+        head = f"{self.request.flow}  {service}: "
         if event is None:
             return head + f"no answer to {command.verb}. {self._advice(service)}"
         if event.kind == REFUSED:

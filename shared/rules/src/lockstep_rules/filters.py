@@ -124,7 +124,7 @@ def should_replicate_topic(
 ) -> bool:
     """Return whether `topic` of the flow's source is mirrored, by its name.
 
-    `topic_plan.selected` decides by the topics of both clusters too. With `lockstep.cycles=exact` it selects more.
+    `topic_plan.select_topics` decides by the topics of both clusters too. With `lockstep.cycles=exact` it selects more.
     For `also_source` and `one_cluster` see `visited_clusters`.
     """
     return passes_selection(
@@ -138,7 +138,7 @@ def passes_selection(
     """Return whether `topic` is mirrored unless it is a copy from the target.
 
     Lockstep's own topics never are. On one cluster under two aliases a topic that keeps its name would be mirrored into
-    itself, and is not. `should_replicate_topic` and `topic_plan.selected` both ask this function.
+    itself, and is not. `should_replicate_topic` and `topic_plan.select_topics` both ask this function.
     """
     if topic.startswith(LOCKSTEP_PREFIX) or policy.is_internal_topic(topic):
         return False

@@ -4,8 +4,9 @@ Nothing is ever deleted on the target: not topics, not partitions, not configs t
 more partitions than its source keeps them. Everything that exists already is left out, so the usual plan is empty.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from lockstep_rules.filters import ConfigPropertyFilter, Names, passes_selection
 from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy, keeps_names, visited_clusters
@@ -18,10 +19,15 @@ MESSAGE_FORMAT_CONFIGS = frozenset({"message.format.version"})
 """Configs that are never copied, unlike in MM2 (brokers before 4.0 have them). All copies are of format 2, and a topic
 of an older format takes no idempotent appends."""
 
+_Visited: TypeAlias = Sequence[tuple[str, str | None]]
+"""The clusters that a topic has been on, each with its name there (`visited_clusters`)."""
+_Listings: TypeAlias = Mapping[str, Collection[str] | None]
+"""The topics of each cluster by its alias; None: unknown."""
+
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """The settings that a plan depends on.
+class TopicRules:
+    """The settings that decide which topics are mirrored, and how.
 
     With `same_cluster` both aliases lead to one cluster (their cluster ids are equal). `flow` has the aliases that
     names are made of.
@@ -104,8 +110,8 @@ class Selection:
     have on the target."""
 
 
-def selected(
-    rules: Rules,
+def select_topics(
+    rules: TopicRules,
     names: Iterable[str],
     *,
     target: Collection[str] | None = None,
@@ -125,26 +131,28 @@ def selected(
         own: With `cycles_exact`, topics that are known to be no copies. None: all of `no_copies`.
         mirrored: The topics that are mirrored already, each with its name on the target.
     """
-    topics, left_out, no_copies = {}, {}, {}
+    topics: dict[str, str] = {}
+    left_out: dict[str, LeftOutTopic] = {}
+    no_copies: dict[str, frozenset[str]] = {}
     source, copies, exact = frozenset(names), copies or {}, rules.cycles_exact and not rules.same_cluster
+    listings = {rules.flow.source: source, rules.flow.target: source if rules.same_cluster else target}
     for name in sorted(source):
-        heartbeats, one_cluster = rules.heartbeats_replicated, rules.same_cluster
         if not passes_selection(
-            name, rules.topics, rules.policy, rules.flow, heartbeats_replicated=heartbeats, one_cluster=one_cluster
+            name,
+            rules.topics,
+            rules.policy,
+            rules.flow,
+            heartbeats_replicated=rules.heartbeats_replicated,
+            one_cluster=rules.same_cluster,
         ):
             continue
-        visited = list(
+        visited = tuple(
             visited_clusters(
                 rules.policy, name, rules.flow, also_source=rules.cycle_by_source, one_cluster=rules.same_cluster
             )
         )
-        listings = {rules.flow.source: source, rules.flow.target: source if rules.same_cluster else target}
-        originals = [
-            upstream for alias, upstream in visited if upstream is not None and upstream in (listings[alias] or ())
-        ]
-        original = copies.get(name, "") or next(iter(originals), "")
-        unknown = any(upstream is None or listings[alias] is None for alias, upstream in visited)
-        if visited and not original and not unknown:
+        original = copies.get(name, "") or _find_original(visited, listings)
+        if visited and not original and _is_listed_wholly(visited, listings):
             no_copies[name] = frozenset(
                 upstream for alias, upstream in visited if upstream and alias == rules.flow.target
             )
@@ -153,16 +161,37 @@ def selected(
             topics[name] = rules.policy.format_remote_topic(rules.flow.source, name)
         elif not rules.policy.is_heartbeats_topic(name):
             left_out[name] = LeftOutTopic(_cycle_note(rules, *visited[0], is_copy=name not in no_copies), original)
-    if not isinstance(rules.policy, DefaultReplicationPolicy) or not rules.policy.renames:
-        return Selection(topics, left_out, no_copies=no_copies)
+    return _with_rename_rules(rules, Selection(topics, left_out, no_copies=no_copies), mirrored or {})
+
+
+def _find_original(visited: _Visited, listings: _Listings) -> str:
+    """Return the topic that a copy was made of, by the listings of both clusters; "" if none has it."""
+    for alias, upstream in visited:
+        if upstream is not None and upstream in (listings[alias] or ()):
+            return upstream
+    return ""
+
+
+def _is_listed_wholly(visited: _Visited, listings: _Listings) -> bool:
+    """Return whether the original's name and the topics of its cluster are known for each visited cluster."""
+    return all(upstream is not None and listings[alias] is not None for alias, upstream in visited)
+
+
+def _with_rename_rules(rules: TopicRules, selection: Selection, mirrored: Mapping[str, str]) -> Selection:
+    """Return the selection without topics whose new name is reserved, or is that of another topic as well."""
+    policy, topics = rules.policy, selection.topics
+    if not isinstance(policy, DefaultReplicationPolicy) or not policy.renames:
+        return selection
     collisions = _collisions(topics)
-    for name, remote in list(topics.items()):
-        if remote != name and rules.policy.is_renamed(rules.flow.source, name) and _is_reserved(rules.policy, remote):
+    left_out = dict(selection.left_out)
+    for name, remote in topics.items():
+        if remote != name and policy.is_renamed(rules.flow.source, name) and _is_reserved(policy, remote):
             left_out[name] = LeftOutTopic(f"{RENAME_KEY} makes it {remote}, which is no name for a copy")
-        elif remote in collisions and (mirrored or {}).get(name) != remote:
+        elif remote in collisions and mirrored.get(name) != remote:
             others = " and ".join(sorted({*collisions[remote]} - {name}))
             left_out[name] = LeftOutTopic(f"{RENAME_KEY} makes it {remote}, and {others} as well")
-    return Selection({name: topics[name] for name in topics if name not in left_out}, left_out, collisions, no_copies)
+    kept = {name: remote for name, remote in topics.items() if name not in left_out}
+    return Selection(kept, left_out, collisions, selection.no_copies)
 
 
 def _collisions(topics: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -177,7 +206,7 @@ def _is_reserved(policy: ReplicationPolicy, remote: str) -> bool:
     return remote.startswith(LOCKSTEP_PREFIX) or policy.is_internal_topic(remote) or policy.is_heartbeats_topic(remote)
 
 
-def _cycle_note(rules: Rules, alias: str, upstream: str | None, *, is_copy: bool) -> str:
+def _cycle_note(rules: TopicRules, alias: str, upstream: str | None, *, is_copy: bool) -> str:
     original = "a topic" if upstream is None else upstream
     note = f"its name says that it is a copy of {original} of {alias} (cycle detection, as in MirrorMaker)"
     if not is_copy:
@@ -185,7 +214,7 @@ def _cycle_note(rules: Rules, alias: str, upstream: str | None, *, is_copy: bool
     return note
 
 
-def heartbeats_note(rules: Rules, name: str, remote: str) -> str:
+def heartbeats_note(rules: TopicRules, name: str, remote: str) -> str:
     """Return the note about a user's topic that MM2 takes for heartbeats by its name; "" for any other."""
     policy = rules.policy
     if not isinstance(policy, DefaultReplicationPolicy) or policy.is_heartbeats_through(name, rules.aliases):
@@ -238,7 +267,7 @@ def factor_words(factor: int) -> str:
     return "its own default" if factor == -1 else f"a replication factor of {factor}"
 
 
-def creation_configs(rules: Rules, configs: Iterable[TopicConfig]) -> dict[str, str]:
+def creation_configs(rules: TopicRules, configs: Iterable[TopicConfig]) -> dict[str, str]:
     """Return the configs of a new remote topic: the copied overrides of its source topic.
 
     With `use.defaults.from=source` the source's defaults as well.
@@ -251,7 +280,9 @@ def creation_configs(rules: Rules, configs: Iterable[TopicConfig]) -> dict[str, 
     }
 
 
-def alterations(rules: Rules, source: Iterable[TopicConfig], target: Iterable[TopicConfig]) -> dict[str, str | None]:
+def alterations(
+    rules: TopicRules, source: Iterable[TopicConfig], target: Iterable[TopicConfig]
+) -> dict[str, str | None]:
     """Return the configs of an existing remote topic that differ: values to set, and None for overrides to delete.
 
     MM2 sends all of them each time. A value set by hand on the remote topic is reverted, and so is one that was deleted
@@ -271,7 +302,7 @@ def alterations(rules: Rules, source: Iterable[TopicConfig], target: Iterable[To
     return changes
 
 
-def _copied(rules: Rules, config: TopicConfig) -> bool:
+def _copied(rules: TopicRules, config: TopicConfig) -> bool:
     if config.name in MESSAGE_FORMAT_CONFIGS:
         return False
     return config.copyable and rules.config_properties.should_replicate_config_property(config.name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 
 
-class Type(Enum):
+class MetricType(Enum):
     """The type of a metric."""
 
     COUNTER = "counter"
@@ -24,7 +24,7 @@ class Metric:
 
     name: str
     """The name without `_total`."""
-    type: Type
+    type: MetricType
     labels: tuple[str, ...]
     meaning: str
     like: str = field(default="", kw_only=True)
@@ -33,7 +33,7 @@ class Metric:
     @property
     def shown_as(self) -> str:
         """The name of its samples."""
-        return f"{self.name}_total" if self.type is Type.COUNTER else self.name
+        return f"{self.name}_total" if self.type is MetricType.COUNTER else self.name
 
 
 class MetricSet:
@@ -48,11 +48,11 @@ class MetricSet:
 
     def counter(self, name: str, labels: tuple[str, ...], meaning: str, *, like: str = "") -> Metric:
         """Declare a count that only grows."""
-        return self._declare(Metric(name, Type.COUNTER, labels, meaning, like=like))
+        return self._declare(Metric(name, MetricType.COUNTER, labels, meaning, like=like))
 
     def gauge(self, name: str, labels: tuple[str, ...], meaning: str, *, like: str = "") -> Metric:
         """Declare a value that may fall."""
-        return self._declare(Metric(name, Type.GAUGE, labels, meaning, like=like))
+        return self._declare(Metric(name, MetricType.GAUGE, labels, meaning, like=like))
 
     def _declare(self, metric: Metric) -> Metric:
         self._declared.append(metric)
@@ -73,12 +73,12 @@ class RowMetric:
 
 def counter(name: str, labels: tuple[str, ...], meaning: str, *, since: str = "") -> Mapping[str, RowMetric]:
     """Return the metadata of a field that is shown as a counter."""
-    return {"metric": RowMetric(Metric(name, Type.COUNTER, labels, meaning), since)}
+    return {"metric": RowMetric(Metric(name, MetricType.COUNTER, labels, meaning), since)}
 
 
 def gauge(name: str, labels: tuple[str, ...], meaning: str, *, divisor: int = 1) -> Mapping[str, RowMetric]:
     """Return the metadata of a field that is shown as a gauge: its value divided by `divisor`."""
-    return {"metric": RowMetric(Metric(name, Type.GAUGE, labels, meaning), divisor=divisor)}
+    return {"metric": RowMetric(Metric(name, MetricType.GAUGE, labels, meaning), divisor=divisor)}
 
 
 def counted(since: str) -> Mapping[str, RowMetric]:

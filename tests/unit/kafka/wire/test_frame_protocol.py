@@ -289,7 +289,7 @@ def test_api_versions_that_are_declared_have_their_messages(api: str) -> None:
 
 async def test_no_answer_in_time_closes_the_connection() -> None:
     made, stream = connection()
-    made.question_s = 0.01
+    made.short_request_s = 0.01
     closed = asyncio.Event()
     made.close = lambda *_, **__: closed.set()  # type: ignore[method-assign, assignment]  # the real one would close a socket
     with pytest.raises(BrokerUnreachable, match=r"no answer within 0.01 s"):

@@ -13,7 +13,7 @@ OPENING, ANSWERS = "socket.connection.setup.timeout.ms", "request.timeout.ms"
 
 @pytest.mark.parametrize("kept_s", [0.01, 0.5, 60.0, 300.0])
 def test_fetch_times_out_after_its_wait_plus_the_request_timeout(kept_s: float) -> None:
-    timeouts = Timeouts(request_s=40.0)
+    timeouts = Timeouts(data_request_s=40.0)
     assert not timeouts.ends_fetch(ASKED_AT, ASKED_AT + kept_s + 40, kept_s)
     assert timeouts.ends_fetch(ASKED_AT, ASKED_AT + kept_s + 41, kept_s)
 
@@ -25,11 +25,11 @@ def test_connection_without_a_request_never_times_out() -> None:
 @pytest.mark.parametrize(
     ("properties", "timeouts"),
     [
-        ({}, Timeouts(opening_s=10, question_s=30, request_s=40)),
-        ({ANSWERS: " 5000 "}, Timeouts(opening_s=10, question_s=5, request_s=5)),
-        ({ANSWERS: "60000"}, Timeouts(opening_s=10, question_s=60, request_s=60)),
-        ({OPENING: "2500"}, Timeouts(opening_s=2.5, question_s=30, request_s=40)),
-        ({OPENING: "1", ANSWERS: "900000"}, Timeouts(opening_s=1, question_s=300, request_s=300)),
+        ({}, Timeouts(opening_s=10, short_request_s=30, data_request_s=40)),
+        ({ANSWERS: " 5000 "}, Timeouts(opening_s=10, short_request_s=5, data_request_s=5)),
+        ({ANSWERS: "60000"}, Timeouts(opening_s=10, short_request_s=60, data_request_s=60)),
+        ({OPENING: "2500"}, Timeouts(opening_s=2.5, short_request_s=30, data_request_s=40)),
+        ({OPENING: "1", ANSWERS: "900000"}, Timeouts(opening_s=1, short_request_s=300, data_request_s=300)),
     ],
     ids=["neither", "shorter answers", "longer answers", "opening", "beyond the limits"],
 )
@@ -42,4 +42,4 @@ def test_timeouts_follow_the_properties_within_limits(properties: dict[str, str]
 
 @pytest.mark.parametrize(("request_s", "replicas_s"), [(40.0, 30), (1.0, 0.75)])
 def test_a_broker_has_time_left_to_say_that_its_replicas_did_not_answer(request_s: float, replicas_s: float) -> None:
-    assert Timeouts(request_s=request_s).replicas == timedelta(seconds=replicas_s)
+    assert Timeouts(data_request_s=request_s).replicas == timedelta(seconds=replicas_s)

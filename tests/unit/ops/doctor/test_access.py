@@ -49,13 +49,13 @@ def test_name_has_every_address_with_its_kind(host: HostAddresses, detail: str) 
 
 
 def test_one_name_of_two_without_an_address_is_a_warning() -> None:
-    bad, good = hosts(HostAddresses("x", 9092, why="Name or service not known"), HostAddresses("a", 9092, ("::1",)))
+    bad, good = hosts(HostAddresses("x", 9092, reason="Name or service not known"), HostAddresses("a", 9092, ("::1",)))
     assert (bad.result, good.result) == (Result.WARNING, Result.OK)
     assert bad.detail == "x cannot be resolved: Name or service not known. Other bootstrap servers can be"
 
 
 def test_no_name_with_an_address_is_fatal_after_the_last() -> None:
-    first, last = hosts(HostAddresses("x", 9092, why="no"), HostAddresses("y", 9092, why="no"))
+    first, last = hosts(HostAddresses("x", 9092, reason="no"), HostAddresses("y", 9092, reason="no"))
     assert (first.result, last.result) == (Result.FAILED, Result.FAILED)
     assert (first.is_fatal, last.is_fatal) == (False, True)
 
@@ -102,16 +102,16 @@ def test_advertised_listeners_are_not_known_before_the_login() -> None:
     ("changed", "codes", "words"),
     [
         ({}, "LD501 LD503 LD504", "the broker lets in User:mirror"),
-        ({"step": OpeningStep.VERSIONS, "why": "one side speaks TLS"}, "LD501", "a:9092: one side speaks TLS"),
+        ({"step": OpeningStep.VERSIONS, "reason": "one side speaks TLS"}, "LD501", "a:9092: one side speaks TLS"),
         ({"is_broker": False}, "LD501", "is a KRaft controller's address"),
         (
             {"step": OpeningStep.MECHANISM, "offered": ("PLAIN", "OAUTHBEARER")},
             "LD501 LD503",
             "SCRAM-SHA-512 is not offered; the broker offers PLAIN, OAUTHBEARER",
         ),
-        ({"step": OpeningStep.MECHANISM, "why": "closed"}, "LD501 LD503", "SCRAM-SHA-512: closed"),
-        ({"step": OpeningStep.CREDENTIALS, "why": "refused"}, "LD501 LD503 LD504", "refused"),
-        ({"step": OpeningStep.TOKEN, "why": "no answer", "has_tokens": True}, "LD501 LD502", "no answer"),
+        ({"step": OpeningStep.MECHANISM, "reason": "closed"}, "LD501 LD503", "SCRAM-SHA-512: closed"),
+        ({"step": OpeningStep.CREDENTIALS, "reason": "refused"}, "LD501 LD503 LD504", "refused"),
+        ({"step": OpeningStep.TOKEN, "reason": "no answer", "has_tokens": True}, "LD501 LD502", "no answer"),
         ({"has_tokens": True}, "LD501 LD502 LD503 LD504", "the broker lets in"),
         ({"mechanism": "", "login": "", "protocol": "PLAINTEXT"}, "LD501 LD504", "no SASL login is configured"),
         ({"mechanism": "", "login": "User:CN=m", "protocol": "SSL"}, "LD501 LD504", "brokers know us as User:CN=m"),

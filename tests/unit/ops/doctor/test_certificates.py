@@ -19,7 +19,7 @@ def judged(*served: ServedCertificate, **changed: object) -> dict[str, CheckFind
 
 
 def faulty(fault: TlsFault, **changed: object) -> ServedCertificate:
-    return replace(SERVED, fault=fault, why="as OpenSSL says", **changed)  # type: ignore[arg-type]  # fields
+    return replace(SERVED, fault=fault, reason="as OpenSSL says", **changed)  # type: ignore[arg-type]  # fields
 
 
 def test_plaintext_has_one_line_that_is_skipped() -> None:

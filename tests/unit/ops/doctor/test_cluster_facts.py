@@ -12,7 +12,7 @@ from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.access_facts import AccessFacts, BrokerFacts
 from lockstep_ops.doctor.checks.check import CheckFinding, Result
 from lockstep_ops.doctor.checks.cluster import ClockFacts, ClusterFacts, judge_clock, judge_cluster
-from lockstep_ops.doctor.cluster_checks import compare_two_clusters
+from lockstep_ops.doctor.path_examination import compare_two_clusters
 from lockstep_ops.exit_codes import Exit
 from lockstep_state.kafka.kafka_apis import APIS, UnfitRequest
 

@@ -79,4 +79,4 @@ def test_address_in_a_certificate_is_among_its_names(tmp_path: Path) -> None:
 def test_port_that_closes_at_once_does_not_speak_tls() -> None:
     with closing_port(lambda plain: plain.recv(1)) as port:
         served = read_certificate("localhost", port, TlsSettings(trusted_pem=AUTHORITY.pem), 5.0)
-    assert (served.fault, served.why, served.ends_s) == (TlsFault.PROTOCOL, CLOSED, None)
+    assert (served.fault, served.reason, served.ends_s) == (TlsFault.PROTOCOL, CLOSED, None)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from lockstep_config import FlowSettings
+from lockstep_ops.switch.diverged_records import DivergedRecords
 from lockstep_ops.switch.failback_actions import ForwardFlow, undecided
 from lockstep_ops.switch.followed_flow import OppositeFlow
-from lockstep_ops.switch.own_copies import DivergedRecords
 from lockstep_ops.switch.switch_log import SwitchLog
 from lockstep_ops.switch.switch_steps import Step
 from lockstep_ops.switch.switcher import Switcher

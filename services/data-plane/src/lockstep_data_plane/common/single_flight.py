@@ -19,9 +19,9 @@ class SingleFlight:
         A caller that comes while the work runs shares the next run. If a caller is cancelled, the next one does its
         run.
         """
-        asked = asyncio.get_running_loop().time()
+        called_at = asyncio.get_running_loop().time()
         async with self._working:
-            if self._begun <= asked:
+            if self._begun <= called_at:
                 begun, failure = asyncio.get_running_loop().time(), None
                 try:
                     await self._work()

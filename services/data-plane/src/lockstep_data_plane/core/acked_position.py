@@ -9,7 +9,7 @@ from math import inf
 from typing import Any
 
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
-from lockstep_data_plane.core.offset_run_log import RunLog
+from lockstep_data_plane.core.offset_run_log import OffsetRunLog
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch, stretches_within
 from lockstep_rules.offsets.observed_ends import ObservedEnds
 from lockstep_rules.offsets.offset_runs import Run
@@ -45,7 +45,7 @@ class AckedPosition:
         self.source_end = -1
         self._ends = ObservedEnds()
         self.stats = CopyStats()
-        self.runs = RunLog(offset_lag_max)
+        self.runs = OffsetRunLog(offset_lag_max)
 
     def load(self, row: PartitionProgress) -> None:
         """Take over the written row of the partition, also before the partition has resumed.

@@ -78,7 +78,7 @@ class _Chunk:
     runs: list[Run] = field(default_factory=list)
 
 
-class RunLog:
+class OffsetRunLog:
     """The offset runs of one partition in one epoch of its chain."""
 
     def __init__(self, lag_max: int) -> None:
@@ -102,7 +102,7 @@ class RunLog:
 
     # -- a chain begins or goes on -------------------------------------------------------------------------------------
 
-    def continued(self, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> "RunLog":
+    def continued(self, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> "OffsetRunLog":
         """Return the log for the chain of `progress`: this one as long as the chain is the same.
 
         Otherwise it is a new log that begins with the content of `rows`, the last row of each key, for that chain. In a
@@ -113,7 +113,7 @@ class RunLog:
         if same_logs and progress.producer_epoch == self._progress.producer_epoch:
             return self
         present = [row for row in rows if _logs(row) == _logs(progress)]
-        log = RunLog(self._lag_max)
+        log = OffsetRunLog(self._lag_max)
         log._progress = progress
         log._editions = {row.chunk: row.edition for row in present}
         open_run = [Run(*progress.open_run)] if len(progress.open_run) == 3 else []

@@ -23,7 +23,7 @@ from lockstep_data_plane.driver.source_monitor import SourceMonitor
 from lockstep_data_plane.driver.switch_metrics import SwitchMetrics
 from lockstep_data_plane.driver.verify_supervisor import VerifySupervisor
 from lockstep_data_plane.provenance.origin_events import OriginRecorder, restore_origins
-from lockstep_data_plane.slot.desired_state import closed_slots, has_failed, resting_partitions, starts_asked
+from lockstep_data_plane.slot.desired_partitions import closed_slots, has_failed, resting_partitions, starts_asked
 from lockstep_data_plane.slot.slot_spec import slot_count
 from lockstep_data_plane.spark.session import SparkSession
 from lockstep_kafka.common.asyncio_util import set_within, to_next_tick, without_end

@@ -10,7 +10,7 @@ from lockstep_data_plane.driver.lag_estimator import Lag, LagEstimator
 from lockstep_data_plane.driver.link_counters import LinkCounters
 from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter, RowCounters
 from lockstep_data_plane.driver.slot_reports import SlotReports
-from lockstep_data_plane.slot.desired_state import has_failed
+from lockstep_data_plane.slot.desired_partitions import has_failed
 from lockstep_rules.offsets.gap_policy import GapCase
 from lockstep_rules.offsets.lag import is_of_another_log, silent_after_s
 from lockstep_rules.sliding_window import Rate, stats

@@ -10,7 +10,7 @@ from contextlib import suppress
 from enum import Enum
 
 from lockstep_data_plane.driver.metrics import SLOT_RESTARTS
-from lockstep_data_plane.slot.desired_state import slot_restarts, slot_scope, starts_asked
+from lockstep_data_plane.slot.desired_partitions import slot_restarts, slot_scope, starts_asked
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.session import SlotFailed, SparkSession
 from lockstep_kafka.common.asyncio_util import set_within

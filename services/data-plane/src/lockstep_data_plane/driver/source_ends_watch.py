@@ -48,7 +48,7 @@ MOST_ENDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class WatchedPartitions:
     """The partitions to check with their selected topics (None: not selected), and whether to check often."""
 
     partitions: Mapping[TopicPartition, MirroredTopic | None] = field(default_factory=dict)
@@ -83,7 +83,7 @@ def connect(ctx: FlowContext) -> tuple[Admin, ControlProducer]:
 class SourceEndsWatch:
     """The check of the source in a thread, while `running` lasts.
 
-    The event loop assigns `subject`, and reads `reading`, `asking_since` and `write_trouble`. Each of them refers to an
+    The event loop assigns `watched`, and reads `reading`, `asking_since` and `write_trouble`. Each of them refers to an
     object that is not changed any more.
     """
 
@@ -98,7 +98,7 @@ class SourceEndsWatch:
         """The row that was written last, by this driver or by the one before."""
         self._future: asyncio.Future[None] | None = None
         self._topic, self._term = "", 0
-        self.subject = Subject()
+        self.watched = WatchedPartitions()
         self.reading: SourceReading | None = None
         """The reading of the last check; None before the first."""
         self.asking_since = float("inf")
@@ -107,7 +107,7 @@ class SourceEndsWatch:
         """The error with which the last row was not written."""
 
     @asynccontextmanager
-    async def running(self, subject: Subject) -> AsyncIterator[None]:
+    async def running(self, watched: WatchedPartitions) -> AsyncIterator[None]:
         """Check as long as the context lasts, and write rows in the present term.
 
         A row of an earlier term does not count. So a thread that still writes when another replica leads does no harm.
@@ -115,7 +115,7 @@ class SourceEndsWatch:
         """
         ctx = self._ctx
         ctx.must_act()
-        self.subject, self.reading, self.asking_since, self.write_trouble = subject, None, float("inf"), None
+        self.watched, self.reading, self.asking_since, self.write_trouble = watched, None, float("inf"), None
         self._topic, self._term = ctx.state.topic, ctx.leadership.leading_term(ctx.service)
         loop, stop = asyncio.get_running_loop(), _Stop()
         executor = ThreadPoolExecutor(1, thread_name_prefix=f"source ends {ctx.flow}")
@@ -148,11 +148,11 @@ class SourceEndsWatch:
     async def _run_checks(self, source: Admin, log: ControlTopicLog) -> None:
         clock, began, took_s = self._ctx.clock, float("-inf"), 0.0
         while True:
-            subject, now = self.subject, clock.monotonic()
-            interval_s = check_interval_s(len(subject.partitions), took_s)
-            if now - began >= (FREQUENT_CHECK_INTERVAL_S if subject.often else interval_s):
+            watched, now = self.watched, clock.monotonic()
+            interval_s = check_interval_s(len(watched.partitions), took_s)
+            if now - began >= (FREQUENT_CHECK_INTERVAL_S if watched.often else interval_s):
                 began = now
-                await self._read(source, log, subject.partitions)
+                await self._read(source, log, watched.partitions)
                 is_answered = self.reading is not None and self.reading.trouble is None
                 took_s = clock.monotonic() - began if is_answered else 0.0
             await asyncio.sleep(to_next_tick(TICK_S))

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
-from lockstep_data_plane.driver.source_ends_watch import SourceEndsWatch, SourceReading, Subject
-from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
+from lockstep_data_plane.driver.source_ends_watch import SourceEndsWatch, SourceReading, WatchedPartitions
+from lockstep_data_plane.slot.desired_partitions import DesiredPartition, desired_partitions
 from lockstep_kafka.common.asyncio_util import cancelled, done_within, to_next_tick
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_rules.offsets.lag import NOT_ASKED
@@ -104,10 +104,10 @@ class SourceMonitor:
             self._task.result()
 
     async def _run(self) -> None:
-        async with self.watch.running(self._subject()):
+        async with self.watch.running(self._watched()):
             while True:
                 self.watch.check()
-                self.watch.subject = self._subject()
+                self.watch.watched = self._watched()
                 await self.apply_reading()
                 await asyncio.sleep(to_next_tick(TICK_S))
 
@@ -120,10 +120,10 @@ class SourceMonitor:
             for tp, order in desired_partitions(state.rows, row.slot, row.partitions, self._ctx.settings.states).items()
         }
 
-    def _subject(self) -> Subject:
+    def _watched(self) -> WatchedPartitions:
         assigned = (row.partitions for row in self._ctx.state.all(Assignment) if row.slot < self._slots)
         partitions = {**{tp: None for held in assigned for tp in held}, **self._collector.selected()}
-        return Subject(partitions, often=self._collector.has_silent_slot)
+        return WatchedPartitions(partitions, often=self._collector.has_silent_slot)
 
     async def apply_reading(self) -> None:
         """Apply the last reading once, and report a source that cannot be reached. Raises as `check`."""

@@ -102,7 +102,7 @@ class FetchRequest:
     its connection, and the next request differs only by those that moved.
     """
 
-    asked: dict[TopicPartition, tuple[PartitionState, int]]
+    partitions: dict[TopicPartition, tuple[PartitionState, int]]
     names: Mapping[Any, str]
     by_id: bool
     is_repeatable: bool
@@ -234,10 +234,10 @@ class FetchConnection:
         """Send a fetch request for the partitions `roomy`. The broker keeps it for at most `wait_ms`."""
         self._requests += 1
         begin = self._requests % len(roomy)  # the first partition of a fetch is never starved, so each is first in turn
-        asked = (*roomy[begin:], *roomy[:begin])
-        positions = [self._position(p) for p in asked]
+        rotated = (*roomy[begin:], *roomy[:begin])
+        positions = [self._position(p) for p in rotated]
         self._last_request = request = FetchRequest(
-            asked={p.tp: (p, p.incarnation) for p in asked},
+            partitions={p.tp: (p, p.incarnation) for p in rotated},
             names=topic_names(positions),
             by_id=all(leader.topic_id is not None for leader in self.partitions.values()),
             is_repeatable=is_repeatable and len(roomy) == len(self.partitions),
@@ -257,7 +257,7 @@ class FetchConnection:
     ) -> asyncio.Future[Any]:
         if self._connection is None:
             raise BrokerUnreachable(f"broker {self.broker} is not connected")
-        self.asked_bytes = min(limits.at_most, len(request.asked) * limits.each)
+        self.asked_bytes = min(limits.at_most, len(request.partitions) * limits.each)
         encoded = fetch_request(
             self._connection.version("fetch"),
             plan.changed,
@@ -289,8 +289,8 @@ class FetchConnection:
         deliveries: list[Delivery] = []
         redirected: list[tuple[PartitionState, int | None]] = []
         # In a session an answer has only partitions with news: nothing here goes through all that was asked for.
-        for fetched in read_answer(request.asked, answer, request.names):
-            partition, incarnation = request.asked[fetched.tp]
+        for fetched in read_answer(request.partitions, answer, request.names):
+            partition, incarnation = request.partitions[fetched.tp]
             if partition.incarnation != incarnation:
                 continue
             if fetched.read_from not in (NOBODY, self.broker):
@@ -436,9 +436,9 @@ class Fetcher:
         """Fetch and deliver in a loop. A lost connection or leader is reported for each partition concerned."""
         while True:
             try:
-                asked: asyncio.Future[object] | None = await self._ask_in_time(fetch_connection)
-                while asked is not None:
-                    asked = await self._next_after(asked, fetch_connection)
+                response: asyncio.Future[object] | None = await self._ask_in_time(fetch_connection)
+                while response is not None:
+                    response = await self._next_after(response, fetch_connection)
             except BrokerUnreachable as exc:
                 lost = list(fetch_connection.partitions.items())
                 fetch_connection.end()
@@ -451,7 +451,7 @@ class Fetcher:
                         self._redirect(partition, None)
 
     async def _next_after(
-        self, asked: asyncio.Future[object], fetch_connection: FetchConnection
+        self, response: asyncio.Future[object], fetch_connection: FetchConnection
     ) -> asyncio.Future[object] | None:
         """Ask again, and hand over what a large answer brought.
 
@@ -463,7 +463,7 @@ class Fetcher:
             The answer to come, or None if the next request has to wait.
         """
         asked_at = time.monotonic()
-        await asked
+        await response
         now, result = time.monotonic(), fetch_connection.result
         self._sizes.on_fetched(fetch_connection.key, result.size, now)
         pause_s = self.schedule.pause_s(fetch_connection.key, result.batches, result.size, asked_at, now)
@@ -494,21 +494,21 @@ class Fetcher:
                     await set_within(fetch_connection.more_room, TIGHT_WAIT_S)
                     limits = self._limits(fetch_connection)
                 now = time.monotonic()
-                if limits is not None and (asked := self._ask(fetch_connection, limits)) is not None:
-                    return asked
+                if limits is not None and (response := self._ask(fetch_connection, limits)) is not None:
+                    return response
             topics = (p.topic for p in fetch_connection.partitions)
             await set_within(fetch_connection.wake, self.schedule.allowed_in_s(topics, now))
 
     def _ask(self, fetch_connection: FetchConnection, limits: FetchBudget) -> asyncio.Future[object] | None:
         """Ask for the partitions that have room, or return None if none has."""
-        asked = fetch_connection.repeat(limits, lambda p: self._has_room(p, limits))
-        if asked is None:
+        response = fetch_connection.repeat(limits, lambda p: self._has_room(p, limits))
+        if response is None:
             self._end_replica_leases(fetch_connection)
             eligible = fetch_connection.eligible
             roomy = [p for p in eligible if self._has_room(p, limits)]
             if not roomy:
                 return None
-            asked = fetch_connection.ask(
+            response = fetch_connection.ask(
                 roomy,
                 limits,
                 wait_ms=self.schedule.wait_ms(leaves_out=len(roomy) < len(eligible)),
@@ -517,7 +517,7 @@ class Fetcher:
                 is_repeatable=not self._settings.rack and not self.schedule.rates.any,
             )
         self._reserve(fetch_connection, fetch_connection.asked_bytes)
-        return asked
+        return response
 
     def _limits(self, fetch_connection: FetchConnection) -> FetchBudget | None:
         return self._sizes.limits(

@@ -216,7 +216,7 @@ class ProduceConnection:
             if response is not None and response.error_code is not NO_ERROR and response.error_code in BACK_PRESSURE:
                 is_pressed = True
         if is_pressed:
-            self.connection.rest(BACK_PRESSURE_S)
+            self.connection.pause_requests(BACK_PRESSURE_S)
         self._on_answers(answered)
         at_most = self._window()
         for target_partition, _, leader in request.picked:
@@ -386,6 +386,6 @@ class Sender:
         now = time.monotonic()
         for produce_connection in self._produce_connections.values():
             if not produce_connection.connection.closed and produce_connection.stuck(
-                now, self._cluster.timeouts.request_s
+                now, self._cluster.timeouts.data_request_s
             ):
                 produce_connection.give_up()

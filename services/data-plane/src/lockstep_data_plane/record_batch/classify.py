@@ -110,10 +110,10 @@ class TargetLimits:
 
     def replace_refused(self, codec: int) -> int:
         """Return the codec in place of a refused one: the producer's, if it is set and not refused."""
-        asked: tuple[int, ...] = () if self.codec == NONE else (self.codec,)
+        configured: tuple[int, ...] = () if self.codec == NONE else (self.codec,)
         usable = (
             candidate
-            for candidate in (*asked, *INSTEAD_OF_REFUSED)
+            for candidate in (*configured, *INSTEAD_OF_REFUSED)
             if candidate != codec and candidate not in self.refused_codecs
         )
         return next(usable)

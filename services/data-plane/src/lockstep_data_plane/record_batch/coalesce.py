@@ -11,7 +11,7 @@ from collections import deque
 
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import CompressionLevels
-from lockstep_data_plane.record_batch.copied_records import join_batches
+from lockstep_data_plane.record_batch.compiled_rebuild import join_batches
 from lockstep_data_plane.record_batch.layout import (
     ATTRIBUTES_AT,
     CODEC_MASK,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lockstep_data_plane.record_batch.copied_records import Copied, Skips
+from lockstep_data_plane.record_batch.compiled_rebuild import Copied, Skips
 
 def stamp(
     batch: bytes | memoryview,

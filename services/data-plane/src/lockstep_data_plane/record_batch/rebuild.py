@@ -21,7 +21,7 @@ from lockstep_data_plane.record_batch.codecs import (
     decompress,
 )
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
-from lockstep_data_plane.record_batch.copied_records import copy_records
+from lockstep_data_plane.record_batch.compiled_rebuild import copy_records
 from lockstep_data_plane.record_batch.layout import (
     CODEC_MASK,
     CRC,

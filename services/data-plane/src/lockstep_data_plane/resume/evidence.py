@@ -1,7 +1,7 @@
 """The evidence of both clusters about a partition that resumes.
 
 That is topic ids, log ends, the target's log behind the row, and the records of both logs where counting is not enough.
-Nothing here is decided (`core/locate.py`), and no log is changed.
+Nothing here is decided (`core/target_log/locate.py`), and no log is changed.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from lockstep_data_plane.core.target_log.surviving_appends import SurvivingAppen
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.log_reader import first_batch, log_between
 from lockstep_data_plane.resume.copied_records import copied_records
-from lockstep_data_plane.resume.log_read_back import compare_logs, read_back
+from lockstep_data_plane.resume.read_back_reader import compare_logs, read_back
 from lockstep_kafka.wire.cluster import DEBUGGING, EARLIEST, LATEST, ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.optional_requests import active_producers, epoch_end

@@ -15,7 +15,7 @@ from lockstep_data_plane.record_batch.layout import EPOCHS
 from lockstep_data_plane.resume.evidence import EvidenceReader, read_tail
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_kafka.wire.cluster import ClusterClient
-from lockstep_rules.offsets.gap_policy import GapCase, GapFound, goes_back, lost_on_target, missing_between
+from lockstep_rules.offsets.gap_policy import GapCase, GapFound, count_gap, goes_back, lost_on_target
 from lockstep_state.errors import NeedsDecision
 from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
@@ -79,7 +79,7 @@ class GapResolver:
             source_topic_id=self._source.topic_id(partition.tp) or topic.source_topic_id,
             target_topic_id=self._target.topic_id(partition.target_tp) or topic.target_topic_id,
             open_run=() if gap.case.is_recreated else row.open_run,
-            gaps=missing_between(row.gaps, gap.case),
+            gaps=count_gap(row.gaps, gap.case),
             given_up=row.given_up + (decision.skipped[1] - decision.skipped[0] + 1 if decision.skipped else 0),
             target_lost=row.target_lost + lost_on_target(gap, decision),
         )

@@ -272,7 +272,7 @@ class Resumer:
             downstream=max(-1, await self._evidence.log_end(partition) - 1),
             source_topic_id=topic.source_topic_id,
             target_topic_id=topic.target_topic_id,
-            open_run=former.open_run if former.leaves_out else (),  # to be written again in this epoch
+            open_run=former.open_run if former.skips_ahead else (),  # to be written again in this epoch
             given_up=former.given_up,
             target_lost=former.target_lost,
             quarantined=former.quarantined,

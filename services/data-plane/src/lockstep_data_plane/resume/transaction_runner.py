@@ -22,7 +22,7 @@ from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.slot_io import SlotIO
 from lockstep_data_plane.core.transaction_state import TransactionBoundary, TransactionState
-from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
+from lockstep_data_plane.progress.committed_progress import CommittedProgressReader
 from lockstep_data_plane.record_batch.codecs import NONE
 from lockstep_data_plane.record_batch.layout import stamp
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord

@@ -7,11 +7,11 @@ of its own. They may be replaced sooner or later than the driver's (decision 003
 import asyncio
 
 from lockstep_config import FlowSettings
-from lockstep_config.flow.rotation import named_by
+from lockstep_config.flow.changed_credentials import named_by
 from lockstep_config.resolve.precedence import SIDES
-from lockstep_runtime.flow.rotation import try_each
+from lockstep_runtime.flow.credential_rotation import try_each
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.file_digest import FileDigest, digests
+from lockstep_runtime.util.file_changes import FileChanges, digests
 
 CHECK_INTERVAL_S = 5.0
 """Seconds between two checks. The driver checks more often. If both see the same files, the driver has restarted the
@@ -26,7 +26,7 @@ class CertificateWatch:
         self._settings = settings
         self._log = log
         self._files = named_by(settings, "source") | named_by(settings, "target")
-        self._steady = FileDigest(digests(self._files))
+        self._steady = FileChanges(digests(self._files))
         self._reported = ""
         self._renewed_at: float | None = None
 

@@ -6,7 +6,7 @@ A search is repeated if only the source knows where the copy ends and the source
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from lockstep_data_plane.slot.desired_state import DesiredPartition
+from lockstep_data_plane.slot.desired_partitions import DesiredPartition
 from lockstep_kafka.common.backoff import KeyedBackoff
 from lockstep_state.offsets import TopicPartition
 

@@ -15,12 +15,12 @@ from lockstep_data_plane.core.provenance import FlowIds
 from lockstep_data_plane.progress.control_topic_writer import PROGRESS, ControlTopicWriter
 from lockstep_data_plane.progress.slot_spans import SlotSpans
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
-from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
+from lockstep_data_plane.slot.desired_partitions import DesiredPartition, desired_partitions
 from lockstep_data_plane.slot.end_searches import EndSearches
+from lockstep_data_plane.slot.offset_run_rows import OffsetRunRows
 from lockstep_data_plane.slot.progress_rows import ProgressRows
 from lockstep_data_plane.slot.resuming_count import ResumingCount
 from lockstep_data_plane.slot.row_deadline import ROWS_WITHIN_S, RowDeadline
-from lockstep_data_plane.slot.run_rows import RunRows
 from lockstep_data_plane.slot.slot_loop import SlotLoop
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.slot.slot_succession import SlotSuccession
@@ -89,7 +89,7 @@ class Slot:
         self._topics: dict[str, MirroredTopic] = {}
         self._unreadable = UnreadableRecords(self._log)
         self._rows = ProgressRows(self._unreadable.pass_over_later)
-        self._run_rows = RunRows(self._unreadable.pass_over_later)
+        self._run_rows = OffsetRunRows(self._unreadable.pass_over_later)
         self._assignment = Assignment(slot=spec.slot)
         self._reconciled_generation = self._assignment.generation
         self._desired_rows: dict[str, DesiredState] = {}

@@ -194,8 +194,9 @@ class VerifySlot:
         verified, topic, began_ms = self._rows.get(tp), self._topics[tp[0]], now_ms()
         fresh = verified or VerifiedPartition(topic=tp[0], partition=tp[1], verified_ms=began_ms)
         if self._settings.data_plane.by_key:
-            cause, asked = ReasonCode.COPIED_BY_KEYS.to_reason(), request.id if request is not None else fresh.request
-            await self._write(replace(fresh, cause=cause, request=asked, done=True), state)
+            cause = ReasonCode.COPIED_BY_KEYS.to_reason()
+            request_id = request.id if request is not None else fresh.request
+            await self._write(replace(fresh, cause=cause, request=request_id, done=True), state)
             return False
         depth = self._verify.depth if request is None else request.depth
         self._limit.change(self._verify.max_bytes_per_s if request is None else request.max_bytes_per_s or None)

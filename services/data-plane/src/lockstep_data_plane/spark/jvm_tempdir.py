@@ -60,16 +60,16 @@ def secret_conf_file(secrets: Mapping[str, str], folder: Path) -> Iterator[None]
     if not secrets:
         yield
         return
-    file, asked = folder / "secret.conf", os.environ.get(SUBMIT_ARGUMENTS)
+    file, arguments = folder / "secret.conf", os.environ.get(SUBMIT_ARGUMENTS)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as out:
         out.write(javaproperties.dumps(secrets, timestamp=None))
     # Settings on the command line count first, then the file, then the user's spark-defaults.conf.
-    os.environ[SUBMIT_ARGUMENTS] = f"--properties-file {file} --load-spark-defaults {asked or 'pyspark-shell'}"
+    os.environ[SUBMIT_ARGUMENTS] = f"--properties-file {file} --load-spark-defaults {arguments or 'pyspark-shell'}"
     try:
         yield
     finally:
         file.unlink()
-        if asked is None:
+        if arguments is None:
             del os.environ[SUBMIT_ARGUMENTS]
         else:
-            os.environ[SUBMIT_ARGUMENTS] = asked
+            os.environ[SUBMIT_ARGUMENTS] = arguments

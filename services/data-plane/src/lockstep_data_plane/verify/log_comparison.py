@@ -117,9 +117,9 @@ async def _compare_until_lost(
     reading = {source: source.read(), target: target.read()}
     while reading:
         needed = [log for log in reading if (verifier.needs_source if log is source else verifier.needs_target)]
-        asked = needed or list(reading)  # none is needed where the log that has ended is the one that waits
+        logs = needed or list(reading)  # none is needed where the log that has ended is the one that waits
         size = 0
-        for log, answer in zip(asked, await asyncio.gather(*(anext(reading[log], None) for log in asked)), strict=True):
+        for log, answer in zip(logs, await asyncio.gather(*(anext(reading[log], None) for log in logs)), strict=True):
             if answer is None:
                 del reading[log]
                 if log is source:

@@ -53,7 +53,7 @@ REACHED = {PAUSE: "paused", RESUME: "running", STOP: "stopped", RESTART: "restar
 def _show_questions(replies: "Sequence[CommandReply]", output: str) -> None:
     """Print what each flow would be asked."""
     lines, bodies = [], []
-    for question in (reply.question for reply in replies):
+    for question in (reply.request for reply in replies):
         flow, services, command = str(question.flow), sorted(question.services), question.command
         lines.append(f"{flow}  would ask {', '.join(services)}: {command.verb} {command.subject}")
         bodies.append({"flow": flow, "asked": services, **json.loads(command.encode()[1])})

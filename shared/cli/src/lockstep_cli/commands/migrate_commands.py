@@ -194,14 +194,14 @@ async def takeover(
     from lockstep_cli.flow_selection import choose_one_flow
     from lockstep_cli.rendering.migration import takeover_parts
     from lockstep_ops.takeover.takeover import plan_takeover
-    from lockstep_ops.takeover.takeover_io import carry_out, find
+    from lockstep_ops.takeover.takeover_io import carry_out_takeover, read_takeover_state
 
     consent.check()
     settings = choose_one_flow(file, flow)
-    plan = plan_takeover(await find(settings, location_options.location(settings)))
+    plan = plan_takeover(await read_takeover_state(settings, location_options.location(settings)))
     if not consent.is_given(plan, takeover_parts(plan), f"Take {settings.flow} over so?"):
         return consent.end(plan)
-    await carry_out(settings, plan, timeout)
+    await carry_out_takeover(settings, plan, timeout)
     start = f"lockstep resume {file} --flow '{settings.flow}'" if plan.resume else f"lockstep run {file}"
     return consent.end(plan, f"{settings.flow} is taken over. Start it now: {start}")
 
@@ -233,7 +233,13 @@ async def handback(
     from lockstep_cli.rendering.progress_display import show_outstanding
     from lockstep_ops.command_request import CommandReply, command_request, exit_code
     from lockstep_ops.takeover.handback import plan_hand_back
-    from lockstep_ops.takeover.takeover_io import flow_rows, hand_back, hold, place_of_handover, stop_and_drain
+    from lockstep_ops.takeover.takeover_io import (
+        carry_out_hand_back,
+        flow_rows,
+        place_of_handover,
+        read_hand_back_state,
+        stop_and_drain,
+    )
     from lockstep_state.commands.command_vocabulary import FLOW, STOP
 
     consent.check()
@@ -249,10 +255,10 @@ async def handback(
         if (stop_code := exit_code([reply])) is not Exit.FINE:
             print_parts(reply.as_lines(), stderr=True)
             return stop_code
-    plan = plan_hand_back(await hold(settings, place), stops_first=stop and consent.dry_run)
+    plan = plan_hand_back(await read_hand_back_state(settings, place), stops_first=stop and consent.dry_run)
     if not consent.is_given(plan, hand_back_parts(plan), f"Hand {settings.flow} back so?"):
         return consent.end(plan)
-    await hand_back(settings, plan, timeout)
+    await carry_out_hand_back(settings, plan, timeout)
     return consent.end(plan, f"{settings.flow} is handed back: {place} says where to go on. Start MirrorMaker 2 now")
 
 

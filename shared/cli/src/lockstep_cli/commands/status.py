@@ -174,8 +174,8 @@ async def _read_status(flow_settings: "Sequence[FlowSettings]", timeout: float) 
     """
     from lockstep_kafka.common.errors import ClusterError, TopicMissing
     from lockstep_ops.status.flow_report import read_report
+    from lockstep_ops.status.missing_state_topic import explain_missing_state_topic
     from lockstep_ops.status.readiness import blockers_without_rows
-    from lockstep_ops.status.without_rows import look_without_rows
 
     status = _Answer()
     answers = await asyncio.gather(
@@ -185,7 +185,7 @@ async def _read_status(flow_settings: "Sequence[FlowSettings]", timeout: float) 
         if isinstance(answer, ClusterError):
             reason, never_run = str(answer), False
             if isinstance(answer, TopicMissing):
-                without = await look_without_rows(settings, timeout)
+                without = await explain_missing_state_topic(settings, timeout)
                 never_run, status.fails = without.never_run, status.fails or bool(without.causes)
                 reason = f"{answer}: {without}"
             blockers = blockers_without_rows(settings.flow, reason, never_run=never_run)

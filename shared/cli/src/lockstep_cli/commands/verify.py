@@ -242,7 +242,7 @@ async def _request(
         print_parts(reply.as_lines(), stderr=True)
         return code
     (answer,) = reply.heard.values()
-    return reply.question.command.id, tuple(answer.detail.get("topics", ()))
+    return reply.request.command.id, tuple(answer.detail.get("topics", ()))
 
 
 async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str], wait_s: float) -> "VerificationReport":

@@ -91,7 +91,7 @@ def show_outstanding(replies: "Sequence[CommandReply]") -> Iterator[None]:
     """Show which services have not answered yet, while the context lasts."""
 
     def outstanding() -> WorkProgress:
-        missing = [f"{reply.question.flow} {name}" for reply in replies for name in reply.missing]
+        missing = [f"{reply.request.flow} {name}" for reply in replies for name in reply.missing]
         return WorkProgress(f"waiting for {', '.join(missing)}")
 
     with ProgressDisplay(outstanding):

@@ -29,7 +29,12 @@ from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.values import BadValue
 from lockstep_rules.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
-from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy, keeps_names
+from lockstep_rules.policy import (
+    DefaultReplicationPolicy,
+    IdentityReplicationPolicy,
+    ReplicationPolicy,
+    keeps_names,
+)
 from lockstep_rules.renames import Rename
 from lockstep_rules.topic_plan import RENAME_KEY
 from lockstep_rules.versions import RuleSet

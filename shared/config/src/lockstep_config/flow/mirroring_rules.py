@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterable, Mapping
 
 from lockstep_config.flow.model import FlowSettings
 from lockstep_rules.groups.group_selection import CheckpointRule
-from lockstep_rules.topic_plan import Rules, selected
+from lockstep_rules.topic_plan import TopicRules, select_topics
 
 
-def topic_rules(settings: FlowSettings, *, one_cluster: bool) -> Rules:
+def topic_rules(settings: FlowSettings, *, one_cluster: bool) -> TopicRules:
     """Return the rules by which topics are mirrored.
 
     Args:
         settings: The flow.
         one_cluster: Source and target have turned out to be the same cluster.
     """
-    return Rules(
+    return TopicRules(
         flow=settings.aliases,
         policy=settings.policy,
         topics=settings.topics,
@@ -39,7 +39,7 @@ def mirrored_topics(settings: FlowSettings, names: Iterable[str], target: Collec
         names: The topics of the source.
         target: The topics of the target.
     """
-    return selected(topic_rules(settings, one_cluster=False), names, target=target).topics
+    return select_topics(topic_rules(settings, one_cluster=False), names, target=target).topics
 
 
 def checkpoint_rule(settings: FlowSettings) -> CheckpointRule:

@@ -334,7 +334,7 @@ class Configuration:
     then target in that order. `unused` are the keys that MM2 knows and that have no effect here, with the reason.
     `notes` are other things worth a warning (a key written twice). Both are in the order of the file and meant to be
     shown once. `log` has the log levels that hold if no command line sets one. `sources` are its files, for the check
-    whether they have changed (`lockstep_config.flow.rotation`).
+    whether they have changed (`lockstep_config.flow.changed_credentials`).
     """
 
     path: Path

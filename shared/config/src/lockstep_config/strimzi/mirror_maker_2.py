@@ -264,8 +264,8 @@ def _nearest_rules(version: str) -> tuple[str, str]:
     parts = version.split(".")
     if len(parts) < 2 or not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts[:2]):
         return version, ""  # the check of the line says what a version looks like
-    asked = int(parts[0]), int(parts[1])
-    for bound, is_beyond, word in ((OLDEST, asked < OLDEST, "oldest"), (NEWEST, asked > NEWEST, "newest")):
+    requested = int(parts[0]), int(parts[1])
+    for bound, is_beyond, word in ((OLDEST, requested < OLDEST, "oldest"), (NEWEST, requested > NEWEST, "newest")):
         if is_beyond:
             nearest = f"{bound[0]}.{bound[1]}"
             return nearest, f"is {version!r}: the rules of {nearest} hold, the {word} that are known here"

@@ -16,7 +16,7 @@ from confluent_kafka.admin import ClusterMetadata, ConfigResource
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_kafka.admin.acl_requests import AclRequests
-from lockstep_kafka.admin.first_answer import Answerer, read_first_answer, silence_sentence
+from lockstep_kafka.admin.address_probe import ServerKind, probe_address, silence_sentence
 from lockstep_kafka.admin.group_requests import GroupRequests
 from lockstep_kafka.admin.topic_requests import TopicRequests
 from lockstep_kafka.common.errors import ClusterUnreachable, NotPermitted, RequestUnsupported
@@ -98,15 +98,15 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         """
         uses_tls = str(self._conf.get("security.protocol", "")).upper() in ("SSL", "SASL_SSL")
         addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
-        asked = (
-            read_first_answer(host.rpartition("://")[2].strip("[]"), int(port), min(OPENED, within), uses_tls=uses_tls)
+        probing = (
+            probe_address(host.rpartition("://")[2].strip("[]"), int(port), min(OPENED, within), uses_tls=uses_tls)
             for host, _, port in addresses
         )
-        answers = await asyncio.gather(*asked)
-        if answers and all(answer.fault for answer in answers):
-            faults = dict.fromkeys(answer.fault for answer in answers)
+        probes = await asyncio.gather(*probing)
+        if probes and all(probe.fault for probe in probes):
+            faults = dict.fromkeys(probe.fault for probe in probes)
             raise ClusterUnreachable(self.alias, self.bootstrap, "; ".join(faults))
-        is_silent = all(answer.answerer is Answerer.SILENT for answer in answers)
+        is_silent = all(probe.server is ServerKind.SILENT for probe in probes)
         return ["".join(address) for address in addresses] if is_silent else []
 
     async def require_open(self, within: timedelta = OPENED) -> None:
@@ -118,8 +118,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
             ClusterUnreachable: Raised at once if no address can be connected to.
         """
         addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
-        asked = (_connect(host.strip("[]"), int(port), within) for host, _, port in addresses)
-        results = await asyncio.gather(*asked, return_exceptions=True)
+        attempts = (_connect(host.strip("[]"), int(port), within) for host, _, port in addresses)
+        results = await asyncio.gather(*attempts, return_exceptions=True)
         refusals = [
             result
             for result in results
@@ -176,11 +176,11 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         # A cluster that is just starting answers without brokers. librdkafka (2.16) then aborts the process. So such
         # a cluster is not asked, and other clusters are asked seldom.
         await self._up()
-        asked = (await self._connected()).describe_cluster(
+        request = (await self._connected()).describe_cluster(
             include_authorized_operations=True, request_timeout=self._timeout
         )
         try:
-            described = await self._answer(asked, "describe", "the cluster")
+            described = await self._answer(request, "describe", "the cluster")
         except RequestUnsupported:
             return None
         return await self.known_operations(described)

@@ -28,7 +28,7 @@ from lockstep_kafka.common.auth_errors import (
     login_name,
     refused_login,
 )
-from lockstep_kafka.common.error_verdicts import error_verdict, missing_operation, words
+from lockstep_kafka.common.error_verdicts import error_verdict, missing_operation, operation_words
 from lockstep_kafka.common.errors import (
     AdvertisedAddressUnresolved,
     ClusterError,
@@ -349,8 +349,8 @@ class AdminRequests:
         self._poll()
         if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
-        asked = REACH if operation == REACH[0] else (operation, resource.partition(" ")[0])
-        if error.code() in UNSUPPORTED or await self._is_closed_at(error.code(), asked, began):
+        request_kind = REACH if operation == REACH[0] else (operation, resource.partition(" ")[0])
+        if error.code() in UNSUPPORTED or await self._is_closed_at(error.code(), request_kind, began):
             request = REQUESTS.get(operation)
             if request is not None and error.code() not in UNANNOUNCED:
                 self.refused_requests.add(request)
@@ -375,7 +375,7 @@ class AdminRequests:
             self._unanswered.answered()
         if verdict is ErrorMeaning.DENIED:
             remedy = self.access.remedy(*missing_operation(error.code(), operation, resource))
-            return NotPermitted(self.alias, words(operation), resource, remedy)
+            return NotPermitted(self.alias, operation_words(operation), resource, remedy)
         return RequestRefused(self.alias, operation, resource, error.code(), error_text(error))
 
     async def _again_if_closed(self, ask: Callable[[T], Awaitable[R]], subject: T) -> R:
@@ -393,16 +393,16 @@ class AdminRequests:
             await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)
             return await ask(subject)
 
-    async def _is_closed_at(self, code: int, asked: tuple[str, str], began: float) -> bool:
+    async def _is_closed_at(self, code: int, request_kind: tuple[str, str], began: float) -> bool:
         """Return whether brokers close every connection on which this request comes.
 
         Brokers that do not know a request may do so. They answer another request at once. They also announced their
         request versions again between the two attempts.
         """
-        if code != KafkaError._TRANSPORT or asked == REACH:
+        if code != KafkaError._TRANSPORT or request_kind == REACH:
             return False
         closes = self._closes.count
-        if not self._closes.closes_again(asked, began, time.monotonic()):
+        if not self._closes.closes_again(request_kind, began, time.monotonic()):
             return False
         if closes == self._closes.count:
             return True  # another subject of a request for which the brokers were tested already

@@ -137,8 +137,8 @@ class GroupRequests(OperationRequests):
                 [name], include_authorized_operations=operations, request_timeout=LIBRARY_TIMEOUT_S
             )
 
-        asked = asyncio.ensure_future(self._until_answered(lambda: self._ask_coordinator(name, describe)))
-        return await self._many({name: asked}, "describe", lambda name: f"group {name}", str)
+        answer = asyncio.ensure_future(self._until_answered(lambda: self._ask_coordinator(name, describe)))
+        return await self._many({name: answer}, "describe", lambda name: f"group {name}", str)
 
     def bound_groups(self, at_once: int) -> None:
         """Set the limit of requests about single groups in flight."""
@@ -220,8 +220,8 @@ class GroupRequests(OperationRequests):
         Partitions without a commit are absent. An unknown group has no offsets.
         """
         async with self._groups:
-            asked = asyncio.ensure_future(self._until_answered(lambda: self._coordinators.fetch_offsets(group)))
-            offsets: dict[TopicPartition, GroupOffset] = await self._answer(asked, "list offsets of", f"group {group}")
+            answer = asyncio.ensure_future(self._until_answered(lambda: self._coordinators.fetch_offsets(group)))
+            offsets: dict[TopicPartition, GroupOffset] = await self._answer(answer, "list offsets of", f"group {group}")
         return offsets
 
     async def alter_group_offsets(
@@ -235,10 +235,10 @@ class GroupRequests(OperationRequests):
             return Outcome()
         began = time.monotonic()
         async with self._groups:
-            asked = asyncio.ensure_future(
+            answer = asyncio.ensure_future(
                 self._until_answered(lambda: self._coordinators.commit_offsets(group, offsets))
             )
-            refused: dict[TopicPartition, KafkaError] = await self._answer(asked, "alter offsets of", f"group {group}")
+            refused: dict[TopicPartition, KafkaError] = await self._answer(answer, "alter offsets of", f"group {group}")
         outcome: Outcome[GroupOffset] = Outcome()
         for (topic, partition), offset in offsets.items():
             key = f"{topic}/{partition}"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lockstep_kafka.admin.admin_requests import AdminRequests
-from lockstep_kafka.session.broker_session import QuestionRefused, SessionRefused
+from lockstep_kafka.session.broker_session import BrokerRequestFailed, SessionRefused
 from lockstep_kafka.session.cluster_reader import says_cluster_operations
 
 
@@ -33,6 +33,6 @@ class OperationRequests(AdminRequests):
             try:
                 client_id = str(self._conf.get("client.id", ""))
                 self._says_operations = await says_cluster_operations(self.properties, client_id, self._quick)
-            except (TimeoutError, SessionRefused, QuestionRefused, OSError):
+            except (TimeoutError, SessionRefused, BrokerRequestFailed, OSError):
                 return frozenset()  # librdkafka could log in, so at worst a right is missing
         return frozenset() if self._says_operations else None

@@ -24,18 +24,18 @@ async def in_pieces(items: Iterable[T], size: int, ask: Callable[[Sequence[T]], 
     An error of one piece is raised, and cancels the pieces in flight.
     """
     all_items = list(items)
-    asked: deque[asyncio.Future[R]] = deque()
+    in_flight: deque[asyncio.Future[R]] = deque()
     try:
         for start in range(0, len(all_items), size):
-            asked.append(asyncio.ensure_future(ask(all_items[start : start + size])))
-            if len(asked) >= IN_FLIGHT:
-                yield await asked.popleft()
-        while asked:
-            yield await asked.popleft()
+            in_flight.append(asyncio.ensure_future(ask(all_items[start : start + size])))
+            if len(in_flight) >= IN_FLIGHT:
+                yield await in_flight.popleft()
+        while in_flight:
+            yield await in_flight.popleft()
     finally:
-        for future in asked:
+        for future in in_flight:
             future.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
+        await asyncio.gather(*in_flight, return_exceptions=True)
 
 
 async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:

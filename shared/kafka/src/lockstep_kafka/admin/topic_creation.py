@@ -166,8 +166,8 @@ async def _find_factors(
             troubles |= answers
         undecided = [
             topic
-            for topic, asked in zip(undecided, tried, strict=True)
-            if _is_unfit(answers.get(topic.name), asked.replication_factor)
+            for topic, trial in zip(undecided, tried, strict=True)
+            if _is_unfit(answers.get(topic.name), trial.replication_factor)
         ]
         if not undecided:
             break

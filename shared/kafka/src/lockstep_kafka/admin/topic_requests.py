@@ -272,9 +272,9 @@ class TopicRequests(OperationRequests):
             ClusterUnreachable: No leader answered.
         """
         spec: Any = OffsetSpec
-        asked = list(partitions)
-        ends = await self._offsets(asked, spec.latest(), read_committed, within=within)
-        if asked and not ends:
+        wanted = list(partitions)
+        ends = await self._offsets(wanted, spec.latest(), read_committed, within=within)
+        if wanted and not ends:
             raise ClusterUnreachable(self.alias, self.bootstrap, "no broker says where the logs end")
         return ends
 

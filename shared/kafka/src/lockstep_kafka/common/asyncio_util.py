@@ -70,11 +70,11 @@ async def unless_set(event: asyncio.Event, work: Awaitable[Any]) -> None:
 
     The work has ended when this returns. It raises what the work raises.
     """
-    working, asked = asyncio.ensure_future(work), asyncio.ensure_future(event.wait())
+    working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(event.wait())
     try:
-        await asyncio.wait({working, asked}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await cancelled([working, asked])
+        await cancelled([working, waiting])
     if not working.cancelled():
         working.result()
 

@@ -55,21 +55,21 @@ KINDS = {
 }
 
 
-def words(asked: str) -> str:
+def operation_words(operation: str) -> str:
     """Return the operation of a request as it reads before "on topic orders"."""
-    return f"to {asked}".removesuffix(" of").removesuffix(" to").removesuffix(" for")
+    return f"to {operation}".removesuffix(" of").removesuffix(" to").removesuffix(" for")
 
 
-def missing_operation(code: int, asked: str, resource: str) -> tuple[str, str, str]:
+def missing_operation(code: int, operation: str, resource: str) -> tuple[str, str, str]:
     """Return what a denied request lacked: the resource's kind, its name, and the operation.
 
     The words are those of `lockstep_config.credentials.permissions`.
 
     Args:
         code: The error code of the denial.
-        asked: The operation of the request, such as "create".
+        operation: The operation of the request, such as "create".
         resource: The resource of the request, such as "topic orders".
     """
     kind = KINDS.get(code, "")
     name = resource.removeprefix(f"{kind} ") if kind != "cluster" else ""
-    return kind, name, OPERATIONS.get(asked, "Describe")
+    return kind, name, OPERATIONS.get(operation, "Describe")

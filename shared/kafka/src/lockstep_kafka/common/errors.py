@@ -55,7 +55,7 @@ class RefusedCommand(ValueError):
 
 
 class ShutdownRequested(Exception):
-    """A sentence that says message the configuration asks the process to end.
+    """The error of a configuration that asks the process to end. Its text says why.
 
     The process shuts down in order, with the exit code `SHUTDOWN_REQUESTED`, and its supervisor may start it again.
     """

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from lockstep_kafka.common.errors import RequestRefused
 from lockstep_kafka.messages.message_versions import message
-from lockstep_kafka.wire.one_answer import connected
+from lockstep_kafka.wire.request_client import request_client
 from lockstep_state.kafka.kafka_error_names import error_name
 
 GROUPS = "groups"
@@ -36,7 +36,7 @@ async def list_group_protocols(
         RequestRefused: A broker refuses it.
     """
     protocols: dict[str, str] = {}
-    async with connected(alias, properties, client_id, timeout_s, "list", GROUPS) as cluster:
+    async with request_client(alias, properties, client_id, timeout_s, "list", GROUPS) as cluster:
         for broker in cluster.brokers:
             connection = await cluster.connection(broker, GROUPS)
             m = message("list_groups", connection.version("list_groups"), "request")

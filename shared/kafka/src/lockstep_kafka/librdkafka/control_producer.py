@@ -23,7 +23,7 @@ from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotAp
 from lockstep_kafka.librdkafka.append_trouble import OF_THE_END, append_trouble
 from lockstep_kafka.librdkafka.client_factory import create_client
 from lockstep_kafka.librdkafka.client_reset import ClientReset
-from lockstep_kafka.librdkafka.producer_id_support import NO_IDS, WITHOUT_IDS, ProducerIdQuestion
+from lockstep_kafka.librdkafka.producer_id_support import NO_IDS, WITHOUT_IDS, ProducerIdCheck
 from lockstep_state.kafka.librdkafka_errors import error_text
 
 log = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ class ControlProducer:
         self._idempotent = True
         self._acknowledged = False
         """True once the cluster has acknowledged a record."""
-        self._question = ProducerIdQuestion(access, str(conf.get("client.id", "")))
+        self._id_check = ProducerIdCheck(access, str(conf.get("client.id", "")))
         self._refused: deque[tuple[QueuedRecord, KafkaError]] = deque()
         """Records that the present producer did not take, or gave back, because it has ended."""
         self._again: deque[QueuedRecord] = deque()
@@ -157,7 +157,7 @@ class ControlProducer:
         await asyncio.to_thread(self._report, self._producer.flush, within)
         self._stopping.set()
         self._wanted.set()
-        self._question.close()
+        self._id_check.close()
         await asyncio.to_thread(self._thread.join, 2.0)
         await asyncio.to_thread(self._clear, self._producer)
         self._report_refused()
@@ -211,7 +211,7 @@ class ControlProducer:
             if len(self._producer):
                 self._report(self._producer.poll, IDLE)
                 if self._lacks_id:
-                    self._question.ask_if_due(self._loop, self._end_without_ids)
+                    self._id_check.ask_if_due(self._loop, self._end_without_ids)
             else:
                 # The wait has a limit, because errors of the connection pile up without a poll.
                 self._wanted.wait(5.0)

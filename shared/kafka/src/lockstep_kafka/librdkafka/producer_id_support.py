@@ -27,7 +27,7 @@ NO_IDS = "the cluster gives no producer ids (InitProducerId)"
 ASKED_AFTER_S = 2.0
 """Seconds that records wait for a first acknowledgement before the cluster is asked."""
 
-ANSWERED_WITHIN = Timeouts(opening_s=5.0, question_s=5.0)
+ANSWERED_WITHIN = Timeouts(opening_s=5.0, short_request_s=5.0)
 
 
 async def refuses_producer_ids(login: Mapping[str, str], client_id: str) -> bool:
@@ -53,8 +53,8 @@ async def refuses_producer_ids(login: Mapping[str, str], client_id: str) -> bool
         await cluster.close()
 
 
-class ProducerIdQuestion:
-    """A request for one producer that tests whether its cluster gives producer ids."""
+class ProducerIdCheck:
+    """A check, for one producer, whether its cluster gives producer ids."""
 
     def __init__(self, access: Access, client_id: str) -> None:
         self._login, self._client_id = access.login, client_id

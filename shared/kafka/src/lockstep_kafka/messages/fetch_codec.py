@@ -177,18 +177,20 @@ def topic_names(positions: Iterable[FetchPosition]) -> Mapping[Any, str]:
     return names
 
 
-def read_answer(asked: Iterable[TopicPartition], answer: Any, names: Mapping[Any, str]) -> Iterator[FetchedPartition]:
+def read_answer(
+    partitions: Iterable[TopicPartition], answer: Any, names: Mapping[Any, str]
+) -> Iterator[FetchedPartition]:
     """Yield the answer for each partition.
 
     An error of the whole answer is given to each partition that was asked for.
 
     Args:
-        asked: The partitions that were asked for.
+        partitions: The partitions that were asked for.
         answer: kio's answer.
         names: The result of `topic_names` for the partitions that were asked for.
     """
     if (error := read_error(answer)) != KafkaErrorCode.NONE:
-        for tp in asked:
+        for tp in partitions:
             yield FetchedPartition(tp, error, -1, -1, (), b"")
         return
     version = int(answer.__version__)

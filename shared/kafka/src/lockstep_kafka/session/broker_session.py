@@ -31,9 +31,9 @@ OPERATIONS_NOT_SAID = -(2**31)
 
 
 class SessionRefused(Exception):
-    """A connection that was not opened.
+    """The error of a connection that could not be opened.
 
-    It has the step, the cause, and the SASL mechanisms that the broker offers if it named them.
+    It has the step that failed, the cause, and the SASL mechanisms that the broker offers if it named them.
     """
 
     def __init__(self, step: OpeningStep, message: str, offered: tuple[str, ...] = ()) -> None:
@@ -43,8 +43,8 @@ class SessionRefused(Exception):
         self.offered = offered
 
 
-class QuestionRefused(Exception):
-    """A request that a broker did not answer.
+class BrokerRequestFailed(Exception):
+    """The error of a request that a broker refused or did not answer.
 
     `is_denied` is true if a permission is missing, `is_unknown` if the broker does not know the request.
     """
@@ -109,7 +109,7 @@ class BrokerSession:
             SessionRefused: The connection was not opened.
         """
         connection = Connection(host, port, **settings)
-        connection.question_s = settings["opening_s"]
+        connection.short_request_s = settings["opening_s"]
         try:
             await connection.connect()
         except TokenUnavailable as exc:
@@ -144,7 +144,7 @@ class BrokerSession:
         """Return the cluster's id, and its brokers with their advertised addresses, sorted by id.
 
         Raises:
-            QuestionRefused: The broker did not answer.
+            BrokerRequestFailed: The broker did not answer.
         """
         answer = await self._ask("metadata", lambda m: metadata_request(m.MetadataRequest.__version__, []))
         brokers = sorted((int(broker.node_id), str(broker.host), int(broker.port)) for broker in answer.brokers)
@@ -154,7 +154,7 @@ class BrokerSession:
         """Return whether the broker reports what we may do on the cluster.
 
         Raises:
-            QuestionRefused: The broker did not answer.
+            BrokerRequestFailed: The broker did not answer.
         """
         oldest, newest = self._connection.versions.get(APIS["metadata"].key, (0, -1))
         version = min(newest, SAYS_OPERATIONS[-1])
@@ -174,7 +174,7 @@ class BrokerSession:
         """Return the seconds that each of so many small requests took, one after the other.
 
         Raises:
-            QuestionRefused: The broker did not answer.
+            BrokerRequestFailed: The broker did not answer.
         """
         seconds = []
         for _ in range(count):
@@ -187,7 +187,7 @@ class BrokerSession:
         """Return every client quota of the cluster.
 
         Raises:
-            QuestionRefused: The broker did not answer, or DescribeConfigs on the cluster is missing.
+            BrokerRequestFailed: The broker did not answer, or DescribeConfigs on the cluster is missing.
         """
         answer = await self._ask(
             "describe_client_quotas", lambda m: m.DescribeClientQuotasRequest(components=(), strict=False)
@@ -199,7 +199,7 @@ class BrokerSession:
         """Return the clock of the active controller, which is in its answer (KRaft, Kafka 3.3).
 
         Raises:
-            QuestionRefused: The broker did not answer, Describe on the cluster is missing, or the answer has no time.
+            BrokerRequestFailed: The broker did not answer, Describe on the cluster is missing, or it has no time.
         """
 
         def request(m: Any) -> Any:
@@ -219,7 +219,7 @@ class BrokerSession:
             at_ms = int(next(caught_up, -1))
             if at_ms > 0:
                 return clock_reading(f"controller {leader}", at_ms, before, after)
-        raise QuestionRefused("the active controller does not say its time")
+        raise BrokerRequestFailed("the active controller does not say its time")
 
     async def _ask(self, api: str, request: Callable[[Any], Any]) -> Any:
         """Return the answer to a request that is made with kio's module of the newest version in common."""
@@ -227,14 +227,14 @@ class BrokerSession:
             version = self._connection.version(api)
         except BrokerUnreachable as exc:  # also raised by a controller, which has no Metadata
             reason = f"the broker knows {APIS[api].name} in no version of ours"
-            raise QuestionRefused(reason, is_unknown=True) from exc
+            raise BrokerRequestFailed(reason, is_unknown=True) from exc
         return await self._call(request(message(api, version, "request")))
 
     async def _call(self, entity: Any) -> Any:
         try:
             return await self._connection.call(entity)
         except OSError as exc:
-            raise QuestionRefused(innermost(exc)) from exc
+            raise BrokerRequestFailed(innermost(exc)) from exc
 
 
 def clock_reading(node: str, at_ms: float, before_s: float, after_s: float) -> ClockReading:
@@ -258,7 +258,7 @@ def _quota_entry(entry: Any) -> QuotaEntry:
 
 def _check(code: int, message: str | None = None) -> None:
     if code:
-        raise QuestionRefused(
+        raise BrokerRequestFailed(
             " ".join(filter(None, (message, f"({error_name(code)})"))),
             is_denied=code == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         )

@@ -36,7 +36,7 @@ async def read_cluster_versions(properties: Mapping[str, str], client_id: str, t
 
     Raises:
         SessionRefused: No bootstrap server lets us in, or one of the brokers does not.
-        QuestionRefused: A broker does not say which brokers there are.
+        BrokerRequestFailed: A broker does not say which brokers there are.
         OSError: Certificates cannot be read.
     """
     arguments = await _arguments(properties, client_id, timeout_s)
@@ -61,7 +61,7 @@ async def says_cluster_operations(properties: Mapping[str, str], client_id: str,
 
     Raises:
         SessionRefused: No bootstrap server lets us in.
-        QuestionRefused: The server did not answer the request.
+        BrokerRequestFailed: The server did not answer the request.
         OSError: Certificates cannot be read.
     """
     arguments = await _arguments(properties, client_id, timeout_s)

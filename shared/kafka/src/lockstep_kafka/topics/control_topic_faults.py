@@ -109,14 +109,14 @@ def find_faults(
         yield ControlTopicFault(topic.name, PARTITIONS, str(partitions), "1")
 
 
-class FoundFaults(NamedTuple):
+class ControlTopicFaults(NamedTuple):
     """The faults of control topics, and by topic the errors of configs that could not be read."""
 
     faults: Sequence[ControlTopicFault]
     unknown: Mapping[str, ClusterError]
 
 
-async def read_faults(admin: Admin, topics: Iterable[ControlTopic]) -> FoundFaults:
+async def read_faults(admin: Admin, topics: Iterable[ControlTopic]) -> ControlTopicFaults:
     """Return the faults of those topics that exist.
 
     Raises:
@@ -130,10 +130,10 @@ async def read_faults(admin: Admin, topics: Iterable[ControlTopic]) -> FoundFaul
     for name, topic in described.items():
         values = {config.name: config.value for config in configs.get(name, ())}
         faults += find_faults(by_name[name], topic.partitions, topic.replicas, values)
-    return FoundFaults(faults, answer.troubles())
+    return ControlTopicFaults(faults, answer.troubles())
 
 
-async def set_right(admin: Admin, faults: Sequence[ControlTopicFault]) -> Mapping[ControlTopicFault, ClusterError]:
+async def repair_faults(admin: Admin, faults: Sequence[ControlTopicFault]) -> Mapping[ControlTopicFault, ClusterError]:
     """Repair faults, and return the error of each fault that stays.
 
     Raises:

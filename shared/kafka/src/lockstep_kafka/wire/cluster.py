@@ -279,7 +279,7 @@ class ClusterClient:
                     connection.close()
                     raise
                 connection.on_throttled = self.quota.throttled
-                connection.question_s = self.timeouts.question_s
+                connection.short_request_s = self.timeouts.short_request_s
                 connection.trusted_s = self.timeouts.trusted_s
                 connection.on_silent = partial(self._close_idle, address)
                 self._connections[key] = connection

@@ -69,7 +69,7 @@ class Connection:
     resting_until = 0.0
     """The time of `time.monotonic` before which no request is to be sent."""
 
-    question_s = 30.0
+    short_request_s = 30.0
     """Seconds that `call` waits for an answer."""
 
     trusted_s = 30.0
@@ -184,7 +184,7 @@ class Connection:
     async def _learn_versions(self) -> None:
         self.step = OpeningStep.VERSIONS
         asked_at = time.monotonic()
-        answer = await self.answer_at_once(message("api_versions", 0, "request").ApiVersionsRequest())
+        answer = await self.call_at_once(message("api_versions", 0, "request").ApiVersionsRequest())
         self.round_trip_s = time.monotonic() - asked_at
         self._versions = {int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys}
 
@@ -203,24 +203,24 @@ class Connection:
     def _answered(self, frame: memoryview) -> None:
         if not self._requests:
             raise ConnectionError("the broker answered a question that was not asked")
-        correlation_id, asked, future = self._requests[0]
+        correlation_id, request, future = self._requests[0]
         self.link.received += NUMBER.size + len(frame)
-        entity = asked.read(frame, correlation_id)
+        entity = request.read(frame, correlation_id)
         self._requests.popleft()
         if self._session is not None and not self._requests:
             self._session.note_drained()
         self._last_action = now = time.monotonic()
-        self.round_trip_s = min(self.round_trip_s, now - asked.framed_at)
+        self.round_trip_s = min(self.round_trip_s, now - request.framed_at)
         # The oldest versions have no throttle time: their brokers answer late instead.
         if (throttled_s := getattr(entity, "throttle_time", NO_TIME).total_seconds()) > 0:
-            self.rest(throttled_s)
+            self.pause_requests(throttled_s)
             if self.on_throttled is not None:
                 self.on_throttled(throttled_s, now)
         if future.done():
             return
         try:
-            if asked.on_answer is not None:
-                asked.on_answer(entity)
+            if request.on_answer is not None:
+                request.on_answer(entity)
         except Exception as exc:  # noqa: BLE001  # raised in the task that awaits the answer
             future.set_exception(exc)
         else:
@@ -279,16 +279,16 @@ class Connection:
         """
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
-        asked = self._framing.framed(entity, on_answer)
+        framed = self._framing.framed(entity, on_answer)
         if self._session is not None:
             self._session.begin_overdue_login()
             if self._session.is_holding:
-                self._held_back.append(asked)
-                return asked[-1]
-        self._put(*asked)
-        return asked[-1]
+                self._held_back.append(framed)
+                return framed[-1]
+        self._put(*framed)
+        return framed[-1]
 
-    async def answer_at_once(self, entity: Any) -> Any:
+    async def call_at_once(self, entity: Any) -> Any:
         """Send a request of a login, ahead of those that are held back, and return its answer.
 
         Raises:
@@ -297,13 +297,13 @@ class Connection:
         """
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
-        asked = self._framing.framed(entity)
-        self._put(*asked)
+        framed = self._framing.framed(entity)
+        self._put(*framed)
         async with asyncio.timeout(self._opening_s):
-            return await asked[-1]
+            return await framed[-1]
 
-    def _put(self, frame: bytes, correlation_id: int, asked: PendingRequest, future: asyncio.Future[Any]) -> None:
-        self._requests.append((correlation_id, asked, future))
+    def _put(self, frame: bytes, correlation_id: int, request: PendingRequest, future: asyncio.Future[Any]) -> None:
+        self._requests.append((correlation_id, request, future))
         self.link.sent += len(frame)
         self._last_action = time.monotonic()
         try:
@@ -335,7 +335,7 @@ class Connection:
                 self._idle_check.cancel()
             if self._session is not None:
                 self._session.end()
-            self._fail_questions(cause)
+            self._fail_pending(cause)
             if self.on_closed is not None:
                 self.on_closed(cause)
         if self._closed_future is None:
@@ -343,7 +343,7 @@ class Connection:
             self._closed_future.set_result(None)
         return self._closed_future
 
-    def _fail_questions(self, cause: BaseException | None) -> None:
+    def _fail_pending(self, cause: BaseException | None) -> None:
         waiting = [request[-1] for request in self._requests] + [request[-1] for request in self._held_back]
         self._requests.clear()
         self._held_back.clear()
@@ -366,8 +366,8 @@ class Connection:
         else:
             self.close()
 
-    def rest(self, seconds: float) -> None:
-        """Let no request be sent for so many seconds, because the broker demands it."""
+    def pause_requests(self, seconds: float) -> None:
+        """Send no request for so many seconds, because the broker is overloaded or throttles us (KIP-219)."""
         self.resting_until = max(self.resting_until, time.monotonic() + seconds)
 
     @property
@@ -389,11 +389,11 @@ class Connection:
         """
         await self.throttle_over()
         try:
-            async with asyncio.timeout(self.question_s):
+            async with asyncio.timeout(self.short_request_s):
                 return await self.ask(entity)
         except TimeoutError as exc:
             self.give_up()
-            raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {self.question_s:g} s") from exc
+            raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {self.short_request_s:g} s") from exc
 
     def give_up(self) -> None:
         """Close the connection, because its broker does not answer."""

@@ -15,10 +15,10 @@ class Timeouts:
     opening_s: float = 10.0
     """The limit for opening a connection, and for each answer of a login."""
 
-    question_s: float = 30.0
+    short_request_s: float = 30.0
     """The limit for the answer to a request that is neither a fetch nor an append."""
 
-    request_s: float = 40.0
+    data_request_s: float = 40.0
     """The limit for the answer to an append, and to a fetch beyond its own wait at the broker."""
 
     trusted_s: float = 30.0
@@ -30,7 +30,7 @@ class Timeouts:
 
         It leaves the broker time to answer that they did not acknowledge, which saves the connection.
         """
-        return timedelta(seconds=self.request_s * 3 / 4)
+        return timedelta(seconds=self.data_request_s * 3 / 4)
 
     def ends_fetch(self, asked_at: float, now: float, kept_s: float) -> bool:
         """Return whether a fetch without an answer is to be given up.
@@ -40,7 +40,7 @@ class Timeouts:
             now: The present time.
             kept_s: Seconds that the broker may keep the fetch if it has no records.
         """
-        return asked_at > 0 and now - asked_at > self.request_s + kept_s
+        return asked_at > 0 and now - asked_at > self.data_request_s + kept_s
 
 
 USUAL = Timeouts()
@@ -54,8 +54,8 @@ def timeouts_from(properties: Mapping[str, str]) -> Timeouts:
     """
     return Timeouts(
         opening_s=_seconds(properties, "socket.connection.setup.timeout.ms", USUAL.opening_s),
-        question_s=_seconds(properties, "request.timeout.ms", USUAL.question_s),
-        request_s=_seconds(properties, "request.timeout.ms", USUAL.request_s),
+        short_request_s=_seconds(properties, "request.timeout.ms", USUAL.short_request_s),
+        data_request_s=_seconds(properties, "request.timeout.ms", USUAL.data_request_s),
     )
 
 

@@ -16,10 +16,10 @@ from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import read_tls
 from lockstep_config.credentials.certificate_expiry import connection_ends, first_end
 from lockstep_config.flow.client_settings import LOCKSTEP, wire_connection
+from lockstep_kafka.admin.address_probe import ServerKind, probe_address, silence_sentence
 from lockstep_kafka.admin.admin import PROBE, connects
-from lockstep_kafka.admin.first_answer import Answerer, read_first_answer, silence_sentence
 from lockstep_kafka.common.auth_errors import login_name, refused_login
-from lockstep_kafka.session.broker_session import AdvertisedBroker, BrokerSession, QuestionRefused, SessionRefused
+from lockstep_kafka.session.broker_session import AdvertisedBroker, BrokerRequestFailed, BrokerSession, SessionRefused
 from lockstep_ops.doctor.checks.access_facts import (
     AccessFacts,
     AddressConnection,
@@ -76,7 +76,7 @@ class ConnectionExamination:
         wanted = [(host, address) for host in self.facts.hosts for address in host.addresses]
         connections = await asyncio.gather(*(self._connect(host, address) for host, address in wanted))
         self.facts = replace(self.facts, connections=tuple(connections))
-        servers = list(dict.fromkeys((reached.host, reached.port) for reached in connections if not reached.why))
+        servers = list(dict.fromkeys((reached.host, reached.port) for reached in connections if not reached.reason))
         if not servers:
             return
         if self.facts.has_tls and not await self._read_tls(servers):
@@ -87,7 +87,7 @@ class ConnectionExamination:
 
     def give_up(self, reason: str) -> None:
         """Take it that no address answers, because the examination could not end."""
-        hosts = self.facts.hosts or tuple(HostAddresses(host, port, why=reason) for host, port in self._servers())
+        hosts = self.facts.hosts or tuple(HostAddresses(host, port, reason=reason) for host, port in self._servers())
         connections = (
             AddressConnection(host.host, address, host.port, reason) for host in hosts for address in host.addresses
         )
@@ -107,9 +107,9 @@ class ConnectionExamination:
             async with asyncio.timeout(self._within):
                 addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except TimeoutError:
-            return HostAddresses(host, port, why=f"no answer within {self._within:g} s")
+            return HostAddresses(host, port, reason=f"no answer within {self._within:g} s")
         except (OSError, UnicodeError) as exc:
-            return HostAddresses(host, port, why=getattr(exc, "strerror", None) or str(exc))
+            return HostAddresses(host, port, reason=getattr(exc, "strerror", None) or str(exc))
         return HostAddresses(host, port, tuple(dict.fromkeys(str(address[4][0]) for address in addresses)))
 
     async def _connect(self, host: HostAddresses, address: str) -> AddressConnection:
@@ -162,14 +162,14 @@ class ConnectionExamination:
         try:
             self.session = await self._open(host, port)
         except SessionRefused as exc:
-            asked = {"sasl.mechanism": mechanism, "sasl.username": outcome.login.removeprefix("User:")}
-            reason = refused_login(exc.message, login_name(asked) if mechanism else "")
+            login = {"sasl.mechanism": mechanism, "sasl.username": outcome.login.removeprefix("User:")}
+            reason = refused_login(exc.message, login_name(login) if mechanism else "")
             if exc.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
                 within = timedelta(seconds=self._within)
-                answer = await read_first_answer(host, port, within, uses_tls=uses_tls(properties))
-                is_silent = answer.answerer is Answerer.SILENT
-                reason = answer.fault or (silence_sentence(f"{host}:{port}", self._within) if is_silent else reason)
-            self.facts = replace(self.facts, login=replace(outcome, step=exc.step, why=reason, offered=exc.offered))
+                probe = await probe_address(host, port, within, uses_tls=uses_tls(properties))
+                is_silent = probe.server is ServerKind.SILENT
+                reason = probe.fault or (silence_sentence(f"{host}:{port}", self._within) if is_silent else reason)
+            self.facts = replace(self.facts, login=replace(outcome, step=exc.step, reason=reason, offered=exc.offered))
             return
         outcome = replace(
             outcome,
@@ -191,14 +191,14 @@ class ConnectionExamination:
             return
         try:
             cluster_id, brokers = await session.metadata()
-        except QuestionRefused as exc:
+        except BrokerRequestFailed as exc:
             self.facts = replace(self.facts, brokers_trouble=str(exc))
             return
         bound = asyncio.Semaphore(AT_ONCE)
         facts = await asyncio.gather(*(self._read_broker(broker, bound) for broker in brokers))
         self.facts = replace(self.facts, cluster_id=cluster_id, brokers=tuple(facts))
         if uses_tls(self._properties):
-            reached = ((broker.host, broker.port) for broker in facts if not broker.why)
+            reached = ((broker.host, broker.port) for broker in facts if not broker.reason)
             await self._read_certificates(server for server in reached if server not in tried)
 
     async def _read_broker(self, broker: AdvertisedBroker, bound: asyncio.Semaphore) -> BrokerFacts:
@@ -206,12 +206,12 @@ class ConnectionExamination:
         facts = BrokerFacts(broker.id, broker.host, broker.port)
         async with bound:
             if reason := await connects(broker.host, broker.port, timedelta(seconds=self._within)):
-                return replace(facts, why=reason)
+                return replace(facts, reason=reason)
             session = None
             try:
                 session = await self._open(broker.host, broker.port)
                 trips = await session.round_trips(ROUND_TRIPS)
-            except (SessionRefused, QuestionRefused) as exc:
+            except (SessionRefused, BrokerRequestFailed) as exc:
                 return replace(facts, trouble=refused_login(str(exc)))
             finally:
                 await _close(session)

@@ -29,7 +29,6 @@ from lockstep_ops.doctor.checks.limits import judge_limits
 from lockstep_ops.doctor.checks.machine import judge_machine
 from lockstep_ops.doctor.checks.options import DoctorOptions
 from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport
-from lockstep_ops.doctor.cluster_checks import compare_two_clusters, probe_exit, read_cluster
 from lockstep_ops.doctor.cluster_connections import (
     ClusterConnection,
     ConnectionKey,
@@ -42,6 +41,7 @@ from lockstep_ops.doctor.flow_clusters import FlowClusters
 from lockstep_ops.doctor.flow_examination import examine_flow, examine_rights
 from lockstep_ops.doctor.limit_reader import read_limits
 from lockstep_ops.doctor.machine_reader import read_machine, read_pod
+from lockstep_ops.doctor.path_examination import compare_two_clusters, probe_exit, read_cluster
 from lockstep_rules.clusters.cluster_capabilities import Role
 
 WAY = (Category.NAMES, Category.CONNECTION, Category.TLS, Category.LOGIN, Category.CLUSTER, Category.CAPABILITIES)

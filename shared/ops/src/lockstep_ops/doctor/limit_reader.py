@@ -37,12 +37,14 @@ async def read_limits(clusters: FlowClusters) -> FlowLimits:
     """
     settings, source, target = clusters.settings, clusters.source, clusters.target
     reading, writing = settings.clients.source_consumer, settings.clients.data_producer
+    consumer_client_id = client_id(settings, f"replication-consumer-{FIRST_SLOT}", reading)
+    producer_client_id = client_id(settings, f"replication-producer-{FIRST_SLOT}", writing)
     size = writing.get("max.request.size", "").strip()
     mirrored = mirrored_topics(settings, await source.topic_names(), await target.topic_names())
     return FlowLimits(
         flow=str(settings.flow),
-        source=await _side(settings, source, clusters.source_session, f"replication-consumer-{FIRST_SLOT}", reading),
-        target=await _side(settings, target, clusters.target_session, f"replication-producer-{FIRST_SLOT}", writing),
+        source=await _side(settings, source, clusters.source_session, consumer_client_id, reading),
+        target=await _side(settings, target, clusters.target_session, producer_client_id, writing),
         pairs=await _pairs(settings, source, target, sorted(mirrored)[:MOST_TOPICS]),
         topics=len(mirrored),
         request_bytes=int(size) if size.isdigit() else None,
@@ -88,7 +90,7 @@ async def _side(
     settings: FlowSettings,
     cluster: ClusterSnapshot,
     session: BrokerSession | None,
-    role: str,
+    quota_client_id: str,
     properties: Mapping[str, str],
 ) -> SideLimits:
     configs, quotas = await cluster.broker_configs(), await cluster.quotas(session)
@@ -103,7 +105,7 @@ async def _side(
         if isinstance(quotas, Unknown)
         else tuple(ClientQuota(quota.user, quota.client_id, quota.values) for quota in quotas),
         user=(find_principal(properties) or ANONYMOUS).removeprefix("User:"),
-        client_id=client_id(settings, role, properties),
+        client_id=quota_client_id,
         configs_trouble=configs_trouble,
         configs_fix=configs_fix,
         quotas_trouble=quotas_trouble,

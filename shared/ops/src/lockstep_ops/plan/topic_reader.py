@@ -28,13 +28,13 @@ from lockstep_ops.plan.rules.flow_facts import (
 from lockstep_ops.plan.rules.flow_plan import MissingRight
 from lockstep_ops.work_progress import WorkProgress
 from lockstep_rules.topic_plan import (
-    Rules,
     Selection,
+    TopicRules,
     alterations,
     creation_configs,
     partition_plan,
     possible_factor,
-    selected,
+    select_topics,
 )
 from lockstep_state.topic_config import TopicConfig
 
@@ -83,7 +83,7 @@ async def read_topics(
     copies = settings.enabled and settings.data_plane.enabled
     coming = {name: topic for name, topic in coming.items() if name not in names}
     future_names = {**names, **{name: topic.partitions for name, topic in coming.items()}}
-    selection = selected(rules, future_names, target=target_names) if copies else Selection({})
+    selection = select_topics(rules, future_names, target=target_names) if copies else Selection({})
     described, remotes = await asyncio.gather(
         source.topics(selection.topics),
         target.topics(remote for remote in selection.topics.values() if remote in target_names),
@@ -141,7 +141,7 @@ class _ConfigReading:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: TopicRules,
         topics: Mapping[str, str],
         described: Outcome[TopicDescription],
         remotes: Outcome[TopicDescription],

@@ -93,10 +93,10 @@ def partition_line(
     slots: SlotOwners,
     logs: LogOffsets,
     at_ms: int,
-    asked: EndSeen = None,
+    end_seen: EndSeen = None,
     by_key: bool = False,
 ) -> PartitionLine:
-    """Return the line of one source partition. `asked` is the end that the driver saw last."""
+    """Return the line of one source partition. `end_seen` is the end that the driver saw last."""
     tp, topic = (topic.source_topic, number), logs.with_present_ids(topic)
     source = logs.source.get(tp)
     target_end = NOT_ASKED if by_key else logs.target.get((topic.target_topic, number))
@@ -109,7 +109,7 @@ def partition_line(
     if not reason and lag is None:
         reason = why_unknown(row, topic, source, target_end, silent=silent)
     copied_row = None if copied_upstream(row, topic) is None else row
-    lag_ms = _lag_ms(copied_row, asked, lag, state, slots.heard_ms.get(slot, 0), at_ms)
+    lag_ms = _lag_ms(copied_row, end_seen, lag, state, slots.heard_ms.get(slot, 0), at_ms)
     shown = row or PartitionProgress(topic=topic.source_topic, partition=number, phase=NOT_BEGUN)
     return PartitionLine(
         topic=topic.source_topic,
@@ -219,7 +219,7 @@ def _why_stalled(topic: MirroredTopic, number: int, logs: LogOffsets) -> str:
 
 
 def _lag_ms(
-    row: PartitionProgress | None, asked: EndSeen, lag: int | None, state: str, heard_ms: int, at_ms: int
+    row: PartitionProgress | None, end_seen: EndSeen, lag: int | None, state: str, heard_ms: int, at_ms: int
 ) -> int | None:
     """Return how long the oldest missing record has been in the source's log, in milliseconds, or None if unknown.
 
@@ -229,7 +229,7 @@ def _lag_ms(
         return None
     if not lag:
         return 0
-    if (since := missing_since_ms(row, asked)) is not None:
+    if (since := missing_since_ms(row, end_seen)) is not None:
         return max(0, at_ms - since)
     # It was up to date when its slot spoke last: what is missing came since.
     return max(0, at_ms - max(row.at_ms, heard_ms)) if row is not None and state == COPYING else None

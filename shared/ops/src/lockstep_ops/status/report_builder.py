@@ -253,7 +253,7 @@ class _ReportParts:
                     slots=slots,
                     logs=self.logs,
                     at_ms=self._at_ms,
-                    asked=source_ends.get((topic.source_topic, number)),
+                    end_seen=source_ends.get((topic.source_topic, number)),
                     by_key=self._by_key,
                 )
                 cause = failing.get(f"{topic.source_topic}-{number}", NO_REASON)
@@ -296,9 +296,9 @@ class _ReportParts:
         for row in sorted(self.all(SlotStatus), key=lambda row: row.slot):
             number = row.slot
             scope = Scope(ScopeKind.SLOT, number=number)
-            asked = (scope,), (Scope.for_connector(Connector.SOURCE), scope)
+            scopes = (scope,), (Scope.for_connector(Connector.SOURCE), scope)
             word = self.wanted.slot(number).word
-            cause = failure_reason(self.all(Restarts), self.wanted, "data-plane", str(scope), *asked)
+            cause = failure_reason(self.all(Restarts), self.wanted, "data-plane", str(scope), *scopes)
             if not cause and word != "stopped" and row.phase == "started" and row.partitions > row.resting:
                 cause = self._silence(row) or _slot_failure(row)
             yield SlotLine(number, row.phase, word, row.partitions, row.resting, row.held_bytes, cause)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from lockstep_config import FlowSettings
+from lockstep_ops.switch.diverged_records import CopiesUnknown, DivergedRecords, find_diverged
 from lockstep_ops.switch.followed_flow import FollowedFlow, OppositeFlow
-from lockstep_ops.switch.own_copies import CopiesUnknown, DivergedRecords, find_diverged
 from lockstep_ops.switch.source_ends import selected_topics
 from lockstep_ops.switch.switch_clusters import StepFailed, SwitchClusters
 from lockstep_ops.switch.switch_positions import (

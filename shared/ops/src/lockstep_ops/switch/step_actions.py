@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from lockstep_kafka.common.errors import TopicMissing
 from lockstep_ops.formatting import count_text
+from lockstep_ops.switch.diverged_records import CopiesUnknown, DivergedRecords, find_diverged
 from lockstep_ops.switch.followed_flow import OppositeFlow
-from lockstep_ops.switch.own_copies import CopiesUnknown, DivergedRecords, find_diverged
 from lockstep_ops.switch.source_ends import SourceEndsReader
 from lockstep_ops.switch.switch_clusters import CHECK_AGAIN_S, StepFailed, SwitchClusters
 from lockstep_ops.switch.switch_log import SwitchLog

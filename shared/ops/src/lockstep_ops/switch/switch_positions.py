@@ -97,7 +97,7 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
     so the number is never less than what is lost.
     """
     losses = []
-    progress, ends, asked = progress_by_partition(rows.values()), known_source_ends(rows), _asked_ends(rows)
+    progress, ends, observed_ends = progress_by_partition(rows.values()), known_source_ends(rows), _asked_ends(rows)
     begun: dict[str, set[int]] = defaultdict(set)
     for name, number in progress:
         begun[name].add(number)
@@ -110,7 +110,7 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
         if row is None or is_of_another_log(row, topic) or row.case in NOT_COUNTABLE:
             losses.append(PartitionLoss((topic.source_topic, number), -1, 0))
         elif missing > 0:
-            since = missing_since_ms(row, asked.get((topic.source_topic, number)))
+            since = missing_since_ms(row, observed_ends.get((topic.source_topic, number)))
             losses.append(PartitionLoss((topic.source_topic, number), missing, row.at_ms if since is None else since))
         elif end < 0:  # the source was not heard yet
             losses.append(PartitionLoss((topic.source_topic, number), -1, 0))
@@ -122,8 +122,8 @@ def known_source_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
 
     Partitions that nobody saw are absent.
     """
-    asked, progress = _asked_ends(rows), progress_by_partition(rows.values())
-    next_offsets = {tp: max(row.source_end, asked.get(tp, (-1, None))[0]) for tp, row in progress.items()}
+    observed_ends, progress = _asked_ends(rows), progress_by_partition(rows.values())
+    next_offsets = {tp: max(row.source_end, observed_ends.get(tp, (-1, None))[0]) for tp, row in progress.items()}
     return {tp: end for tp, end in next_offsets.items() if end >= 0}
 
 
@@ -144,8 +144,8 @@ class RecordsKnown:
 
         Rows of slots do not count, because a slot also writes a row when the source has been silent for long.
         """
-        asked = rows.get(SourceEnds().key())
-        newest = asked if isinstance(asked, SourceEnds) else SourceEnds()
+        row = rows.get(SourceEnds().key())
+        newest = row if isinstance(row, SourceEnds) else SourceEnds()
         numbers = {topic.source_topic: range(max(topic.partitions, len(_numbers(topic)))) for topic in topics}
         return cls(newest.known_ms((topic, number) for topic, partitions in numbers.items() for number in partitions))
 

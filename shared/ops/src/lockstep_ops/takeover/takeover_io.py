@@ -60,8 +60,8 @@ def place_of_handover(rows: Mapping[str, Row]) -> OffsetLocation | None:
     return OffsetLocation(row.origin, row.topic, row.connector, row.group) if isinstance(row, Handover) else None
 
 
-async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
-    """Look at everything that a takeover depends on, and change nothing.
+async def read_takeover_state(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
+    """Read both clusters' facts that a takeover depends on. Nothing is changed.
 
     Raises:
         ClusterError: A cluster does not answer, or refuses.
@@ -102,7 +102,7 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     )
 
 
-async def carry_out(settings: FlowSettings, plan: TakeoverPlan, within: float) -> None:
+async def carry_out_takeover(settings: FlowSettings, plan: TakeoverPlan, within: float) -> None:
     """Take over by a plan without refusals.
 
     Raises:
@@ -123,11 +123,11 @@ async def carry_out(settings: FlowSettings, plan: TakeoverPlan, within: float) -
     if plan.writes:
         await ensure_control_topics(target, [source_offsets_topic(settings.control)])
         await _write(settings, plan.state.own, plan.writes, within)
-    await _remember(settings, target, plan.row, within)
+    await _write_handover(settings, target, plan.row, within)
 
 
-async def hold(settings: FlowSettings, place: OffsetLocation) -> MigrationState:
-    """Look at everything that a hand-back depends on, and change nothing.
+async def read_hand_back_state(settings: FlowSettings, place: OffsetLocation) -> MigrationState:
+    """Read the target's facts that a hand-back depends on. Nothing is changed.
 
     Raises:
         ClusterError: The target does not answer, or refuses.
@@ -151,18 +151,18 @@ async def stop_and_drain(settings: FlowSettings, place: OffsetLocation, reply: C
     if exit_code([reply]) is not Exit.FINE:
         return
     deadline = time.monotonic() + within
-    while not_drained(await hold(settings, place)) and time.monotonic() < deadline:
+    while not_drained(await read_hand_back_state(settings, place)) and time.monotonic() < deadline:
         await asyncio.sleep(RECHECK_INTERVAL_S)
 
 
-async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> None:
+async def carry_out_hand_back(settings: FlowSettings, plan: HandBack, within: float) -> None:
     """Hand back by a plan without refusals.
 
     Raises:
         ClusterError: It failed. Then it can be done again.
     """
     target, place = target_client(settings), plan.state.place
-    new_plan = plan_hand_back(await hold(settings, place))
+    new_plan = plan_hand_back(await read_hand_back_state(settings, place))
     if new_plan.refusals or new_plan.offsets != plan.offsets:  # somebody has read the plan meanwhile
         shown = "; ".join(map(format_sentence, new_plan.refusals)) or "it has copied on since the plan was shown"
         raise ClusterError(settings.flow.target, f"{settings.flow}: {shown}: nothing was written, ask again")
@@ -171,10 +171,10 @@ async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> No
         if place.topic == settings.control.offset_storage_topic:
             await ensure_control_topics(target, [source_offsets_topic(settings.control)])
         await _write(settings, place, plan.writes, within)
-    await _remember(settings, target, plan.row, within)
+    await _write_handover(settings, target, plan.row, within)
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 async def _read_target(
@@ -271,7 +271,7 @@ async def _groups_with_checkpoints(settings: FlowSettings, on_unreadable: OnUnre
     return len(groups)
 
 
-# -- writing ----------------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 async def _must_be_stopped(target: Admin, alias: str, place: OffsetLocation) -> None:
@@ -309,7 +309,7 @@ async def _write(
         )
 
 
-async def _remember(settings: FlowSettings, target: Admin, row: Handover, within: float) -> None:
+async def _write_handover(settings: FlowSettings, target: Admin, row: Handover, within: float) -> None:
     """Append the row to the state topic, unless the topic has it already."""
     flow, group_id = settings.flow, settings.group_id
     await ensure_control_topics(target, flow_topics(flow, group_id, settings.control.replication_factor))

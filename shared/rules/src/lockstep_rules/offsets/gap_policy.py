@@ -36,13 +36,19 @@ class GapCase(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapFound:
-    """A case with the evidence of both clusters.
+    """A gap with the evidence of both clusters.
 
-    `next_upstream` is the upstream offset to copy next. `start` and `end` are those of the source's log now. Up to
-    `agreed` its log still is the one that was copied. `epoch` (DOUBT only) is that of our records which the row does
-    not know, and whose own row may still come; -1: there are none. The target's cases use the next two.
-    `acked_downstream` is the last downstream offset that the target had acknowledged, and `target_end` is the end of
-    its log now; -1: unknown. `decision` is the policy's; None: halt.
+    Attributes:
+        case: The kind of the gap.
+        text: The sentence about it for people.
+        next_upstream: The upstream offset to copy next.
+        start: The log start offset of the source now.
+        end: The log end offset of the source now.
+        agreed: The upstream offset up to which the source's log is still the one that was copied.
+        epoch: The epoch of records of ours that the row does not include (DOUBT only); -1: there are none.
+        acked_downstream: The last downstream offset that the target had acknowledged; -1: unknown.
+        target_end: The log end offset of the target now; -1: unknown.
+        decision: What the policy decided; None: the partition halts.
     """
 
     case: GapCase
@@ -172,8 +178,8 @@ def lost_on_target(gap: GapFound, decision: GapDecision) -> int:
     return lost[1] - lost[0] + 1 if lost else 0
 
 
-def missing_between(gaps: tuple[tuple[str, int], ...], case: GapCase) -> tuple[tuple[str, int], ...]:
-    """Return the counts of `PartitionProgress.gaps` with one more of this case."""
+def count_gap(gaps: tuple[tuple[str, int], ...], case: GapCase) -> tuple[tuple[str, int], ...]:
+    """Return the counts of `PartitionProgress.gaps` with one more gap of this case."""
     times = dict(gaps)
     times[case.value] = times.get(case.value, 0) + 1
     return tuple(sorted(times.items()))

@@ -87,17 +87,19 @@ def copied_upstream(row: PartitionProgress | None, topic: MirroredTopic | None) 
     return row.upstream + row.beyond if row is not None and begun else None
 
 
-def missing_since_ms(row: PartitionProgress | None, asked: tuple[int, int | None] | None) -> int | None:
+def missing_since_ms(row: PartitionProgress | None, observed_end: tuple[int, int | None] | None) -> int | None:
     """Return since when the oldest missing record has been in the source's log, in Unix milliseconds.
 
-    None: no log end beyond that record was observed. `asked` is the driver's observation, as in
-    `SourceEnds.by_partition`.
+    None: no log end beyond that record was observed.
+
+    `observed_end` is the driver's observation: a log end, and when it was first seen (`SourceEnds.by_partition`).
     """
     times = []
     if row is not None and row.lag_records:
         times.append(row.at_ms - row.lag_ms)
-    if asked is not None and asked[1] is not None and asked[0] > (0 if row is None else row.upstream + 1):
-        times.append(asked[1])
+    end, first_seen_ms = observed_end or (0, None)
+    if first_seen_ms is not None and end > (0 if row is None else row.upstream + 1):
+        times.append(first_seen_ms)
     return min(times, default=None)
 
 

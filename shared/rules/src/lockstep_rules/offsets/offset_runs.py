@@ -186,8 +186,8 @@ class RunMap:
         """
         if not self._counts(row) or row.producer_epoch < self.generation:
             return self
-        if row.leaves_out and self.generation < row.producer_epoch:
-            return self._leaving_out(row)
+        if row.skips_ahead and self.generation < row.producer_epoch:
+            return self._skipping_ahead(row)
         current = self._in_generation(row.producer_epoch)
         if not row.begun:
             return current if row.phase != "copying" else current._beginning(row)
@@ -203,7 +203,7 @@ class RunMap:
         begin = Run(row.upstream + 1, row.downstream + 1, 0)
         return replace(self, begin=(min((begin, *self.begin)),), decided=max(row.upstream, self.decided))
 
-    def _leaving_out(self, row: PartitionProgress) -> "RunMap":
+    def _skipping_ahead(self, row: PartitionProgress) -> "RunMap":
         """Return the map with a row of an epoch that will begin further on.
 
         The runs of the epoch before it are still true.

@@ -87,7 +87,9 @@ class CommandHandler:
         if partition != 0 and not self._ctx.divided:
             return False
         try:
-            return self._ctx.service in command_vocabulary.asked(command.verb, Scope.parse(command.subject))
+            return self._ctx.service in command_vocabulary.answering_services(
+                command.verb, Scope.parse(command.subject)
+            )
         except ValueError:
             return True  # its service is unknown, so each refuses it
 
@@ -130,7 +132,7 @@ class CommandHandler:
     async def _answer(self, command: Command) -> Answer:
         ctx, verb = self._ctx, command.verb
         scope = Scope.parse(command.subject)
-        services = command_vocabulary.asked(verb, scope)
+        services = command_vocabulary.answering_services(verb, scope)
         if ctx.service not in services:
             words = {
                 "verb": verb,

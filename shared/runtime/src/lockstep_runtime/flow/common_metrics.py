@@ -122,8 +122,8 @@ def page_metrics(service: str) -> tuple[Metric, ...]:
     )
 
 
-class LeadSample(Protocol):
-    """The state of a service in one flow."""
+class FlowHealth(Protocol):
+    """The health of a service in one flow, as its metrics show it."""
 
     @property
     def flow(self) -> Flow: ...
@@ -147,7 +147,7 @@ def connector(flow: Flow, kind: str) -> str:
     return quoted(f"{flow}.{kind}")
 
 
-def lead_samples(service: str, flows: Iterable[LeadSample]) -> Iterator[Sample]:
+def lead_samples(service: str, flows: Iterable[FlowHealth]) -> Iterator[Sample]:
     """Yield the samples of a service's state in each of its flows."""
     kind = CONNECTORS.get(service)
     for sample in flows:

@@ -53,9 +53,9 @@ class PeriodicTasks:
         """Run a round now, then each `interval` after the beginning of the last one, until cancelled.
 
         A round that takes longer than the interval is followed by the next one at once. A ClusterError, or a failing
-        class that the file names, is logged once, and the round is retried after a pause. Pauses are from 0.5 s to 30
-        s or the interval, whichever is less, and 5 s where the cluster does not answer (`restarts.md`). All other
-        errors are raised.
+        class that the file names, is logged once, and the round is retried after a pause. Pauses double from 0.5 s up
+        to the interval, of which 5 s is the least and 30 s the most. They are 5 s at most while a cluster does not
+        answer (`restarts.md`). All other errors are raised.
 
         Args:
             name: The name of the round in logs, such as "topic refresh".

@@ -1,7 +1,7 @@
 """Versions of requests that aiokafka lacks, for Faust's consumer.
 
 aiokafka ends at Metadata 5, FindCoordinator 1 and ListOffsets 3. Some clusters know no version that is so old: Amazon
-MSK Serverless. The next versions say the same, so its clients read the answers as they read those of its own.
+MSK Serverless. The next versions carry the same fields, so aiokafka reads these responses as it reads its own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ _HEAD = (
     ("cluster_id", String("utf-8")),
     ("controller_id", Int32),
 )
-"""The fields of an answer to Metadata before its topics."""
+"""The fields of a Metadata response before its topics."""
 
 
 def _topics() -> tuple[str, Any]:
@@ -33,14 +33,14 @@ def _topics() -> tuple[str, Any]:
     return "topics", Array(*names, ("partitions", Array(*partition)))
 
 
-class MetadataAnswer7(MetadataResponse_v5):  # type: ignore[misc]  # aiokafka has no annotations
-    """Version 5 with the leader epoch of each partition, which is left out."""
+class MetadataResponse7(MetadataResponse_v5):  # type: ignore[misc]  # aiokafka has no annotations
+    """A Metadata response of version 7: version 5 with the leader epoch of each partition, which is dropped."""
 
     API_VERSION = 7
     SCHEMA = MetadataResponse_v5.SCHEMA
 
     @classmethod
-    def decode(cls, data: BytesIO | bytes) -> "MetadataAnswer7":
+    def decode(cls, data: BytesIO | bytes) -> "MetadataResponse7":
         """Return the answer with the fields of version 5."""
         *head, topics = Schema(*_HEAD, _topics()).decode(BytesIO(data) if isinstance(data, bytes) else data)
         return cls(
@@ -49,25 +49,25 @@ class MetadataAnswer7(MetadataResponse_v5):  # type: ignore[misc]  # aiokafka ha
         )
 
 
-class OffsetsAnswer4(OffsetResponse_v3):  # type: ignore[misc]  # aiokafka has no annotations
-    """Version 3 with the leader epoch of each offset, which is left out."""
+class OffsetResponse4(OffsetResponse_v3):  # type: ignore[misc]  # aiokafka has no annotations
+    """A ListOffsets response of version 4: version 3 with the leader epoch of each offset, which is dropped."""
 
     API_VERSION = 4
     SCHEMA = OffsetResponse_v3.SCHEMA
 
     @classmethod
-    def decode(cls, data: BytesIO | bytes) -> "OffsetsAnswer4":
+    def decode(cls, data: BytesIO | bytes) -> "OffsetResponse4":
         """Return the answer with the fields of version 3."""
         throttle_ms, topics = OffsetResponse_v4.SCHEMA.decode(BytesIO(data) if isinstance(data, bytes) else data)
         return cls(throttle_ms, [(topic, [partition[:4] for partition in partitions]) for topic, partitions in topics])
 
 
-class OffsetsQuestion4(RequestStruct):  # type: ignore[misc]  # aiokafka has no annotations
-    """Version 3 with the leader epoch that we know of each partition: none."""
+class OffsetRequest4(RequestStruct):  # type: ignore[misc]  # aiokafka has no annotations
+    """A ListOffsets request of version 4: version 3 with a leader epoch for each partition, which is -1 (unknown)."""
 
     API_KEY = OffsetRequest.API_KEY
     API_VERSION = 4
-    RESPONSE_TYPE = OffsetsAnswer4
+    RESPONSE_TYPE = OffsetResponse4
     SCHEMA = Schema(
         *(("replica_id", Int32), ("isolation_level", Int8)),
         (
@@ -80,42 +80,42 @@ class OffsetsQuestion4(RequestStruct):  # type: ignore[misc]  # aiokafka has no 
     )
 
     def __init__(self, replica_id: int, isolation_level: int, topics: Iterable[tuple[str, Any]]) -> None:
-        """`topics`: with (partition, timestamp) of each partition, as aiokafka gives them to version 3."""
-        asked = [(topic, [(number, -1, time) for number, time in partitions]) for topic, partitions in topics]
-        super().__init__(replica_id, isolation_level, asked)
+        """Take `topics` with (partition, timestamp) pairs, as aiokafka passes them to version 3."""
+        listed = [(topic, [(number, -1, time) for number, time in partitions]) for topic, partitions in topics]
+        super().__init__(replica_id, isolation_level, listed)
 
 
-def _answer(base: type[Any], version: int, **members: Any) -> type[Any]:
-    """Return the answer of a version whose form is that of a former one."""
+def _response(base: type[Any], version: int, **members: Any) -> type[Any]:
+    """Return the class of a response version whose fields are those of the older version `base`."""
     form = {"API_VERSION": version, "SCHEMA": base.SCHEMA}
     return new_class(f"{base.__name__}_as_{version}", (base,), exec_body=lambda body: body.update(form, **members))
 
 
-def _question(base: type[Any], version: int, answer: type[Any]) -> type[Any]:
-    """Return the question of a version whose form is that of a former one."""
-    return _answer(base, version, RESPONSE_TYPE=answer)
+def _request(base: type[Any], version: int, response: type[Any]) -> type[Any]:
+    """Return the class of a request version whose fields are those of the older version `base`."""
+    return _response(base, version, RESPONSE_TYPE=response)
 
 
-NEWER: Mapping[type[Request[Any]], tuple[type[RequestStruct], ...]] = {
+NEWER_VERSIONS: Mapping[type[Request[Any]], tuple[type[RequestStruct], ...]] = {
     MetadataRequest: (
-        _question(MetadataRequest_v5, 6, _answer(MetadataResponse_v5, 6)),
-        _question(MetadataRequest_v5, 7, MetadataAnswer7),
+        _request(MetadataRequest_v5, 6, _response(MetadataResponse_v5, 6)),
+        _request(MetadataRequest_v5, 7, MetadataResponse7),
     ),
-    FindCoordinatorRequest: (_question(FindCoordinatorRequest_v1, 2, _answer(FindCoordinatorResponse_v1, 2)),),
-    OffsetRequest: (OffsetsQuestion4, _question(OffsetsQuestion4, 5, _answer(OffsetsAnswer4, 5))),
+    FindCoordinatorRequest: (_request(FindCoordinatorRequest_v1, 2, _response(FindCoordinatorResponse_v1, 2)),),
+    OffsetRequest: (OffsetRequest4, _request(OffsetRequest4, 5, _response(OffsetResponse4, 5))),
 }
-"""By aiokafka's request, the versions behind its newest one."""
+"""The request versions that aiokafka lacks, oldest first, by its class of the request."""
 
 
 class NewerRequest:
-    """A request of aiokafka that has these versions besides its own."""
+    """A request of aiokafka that can also be sent in the versions `newer`."""
 
     def __init__(self, request: Any, newer: tuple[type[RequestStruct], ...]) -> None:
         self._request = request
         self._newer = newer
 
     def prepare(self, versions: Mapping[int, tuple[int, int]]) -> Any:
-        """Return the request in a version that the broker announces: aiokafka's newest one before ours."""
+        """Return the request in a version that the broker knows: aiokafka's own if one fits, else one of `newer`."""
         oldest, newest = versions.get(self._request.API_KEY, (0, 0))
         if oldest < self._newer[0].API_VERSION:
             return self._request.prepare(versions)
@@ -123,7 +123,7 @@ class NewerRequest:
         return self._request.build(fit[0]) if fit else self._request.prepare(versions)
 
 
-def in_all_versions(request: Any) -> Any:
-    """Return a request that aiokafka's connection sends in a version of its own, or in one of ours."""
-    newer = NEWER.get(type(request))
+def with_newer_versions(request: Any) -> Any:
+    """Return the request, with `NEWER_VERSIONS` for its API beside aiokafka's own versions."""
+    newer = NEWER_VERSIONS.get(type(request))
     return request if newer is None else NewerRequest(request, newer)

@@ -8,7 +8,7 @@ from lockstep_kafka.topics.control_topic_faults import (
     ControlTopicFault,
     ControlTopicUnfit,
     read_faults,
-    set_right,
+    repair_faults,
 )
 from lockstep_kafka.topics.control_topics import ControlTopic
 from lockstep_runtime.flow.context import FlowContext
@@ -51,7 +51,7 @@ class ControlTopicGuard:
                 continue  # settings are not known on this cluster
             present.add(name := f"settings of {topic}")
             ctx.periodic.troubles.began(name, trouble)
-        refused = await set_right(admin, faults) if faults else {}
+        refused = await repair_faults(admin, faults) if faults else {}
         self._corrected += [(admin.alias, fault) for fault in faults if fault not in refused]
         for fault, refusal in refused.items():
             if not fault.ends_work and _is_refused(refusal):

@@ -5,7 +5,7 @@ from typing import Any
 
 from lockstep_config.flow.client_settings import wire_connection
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.membership.faust_bends import SUPERVISOR, WAITS_S, App, Unmeasured
+from lockstep_runtime.membership.faust_overrides import SUPERVISOR, WAITS_S, App, SilentMonitor
 from lockstep_runtime.state.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT
 from lockstep_state.names import service_group
 
@@ -47,7 +47,7 @@ def build_app(ctx: FlowContext, listen: Callable[[Any], None], instance: str | N
         consumer_auto_offset_reset="earliest",
         consumer_metadata_max_age_ms=METADATA_EVERY_MS,
         store="memory://",
-        Monitor=Unmeasured,
+        Monitor=SilentMonitor,
         web_enabled=False,
         topic_allow_declare=False,
         topic_disable_leader=True,

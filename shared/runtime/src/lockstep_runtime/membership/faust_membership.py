@@ -11,7 +11,7 @@ from lockstep_kafka.common.asyncio_util import done_within, unless_set
 from lockstep_kafka.common.errors import ClusterError, NotPermitted
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.membership.faust_app import build_app
-from lockstep_runtime.membership.faust_bends import go_without_the_thread, leave_with_a_word, listen_to_group
+from lockstep_runtime.membership.faust_overrides import listen_to_group, send_leave_group_on_stop, stop_without_thread
 from lockstep_runtime.membership.flow_runner import FlowRunner
 from lockstep_runtime.membership.group_watch import GroupLost, InstanceTaken
 from lockstep_runtime.state.leadership import SESSION_TIMEOUT
@@ -63,7 +63,7 @@ class FaustMembership:
     async def leave(self) -> None:
         self._has_left = True
         self._release_instance_id()
-        go_without_the_thread(self._app)
+        stop_without_thread(self._app)
         try:
             await done_within(self._app.stop(), LEAVE)
         except Exception as exc:  # noqa: BLE001 - a consumer that hangs or has crashed; the group finds out by itself
@@ -127,12 +127,12 @@ class FaustMembership:
         its partitions as they were.
         """
         if len(self._runner.ctx.leadership.held) != COMMANDS_PARTITIONS:
-            leave_with_a_word(self._app)
+            send_leave_group_on_stop(self._app)
 
     def _listen(self, consumer: Any) -> None:
         listen_to_group(consumer, self)
 
-    # -- what the group says, in the thread of Faust's consumer (`faust_bends.GroupListener`) --------------------------
+    # -- what the group says, in the thread of Faust's consumer (`faust_overrides.GroupListener`) ----------------------
 
     def now(self) -> float:
         return self._runner.ctx.clock.monotonic()
@@ -141,7 +141,7 @@ class FaustMembership:
         if not self._has_left:
             self._runner.on_heartbeat(asked_at)
 
-    def place_is_taken(self) -> bool:
+    def instance_id_is_taken(self) -> bool:
         if not self._has_left and not self._runner.ctx.group_is_current:
             return False
         self._end_from_thread(self._instance_taken())

@@ -22,7 +22,7 @@ from lockstep_kafka.common.errors import ShutdownRequested, errors_in
 from lockstep_kafka.common.tracing import NO_TRACING
 from lockstep_runtime.flow.common_metrics import build_samples, certificate_samples, lead_samples, memory_samples
 from lockstep_runtime.flow.context import Clock, FlowContext, FlowService
-from lockstep_runtime.flow.rotation import Rotation
+from lockstep_runtime.flow.credential_rotation import CredentialRotation
 from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
 from lockstep_runtime.http.server import PageServer
 from lockstep_runtime.membership.faust_membership import FaustMembership
@@ -103,7 +103,7 @@ class Process:
                 tracing=self._tracing,
             )
             self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
-        self._rotation = Rotation(configuration, reload, self.runners, {s.flow: s for s in flows}, self.log)
+        self._rotation = CredentialRotation(configuration, reload, self.runners, {s.flow: s for s in flows}, self.log)
         self.metrics.ask(lambda: lead_samples(service, self.runners))
         self.metrics.ask(lambda: memory_samples(service, resident()))
         self.metrics.ask(lambda: build_samples(service))

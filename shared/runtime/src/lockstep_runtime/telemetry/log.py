@@ -64,11 +64,11 @@ def configure(
         handler.addFilter(_has_a_logger)
     root.setLevel(level.upper())
     usual = logging.WARNING if debug else logging.CRITICAL + 1
-    asked = logging.getLevelNamesMapping()[libraries.upper()] if libraries else usual
+    library_level = logging.getLevelNamesMapping()[libraries.upper()] if libraries else usual
     for name in LIBRARIES:
         # asyncio's own logger stays: an exception that was not awaited must be seen.
-        quiet = name in STARTS_AND_STOPS and asked == logging.INFO
-        logging.getLogger(name).setLevel(logging.WARNING if quiet else asked)
+        quiet = name in STARTS_AND_STOPS and library_level == logging.INFO
+        logging.getLogger(name).setLevel(logging.WARNING if quiet else library_level)
 
 
 def _has_a_logger(record: logging.LogRecord) -> bool:

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from lockstep_state.metric import Metric, Type
+from lockstep_state.metric import Metric, MetricType
 
 
 class Sample(NamedTuple):
@@ -53,7 +53,7 @@ class Metrics(Collector):
         Raises:
             ValueError: The metric is a gauge, or has another number of labels.
         """
-        if metric.type is not Type.COUNTER:
+        if metric.type is not MetricType.COUNTER:
             raise ValueError(f"{metric.name} is a gauge: its owner is asked for it")
         if len(labels) != len(metric.labels):
             raise ValueError(f"{metric.name} has the labels {metric.labels}, not {len(labels)} of them")
@@ -81,7 +81,7 @@ class Metrics(Collector):
                 values = metrics.setdefault(metric, {})
                 values[labels] = values.get(labels, 0.0) + value
         for metric, values in metrics.items():
-            kind = CounterMetricFamily if metric.type is Type.COUNTER else GaugeMetricFamily
+            kind = CounterMetricFamily if metric.type is MetricType.COUNTER else GaugeMetricFamily
             family = kind(metric.name, metric.meaning, labels=metric.labels)
             for labels, value in values.items():
                 family.add_metric(labels, value)

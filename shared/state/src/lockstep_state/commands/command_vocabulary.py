@@ -306,7 +306,7 @@ class UnknownVerb(ValueError):
         super().__init__(f"there is no command {verb!r}; there are {', '.join(VERBS)}")
 
 
-def asked(verb: str, scope: Scope) -> frozenset[str]:
+def answering_services(verb: str, scope: Scope) -> frozenset[str]:
     """Return the services that answer a command, each by an event of its own.
 
     A service that does not run does not answer.

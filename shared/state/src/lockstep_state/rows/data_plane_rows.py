@@ -174,8 +174,8 @@ class PartitionProgress(ReasonedRow):
     (it begins where the first one would). Or `lost`: nothing says where the copy ends, and it is halted."""
 
     @property
-    def leaves_out(self) -> bool:
-        """An operator set the copy to go on further on. What was copied stays as it is."""
+    def skips_ahead(self) -> bool:
+        """An operator moved the copy forward, past records that stay uncopied. Its last offset run still holds."""
         return self.begins == "altered" and not self.begun and len(self.open_run) == 3
 
     @property

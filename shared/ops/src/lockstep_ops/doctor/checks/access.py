@@ -21,7 +21,7 @@ def judge_names(facts: AccessFacts) -> Iterator[CheckFinding]:
         if host.addresses:
             yield registry.NAMES.ok(facts.alias, _resolved(host))
             continue
-        text = f"{host.host} cannot be resolved: {host.why}"
+        text = f"{host.host} cannot be resolved: {host.reason}"
         if lost:
             yield registry.NAMES.failed(facts.alias, text, is_fatal=host is facts.hosts[-1])
         else:
@@ -47,7 +47,7 @@ def judge_connection(facts: AccessFacts) -> Iterator[CheckFinding]:
     by_server: defaultdict[tuple[str, int], list[AddressConnection]] = defaultdict(list)
     for connection in facts.connections:
         by_server[connection.host, connection.port].append(connection)
-    unreachable = all(connection.why for connection in facts.connections)
+    unreachable = all(connection.reason for connection in facts.connections)
     for ordinal, ((host, port), connections) in enumerate(by_server.items(), 1):
         yield _port(facts.alias, f"{host}:{port}", connections, lost=unreachable, is_last=ordinal == len(by_server))
     if unreachable:
@@ -58,12 +58,12 @@ def judge_connection(facts: AccessFacts) -> Iterator[CheckFinding]:
 def _port(
     alias: str, server: str, connections: Sequence[AddressConnection], *, lost: bool, is_last: bool
 ) -> CheckFinding:
-    closed = [connection for connection in connections if connection.why]
+    closed = [connection for connection in connections if connection.reason]
     if not closed:
         slowest = max(connection.took_ms for connection in connections)
         addresses = "" if len(connections) == 1 else f" at each of {len(connections)} addresses"
         return registry.PORTS.ok(alias, f"{server} accepts connections{addresses}, within {slowest:.1f} ms")
-    reasons = [f"{connection.address}: {connection.why}" for connection in closed]
+    reasons = [f"{connection.address}: {connection.reason}" for connection in closed]
     text = f"{server}: {shorten(reasons, SHOWN, '; ')}"
     if lost:
         return registry.PORTS.failed(alias, text, is_fatal=is_last)
@@ -77,12 +77,12 @@ def _advertised(facts: AccessFacts) -> CheckFinding:
     if not facts.brokers:
         reason = facts.brokers_trouble or "they are known after the login"
         return check.unknown(facts.alias, f"the brokers' own addresses are not known: {reason}")
-    unreachable = [broker for broker in facts.brokers if broker.why]
+    unreachable = [broker for broker in facts.brokers if broker.reason]
     if not unreachable:
         places = shorten([f"{broker.host}:{broker.port}" for broker in facts.brokers], SHOWN, "; ")
         return check.ok(facts.alias, f"{count_text(len(facts.brokers), 'broker')} can be reached: {places}")
     count = f"{count_text(len(unreachable), 'broker')} of {len(facts.brokers)}"
-    reasons = shorten([f"{broker.place} ({broker.why})" for broker in unreachable], SHOWN, "; ")
+    reasons = shorten([f"{broker.place} ({broker.reason})" for broker in unreachable], SHOWN, "; ")
     return check.failed(facts.alias, f"{count} cannot be reached: {reasons}", probe_exit=Exit.NO_ANSWER)
 
 
@@ -96,7 +96,7 @@ def judge_login(facts: AccessFacts) -> Iterator[CheckFinding]:
         return
     broker = registry.BROKER_ANSWERS
     if outcome.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
-        yield broker.failed(facts.alias, f"{outcome.place}: {outcome.why}", is_fatal=True)
+        yield broker.failed(facts.alias, f"{outcome.place}: {outcome.reason}", is_fatal=True)
         return
     if not outcome.is_broker:
         text = f"{outcome.place} is a KRaft controller's address, which serves no clients"
@@ -113,17 +113,17 @@ def judge_login(facts: AccessFacts) -> Iterator[CheckFinding]:
 def _sasl(alias: str, outcome: LoginOutcome) -> Iterator[CheckFinding]:
     offered = f"; the broker offers {', '.join(outcome.offered)}" if outcome.offered else ""
     if outcome.step is OpeningStep.TOKEN:
-        yield registry.TOKEN.failed(alias, outcome.why, is_fatal=True)
+        yield registry.TOKEN.failed(alias, outcome.reason, is_fatal=True)
         return
     if outcome.has_tokens:
         yield registry.TOKEN.ok(alias, "there is an access token")
     if outcome.step is OpeningStep.MECHANISM:
         missing = outcome.offered and outcome.mechanism not in outcome.offered
-        text = f"{outcome.mechanism} is not offered{offered}" if missing else f"{outcome.mechanism}: {outcome.why}"
+        text = f"{outcome.mechanism} is not offered{offered}" if missing else f"{outcome.mechanism}: {outcome.reason}"
         yield registry.MECHANISM.failed(alias, text, is_fatal=True)
         return
     yield registry.MECHANISM.ok(alias, f"{outcome.mechanism} is offered")
     if outcome.step is OpeningStep.CREDENTIALS:
-        yield registry.CREDENTIALS.failed(alias, outcome.why, is_fatal=True)
+        yield registry.CREDENTIALS.failed(alias, outcome.reason, is_fatal=True)
         return
     yield registry.CREDENTIALS.ok(alias, f"the broker lets in {outcome.login}")

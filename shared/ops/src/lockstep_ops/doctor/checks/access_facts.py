@@ -15,25 +15,25 @@ from lockstep_state.opening_step import OpeningStep
 class HostAddresses:
     """A bootstrap server.
 
-    `addresses` are those of its name. If they are empty, `why` says why.
+    `addresses` are those of its name. If they are empty, `reason` says why.
     """
 
     host: str
     port: int
     addresses: tuple[str, ...] = ()
-    why: str = ""
+    reason: str = ""
     is_literal: bool = False
     """The host is an address already."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressConnection:
-    """A connection to one address of a host. `why` is "" if it was opened, in `took_ms`."""
+    """A connection to one address of a host. `reason` is "" if it was opened, in `took_ms`."""
 
     host: str
     address: str
     port: int
-    why: str = ""
+    reason: str = ""
     took_ms: float = 0.0
 
 
@@ -59,7 +59,7 @@ class ServedCertificate:
     host: str
     port: int
     fault: TlsFault = TlsFault.NONE
-    why: str = ""
+    reason: str = ""
     subject: str = ""
     names: tuple[str, ...] = ()
     ends_s: float | None = None
@@ -81,8 +81,8 @@ class StoreEnd:
 class LoginOutcome:
     """The outcome of the login at one bootstrap server.
 
-    `step` is OPEN after a success. Else it is the step that failed, and `why` says why. `mechanism` is "" if there is
-    no login. `offered` are the mechanisms of the broker; it is empty if the broker did not name them.
+    `step` is OPEN after a success. Else it is the step that failed, and `reason` says why. `mechanism` is "" without a
+    login. `offered` are the mechanisms of the broker; it is empty if the broker did not name them.
     """
 
     place: str
@@ -90,7 +90,7 @@ class LoginOutcome:
     mechanism: str
     login: str
     step: OpeningStep
-    why: str = ""
+    reason: str = ""
     offered: tuple[str, ...] = ()
     is_broker: bool = True
     has_tokens: bool = False
@@ -100,7 +100,7 @@ class LoginOutcome:
 class BrokerFacts:
     """A broker at its advertised address.
 
-    `why` is "" if the broker accepts a connection. `unfit` are the required requests that it does not know in our
+    `reason` is "" if the broker accepts a connection. `unfit` are the required requests that it does not know in our
     versions. It is None if the broker did not say; `trouble` then says why. `round_trips_s` are those of small
     requests.
     """
@@ -108,7 +108,7 @@ class BrokerFacts:
     id: int
     host: str
     port: int
-    why: str = ""
+    reason: str = ""
     unfit: tuple[UnfitRequest, ...] | None = None
     round_trips_s: tuple[float, ...] = ()
     trouble: str = ""

@@ -57,7 +57,7 @@ def _spoken(alias: str, served: Sequence[ServedCertificate]) -> CheckFinding:
     without_tls = _with_fault(served, {TlsFault.PROTOCOL})
     if not without_tls:
         return registry.TLS_SPOKEN.ok(alias, f"at {_places(served)}")
-    text = shorten([f"{certificate.place}: {certificate.why}" for certificate in without_tls], SHOWN, "; ")
+    text = shorten([f"{certificate.place}: {certificate.reason}" for certificate in without_tls], SHOWN, "; ")
     return registry.TLS_SPOKEN.failed(alias, text, is_fatal=len(without_tls) == len(served))
 
 
@@ -85,7 +85,7 @@ def _verified(
 ) -> CheckFinding:
     faulty = _with_fault(served, faults)
     if faulty:
-        texts = [f"{certificate.place}: {certificate.why} ({certificate.subject})" for certificate in faulty]
+        texts = [f"{certificate.place}: {certificate.reason} ({certificate.subject})" for certificate in faulty]
         return check.failed(alias, shorten(texts, SHOWN, "; "), is_fatal=len(faulty) == len(served))
     valid = [certificate for certificate in served if certificate.fault in (TlsFault.NONE, TlsFault.NAME)]
     return check.ok(alias, f"{count_text(len(valid), 'certificate')} verified")

@@ -83,7 +83,7 @@ def _versions(access: AccessFacts) -> CheckFinding:
         return check.failed(access.alias, shorten(texts, SHOWN, "; "))
     silent = [broker for broker in access.brokers if broker.unfit is None]
     if silent:
-        text = shorten([f"{broker.place}: {broker.why or broker.trouble}" for broker in silent], SHOWN, "; ")
+        text = shorten([f"{broker.place}: {broker.reason or broker.trouble}" for broker in silent], SHOWN, "; ")
         return check.unknown(access.alias, f"{count_text(len(silent), 'broker')} did not say: {text}")
     return check.ok(access.alias, f"{count_text(len(access.brokers), 'broker')} with all requests that are needed")
 

@@ -9,7 +9,7 @@ from lockstep_state.rows.state_rows import MalformedRow, OffsetRuns
 RUNS = f"{OffsetRuns.kind}/".encode()
 
 
-class RunRows:
+class OffsetRunRows:
     """The rows of offset runs by partition and key. They stay bytes until they are looked up, since most never are."""
 
     def __init__(self, on_malformed: Callable[[MalformedRow], None] = lambda error: None) -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from lockstep_config import FlowSettings
-from lockstep_ops.switch import own_copies
-from lockstep_ops.switch.own_copies import CopiesUnknown, DivergedRecords, find_diverged
+from lockstep_ops.switch import diverged_records
+from lockstep_ops.switch.diverged_records import CopiesUnknown, DivergedRecords, find_diverged
 from lockstep_ops.switch.slot_witness import WRITTEN_DOWN_MS
 from lockstep_ops.switch.switch_log import SwitchLog
 from lockstep_state.offsets import TopicPartition
@@ -53,8 +53,8 @@ class WayBack:
     is found when it reads up to the end."""
 
     def __init__(self, settings: FlowSettings, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(own_copies, "WRITTEN_DOWN_S", 0.0)
-        patch.setattr(own_copies, "VOUCHED_WITHIN_S", 0.2)
+        patch.setattr(diverged_records, "WRITTEN_DOWN_S", 0.0)
+        patch.setattr(diverged_records, "VOUCHED_WITHIN_S", 0.2)
         self._topic = SharedTopic(settings, patch)
         self.log: SwitchLog = self._topic.log()
         self.later: list[Row] = []

@@ -1,7 +1,7 @@
-"""The changes of a configuration's files that a running service takes up (decision 0030).
+"""The credentials of a flow, and which of them have changed in its configuration (decision 0030). Pure.
 
-A flow's credentials are replaced while the service runs, each side of a flow by itself. They are `ssl.*` and `sasl.*`
-of a connection, and the files that they name. Everything else holds from the next start. This module is pure.
+Credentials are `ssl.*` and `sasl.*` of a connection, and the files that they name. A running service takes them up,
+for each side of a flow by itself. A change of any other key counts from the next start.
 """
 
 import re

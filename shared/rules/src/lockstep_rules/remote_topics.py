@@ -1,4 +1,4 @@
-"""The clusters behind the names of a cluster's topics (`mm2-behaviour.md` §3.8). No I/O.
+"""The remote topics of a cluster by their names, and the clusters that they came from (`mm2-behaviour.md` §3.8). Pure.
 
 Heartbeats are mirrored like any topic and named after each cluster they came through. `B.A.heartbeats` on C says that C
 mirrors B, and B mirrors A.

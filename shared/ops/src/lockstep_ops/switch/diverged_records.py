@@ -1,4 +1,4 @@
-"""Tells records that only one cluster has from those that the opposite flow has copied to it."""
+"""Finds diverged records, which only one cluster has. Copies by the opposite flow are not among them."""
 
 import asyncio
 from collections.abc import Mapping

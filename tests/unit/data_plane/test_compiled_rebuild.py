@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch import copied_records
+from lockstep_data_plane.record_batch import compiled_rebuild
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.coalesce import MERGED_UNPACKED, next_outgoing
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
-from lockstep_data_plane.record_batch.copied_records import copy_records, join_batches
+from lockstep_data_plane.record_batch.compiled_rebuild import copy_records, join_batches
 from lockstep_data_plane.record_batch.layout import HEADER_SIZE, Batch, OutgoingBatch, as_outgoing, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import rebuild
@@ -64,7 +64,7 @@ def decoded(
 ) -> list[OutgoingBatch]:
     """The batch built anew from decoded records."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copied_records, "find_compiled", lambda: None)
+        patch.setattr(compiled_rebuild, "find_compiled", lambda: None)
         return rebuild(source, position, limits, skips)
 
 
@@ -154,7 +154,7 @@ def test_joined_batches_equal_the_decoded_ones(
     waiting = deque(group)
     joined, size = next_outgoing(waiting, LIMITS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copied_records, "find_compiled", lambda: None)
+        patch.setattr(compiled_rebuild, "find_compiled", lambda: None)
         assert next_outgoing(deque(group), LIMITS) == (joined, size)
     assert not waiting
     made = join_batches(group, codec, LIMITS.levels, MERGED_UNPACKED)
@@ -247,7 +247,7 @@ def test_compiled_records_refuse_what_is_no_range() -> None:
 
 
 def test_nothing_is_copied_without_the_compiled_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copied_records, "find_compiled", lambda: None)
+    monkeypatch.setattr(compiled_rebuild, "find_compiled", lambda: None)
     source = batch([record(0), record(2)], codec=LZ4)
     assert copy_records(source, 0, LIMITS) is None
     (whole,) = rebuild(source, 0, LIMITS)

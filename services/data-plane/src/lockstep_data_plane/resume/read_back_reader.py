@@ -1,6 +1,6 @@
 """The reading of both logs of a copy whose records carry no producer id, until the records show where the copy is.
 
-`core/log_read_back.py` decides.
+`core/target_log/log_read_back.py` decides.
 """
 
 import asyncio

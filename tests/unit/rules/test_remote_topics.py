@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
-from lockstep_rules.topics import (
+from lockstep_rules.remote_topics import (
     checkpoints_among,
     heartbeats_among,
     hops,

@@ -11,17 +11,17 @@ from lockstep_ops.status.trouble_reports import read_reports, reported_troubles
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutRows:
+class MissingStateTopic:
     """The reasons why a flow has no state topic."""
 
     causes: tuple[str, ...]
-    """The reasons why its services do not begin, in their words or the target's."""
+    """Sentences about what keeps its services from creating the topic, by their reports or by the target."""
     unknown: str = ""
-    """The reason why something of this could not be asked. "": all was asked."""
+    """Why a report or the target could not be read, so that `causes` may be incomplete. "": all was read."""
 
     @property
     def never_run(self) -> bool:
-        """Return whether nothing speaks for another cause than that the flow has never run."""
+        """True if the flow has never run: everything was read, and there is no other cause."""
         return not self.causes and not self.unknown
 
     def __str__(self) -> str:
@@ -29,7 +29,7 @@ class WithoutRows:
         return "; ".join(filter(None, (*self.causes, unknown))) or "the flow has never run"
 
 
-async def look_without_rows(settings: FlowSettings, silent_s: float) -> WithoutRows:
+async def explain_missing_state_topic(settings: FlowSettings, silent_s: float) -> MissingStateTopic:
     """Return why the services of a flow do not begin, as far as that can be asked.
 
     A target that does not answer raises nothing.
@@ -43,8 +43,8 @@ async def look_without_rows(settings: FlowSettings, silent_s: float) -> WithoutR
     try:
         refusal = await _why_not_created(settings)
     except ClusterError as trouble:
-        return WithoutRows(tuple(causes), str(trouble))
-    return WithoutRows((*causes, refusal) if refusal else tuple(causes))
+        return MissingStateTopic(tuple(causes), str(trouble))
+    return MissingStateTopic((*causes, refusal) if refusal else tuple(causes))
 
 
 async def _why_not_created(settings: FlowSettings) -> str:

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.group import HeartbeatRequest
 
 from lockstep_kafka.wire.connection import Connection
-from lockstep_runtime.membership.faust_bends import AiokafkaConnection, OurClient
+from lockstep_runtime.membership.faust_overrides import AiokafkaConnection, LockstepClient
 
 HEARTBEAT = 12
 
@@ -24,7 +24,7 @@ class Peer:
         self.connection = Connection("broker", 9092, client_id="c")
         self.connection._writer = self
         self.connection._versions = {HEARTBEAT: (0, 4)}
-        self.client = object.__new__(OurClient)
+        self.client = object.__new__(LockstepClient)
         self.ours = AiokafkaConnection(
             self.connection, 5.0, lambda _, reason: self.closed.append(reason), self.client._note_code
         )

@@ -27,14 +27,14 @@ def _digest(file: Path) -> str:
         return MISSING
 
 
-class FileDigest:
-    """Compare digests, one check after another, with those that were `accepted`."""
+class FileChanges:
+    """Find changed files by their digests. `accepted` has the digests that are in use."""
 
     def __init__(self, accepted: Mapping[Path, str]) -> None:
         self.accepted = dict(accepted)
         self._before = dict(accepted)
 
     def differs(self, current: Mapping[Path, str]) -> bool:
-        """Return whether the digests are those of the last check, and not the accepted ones."""
+        """Return whether files have changed, and are complete: two checks in a row read the same digests."""
         unchanged, self._before = dict(current) == self._before, dict(current)
         return unchanged and self._before != self.accepted

@@ -4,9 +4,9 @@ import pytest
 
 from lockstep_config import FlowSettings
 from lockstep_kafka.common.errors import ClusterUnreachable
-from lockstep_ops.status import without_rows
+from lockstep_ops.status import missing_state_topic
+from lockstep_ops.status.missing_state_topic import MissingStateTopic, explain_missing_state_topic
 from lockstep_ops.status.report import Trouble
-from lockstep_ops.status.without_rows import WithoutRows, look_without_rows
 from tests.support.plan_facts import settings_for
 
 AWAY = ClusterUnreachable("B", "b:9092", "timed out")
@@ -14,7 +14,7 @@ AWAY = ClusterUnreachable("B", "b:9092", "timed out")
 
 async def said_without_rows(
     monkeypatch: pytest.MonkeyPatch, refusal: str | ClusterUnreachable, *unread: Trouble
-) -> WithoutRows:
+) -> MissingStateTopic:
     async def read(settings: FlowSettings, silent_s: float) -> tuple[list[object], list[Trouble]]:
         return [], list(unread)
 
@@ -23,9 +23,9 @@ async def said_without_rows(
             return refusal
         raise refusal
 
-    monkeypatch.setattr(without_rows, "read_reports", read)
-    monkeypatch.setattr(without_rows, "_why_not_created", ask)
-    return await look_without_rows(settings_for(), 1.0)
+    monkeypatch.setattr(missing_state_topic, "read_reports", read)
+    monkeypatch.setattr(missing_state_topic, "_why_not_created", ask)
+    return await explain_missing_state_topic(settings_for(), 1.0)
 
 
 async def test_target_that_stops_answering_leaves_it_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

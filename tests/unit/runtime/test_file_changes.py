@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from lockstep_runtime.util.file_digest import FileDigest, digests
+from lockstep_runtime.util.file_changes import FileChanges, digests
 
 
 def test_file_digest_is_of_the_content_behind_links(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_file_that_is_gone_is_another_content(tmp_path: Path) -> None:
 
 def test_file_digest_differs_only_after_two_equal_reads() -> None:
     first, second, third = ({Path("f"): text} for text in "123")
-    steady = FileDigest(first)
+    steady = FileChanges(first)
     reads = (first, second, third, third, third)
     assert [steady.differs(content) for content in reads] == [False, False, False, True, True]
     steady.accepted = dict(third)

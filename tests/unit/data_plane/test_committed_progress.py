@@ -1,11 +1,11 @@
-"""Only committed progress counts, whoever else has a transaction open in the topic (`connect_offsets.py`)."""
+"""Only committed progress counts, whoever else has a transaction open in the topic (`committed_progress.py`)."""
 
 import struct
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.progress.connect_offsets import CommittedProgress
+from lockstep_data_plane.progress.committed_progress import CommittedProgress
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_state.codecs.mm2_codec import encode_source_progress, encode_source_progress_reset
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch, record
@@ -55,11 +55,11 @@ def test_a_transaction_counts_with_its_marker() -> None:
     assert known(progress(0, 3, 40, 7), ended(1, 7, commit=False)) == {}
 
 
-def test_connect_offsets_ignore_another_open_transaction() -> None:
+def test_committed_progress_ignore_another_open_transaction() -> None:
     assert known(progress(0, 1, 9, 6), progress(1, 3, 40, 7), ended(2, 7, commit=True)) == {("t", 3): 40}
 
 
-def test_connect_offsets_ignore_an_aborted_transaction() -> None:
+def test_committed_progress_ignore_an_aborted_transaction() -> None:
     batches = [progress(0, 3, 50, 7), ended(1, 7, commit=False), progress(2, 4, 1, 7), ended(3, 7, commit=True)]
     assert known(*batches) == {("t", 4): 1}
 
@@ -69,22 +69,22 @@ def test_a_reset_forgets() -> None:
     assert known(progress(0, 3, 40), batch([record(1, value, key=key)])) == {}
 
 
-def test_connect_offsets_can_go_back() -> None:
+def test_committed_progress_can_go_back() -> None:
     assert known(progress(0, 3, 40), progress(1, 3, 2)) == {("t", 3): 2}
 
 
-def test_connect_offsets_skip_a_malformed_entry() -> None:
+def test_committed_progress_skip_a_malformed_entry() -> None:
     strange = [record(0, b"x", key=None), record(1, b"x", key=b"\xff"), record(2, b"{}", key=b"[]")]
     assert known(batch(strange), progress(3, 3, 40)) == {("t", 3): 40}
 
 
-def test_connect_offsets_ignore_other_clusters_and_connectors() -> None:
+def test_committed_progress_ignore_other_clusters_and_connectors() -> None:
     strange = batch([record(1, b"{}", key=b"not json"), record(2, None, key=b'["heartbeat", {}]')])
     assert known(progress(0, 3, 40, cluster="X"), strange) == {}
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from(["write", "commit", "abort"]))))
-def test_connect_offsets_equal_a_read_committed_consumer(steps: list[tuple[int, int, str]]) -> None:
+def test_committed_progress_equal_a_read_committed_consumer(steps: list[tuple[int, int, str]]) -> None:
     fold = CommittedProgress()
     open_now: dict[int, dict[tuple[str, int], int]] = {}
     wanted: dict[tuple[str, int], int] = {}
@@ -99,7 +99,7 @@ def test_connect_offsets_equal_a_read_committed_consumer(steps: list[tuple[int, 
         assert of_source(fold) == wanted
 
 
-def test_connect_offsets_are_kept_by_connector() -> None:
+def test_committed_progress_are_kept_by_connector() -> None:
     mine, other = (encode_source_progress("S", "t", 3, offset, name) for offset, name in ((40, "mine"), (90, "other")))
     written = [batch([record(at, value, key=key)]) for at, (key, value) in enumerate((mine, other))]
     assert known(*written, connector="mine") == {("t", 3): 40}

@@ -1,10 +1,10 @@
-"""Subclasses and wrappers that bend Faust, and aiokafka which it brings, with the reason for each.
-
-Contract tests hold the private names that are used.
+"""Subclasses and wrappers that change what Faust and its aiokafka do, with the reason for each.
 
 Faust and aiokafka wake several times a second whether there is anything to do or not, in a thread of each app. They do
-not log in again before a session ends (KIP-368), know no new versions of requests, and tell nobody when a group last
-answered. Nothing of theirs is replaced for a whole process: each app has classes and objects of its own.
+not log in again before a SASL session ends (KIP-368). They lack new versions of requests, and do not report when a
+group coordinator last answered. No class or global of theirs is replaced: each app has classes and objects of its own.
+
+The private names that are used here are checked in `tests/contract/test_runtime_libraries.py`.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from lockstep_kafka.messages.message_versions import EncodedRequest
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.paused_opening import open_with_pause
-from lockstep_runtime.membership.aiokafka_requests import in_all_versions
+from lockstep_runtime.membership.aiokafka_requests import with_newer_versions
 
 _log = logging.getLogger("aiokafka.client")
 """The logger of aiokafka's client, whose connections are replaced here."""
@@ -104,7 +104,7 @@ class Transport(driver.Transport):
     Consumer = Consumer
 
 
-class Unmeasured(faust.Monitor):
+class SilentMonitor(faust.Monitor):
     """Faust's monitor without its averages of every second, which Lockstep does not read."""
 
     logger = _library_logger("sensors")
@@ -114,7 +114,7 @@ class Unmeasured(faust.Monitor):
         return
 
 
-class ConsumerOnly(faust.app.BootStrategy):
+class ConsumerOnlyBoot(faust.app.BootStrategy):
     """The services of an app that only consumes. Faust would also start a producer, which makes connections of its own.
 
     Those would be aiokafka's: without the login of `wire_connection`, and without the newer versions of requests.
@@ -129,7 +129,7 @@ class App(faust.App):
     `listen` gets aiokafka's consumer before it joins its group, in the consumer's thread.
     """
 
-    BootStrategy = ConsumerOnly
+    BootStrategy = ConsumerOnlyBoot
     logger = _library_logger("app")
     listen: Callable[[Any], None]
     connection_settings: Mapping[str, Any]
@@ -161,8 +161,8 @@ class App(faust.App):
 # -- connections -------------------------------------------------------------------------------------------------------
 
 
-class _Answer:
-    """The format of an answer to a request of aiokafka. It passes the answer's error code, if any, to `note_code`."""
+class _ResponseFormat:
+    """The format of a response to aiokafka. It passes the response's error code, if any, to `note_code`."""
 
     def __init__(self, struct: Any, note_code: Callable[[int], None]) -> None:
         self._struct = struct
@@ -213,19 +213,19 @@ class AiokafkaConnection:
         Raises:
             KafkaConnectionError: The connection has ended, or ends before the answer.
         """
-        struct = in_all_versions(request).prepare(self._connection.versions)
-        answer_format = _Answer(struct, self._note_code)
+        struct = with_newer_versions(request).prepare(self._connection.versions)
+        answer_format = _ResponseFormat(struct, self._note_code)
         encoded = EncodedRequest(struct.API_KEY, struct.API_VERSION, (struct.encode(),), format=answer_format)
         try:
-            asked = self._connection.ask(encoded)
+            response = self._connection.ask(encoded)
         except BrokerUnreachable as exc:
             raise KafkaConnectionError(str(exc)) from exc
-        return self._answer(asked)
+        return self._answer(response)
 
-    async def _answer(self, asked: asyncio.Future[Any]) -> Any:
+    async def _answer(self, response: asyncio.Future[Any]) -> Any:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await asked
+                return await response
         except BrokerUnreachable as exc:
             raise KafkaConnectionError(str(exc)) from exc
 
@@ -236,7 +236,7 @@ class AiokafkaConnection:
         return self._connection.close()
 
 
-class OurClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
+class LockstepClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
     """aiokafka's client over Lockstep's connections.
 
     They log in again before a SASL session ends (KIP-368). They pause before they connect again to a broker that
@@ -307,7 +307,7 @@ class OurClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no type
 
 def _use_our_connections(client: Any, settings: Mapping[str, Any]) -> None:
     """Give our connections to the client that aiokafka's consumer has made. The consumer accepts no other client."""
-    client.__class__ = OurClient
+    client.__class__ = LockstepClient
     client.connection_settings = settings
 
 
@@ -327,11 +327,11 @@ class GroupListener(Protocol):
     def heartbeat_answered(self, asked_at: float) -> None:
         """Note that the coordinator has answered the heartbeat sent at that moment of `now`."""
 
-    def place_is_taken(self) -> bool:
+    def instance_id_is_taken(self) -> bool:
         """Note that the group has removed this member. Return whether another member has its instance id."""
 
     def group_failed(self, error: BaseException, unnamed_code: int) -> None:
-        """Note an error of the group that ends the membership, with `OurClient.unnamed_code`."""
+        """Note an error of the group that ends the membership, with the client's `unnamed_code`."""
 
     def reading_failed(self, error: BaseException) -> None:
         """Note that reading has ended with an error. The member stays in its group."""
@@ -348,20 +348,20 @@ def listen_to_group(consumer: Any, listener: GroupListener) -> None:
     error is wrapped too.
     """
     coordinator = consumer._coordinator
-    beat, push = coordinator._do_heartbeat, coordinator._push_error_to_user
+    heartbeat, push = coordinator._do_heartbeat, coordinator._push_error_to_user
 
-    async def heard_beat() -> bool:
+    async def reported_heartbeat() -> bool:
         asked_at = listener.now()
-        answered: bool = await beat()
+        answered: bool = await heartbeat()
         if answered:
             listener.heartbeat_answered(asked_at)
-        elif coordinator.member_id == UNKNOWN_MEMBER and listener.place_is_taken():
+        elif coordinator.member_id == UNKNOWN_MEMBER and listener.instance_id_is_taken():
             # The group session has not ended, so another member joined with the same instance id. To join with it
             # again would fence that member, which would fence this one, and so on.
             coordinator._group_instance_id = None
         return answered
 
-    def heard_error(error: BaseException) -> Any:
+    def reported_error(error: BaseException) -> Any:
         listener.group_failed(error, consumer._client.unnamed_code)
         return push(error)
 
@@ -369,12 +369,12 @@ def listen_to_group(consumer: Any, listener: GroupListener) -> None:
         if not reading.cancelled() and (error := reading.exception()) is not None:
             listener.reading_failed(error.__cause__ or error)
 
-    coordinator._do_heartbeat = heard_beat
-    coordinator._push_error_to_user = heard_error
+    coordinator._do_heartbeat = reported_heartbeat
+    coordinator._push_error_to_user = reported_error
     consumer._fetcher._fetch_task.add_done_callback(reading_ended)
 
 
-def leave_with_a_word(app: App) -> None:
+def send_leave_group_on_stop(app: App) -> None:
     """Make the app's member send LeaveGroup when the app stops.
 
     A static member of aiokafka leaves without a request, and its partitions wait until its session ends. A member
@@ -385,7 +385,7 @@ def leave_with_a_word(app: App) -> None:
         coordinator._group_instance_id = None
 
 
-def go_without_the_thread(app: App) -> None:
+def stop_without_thread(app: App) -> None:
     """Make the app stop without waiting for its consumer's thread, which ends by itself.
 
     A Faust app that stops blocks the event loop until the thread has ended. That takes as long as aiokafka needs to

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from lockstep_kafka.admin.address_probe import QUESTION, AddressProbe, ServerKind, identify_server, probe_address
 from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.admin.first_answer import QUESTION, Answerer, FirstAnswer, judge_answer, read_first_answer
 from lockstep_kafka.common.errors import ClusterUnreachable
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
@@ -83,35 +83,35 @@ def frame(body: bytes, length: int | None = None) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("answer", "answerer"),
+    ("answer", "server"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n", Answerer.HTTP),
-        (b"<!DOCTYPE HTML>\n<html>", Answerer.HTTP),
-        (b"\x15\x03\x03\x00\x02\x02\x50", Answerer.TLS),
-        (b"SSH-2.0-OpenSSH_9.2", Answerer.OTHER),
-        (b"-ERR unknown command", Answerer.OTHER),
-        (b"\x00\x00\x00\x06\x00\x00\x00\x01\x00\x00", Answerer.OTHER),
-        (as_broker(), Answerer.BROKER),
-        (frame(struct.pack(">hihhh", 0, 1, 18, 0, 4)), Answerer.BROKER),
-        (frame(struct.pack(">h", 35)), Answerer.BROKER),
-        (frame(struct.pack(">hi", 35, 0) + b"more of a later version"), Answerer.BROKER),
-        (frame(struct.pack(">hihhh", 0, 7, 18, 0, 4)), Answerer.OTHER),
-        (frame(b"\x47\x11" + bytes(14)), Answerer.OTHER),
-        (frame(b"\0\0" + b"not six a request"), Answerer.OTHER),
+        (b"HTTP/1.1 400 Bad Request\r\n", ServerKind.HTTP),
+        (b"<!DOCTYPE HTML>\n<html>", ServerKind.HTTP),
+        (b"\x15\x03\x03\x00\x02\x02\x50", ServerKind.TLS),
+        (b"SSH-2.0-OpenSSH_9.2", ServerKind.OTHER),
+        (b"-ERR unknown command", ServerKind.OTHER),
+        (b"\x00\x00\x00\x06\x00\x00\x00\x01\x00\x00", ServerKind.OTHER),
+        (as_broker(), ServerKind.BROKER),
+        (frame(struct.pack(">hihhh", 0, 1, 18, 0, 4)), ServerKind.BROKER),
+        (frame(struct.pack(">h", 35)), ServerKind.BROKER),
+        (frame(struct.pack(">hi", 35, 0) + b"more of a later version"), ServerKind.BROKER),
+        (frame(struct.pack(">hihhh", 0, 7, 18, 0, 4)), ServerKind.OTHER),
+        (frame(b"\x47\x11" + bytes(14)), ServerKind.OTHER),
+        (frame(b"\0\0" + b"not six a request"), ServerKind.OTHER),
     ],
 )
-def test_first_bytes_show_the_server(answer: bytes, answerer: Answerer) -> None:
-    assert judge_answer(answer, closed=False) is answerer
+def test_first_bytes_show_the_server(answer: bytes, server: ServerKind) -> None:
+    assert identify_server(answer, closed=False) is server
 
 
-@pytest.mark.parametrize(("closed", "answerer"), [(True, Answerer.CLOSED), (False, Answerer.SILENT)])
-def test_no_bytes_are_a_closed_or_a_silent_server(answerer: Answerer, *, closed: bool) -> None:
-    assert judge_answer(b"", closed=closed) is answerer
+@pytest.mark.parametrize(("closed", "server"), [(True, ServerKind.CLOSED), (False, ServerKind.SILENT)])
+def test_no_bytes_are_a_closed_or_a_silent_server(server: ServerKind, *, closed: bool) -> None:
+    assert identify_server(b"", closed=closed) is server
 
 
-@pytest.mark.parametrize(("closed", "answerer"), [(True, Answerer.CUT), (False, Answerer.BROKER)])
-def test_part_of_an_answer_is_cut_only_if_the_connection_is(answerer: Answerer, *, closed: bool) -> None:
-    assert judge_answer(frame(b"\0\0", length=400), closed=closed) is answerer
+@pytest.mark.parametrize(("closed", "server"), [(True, ServerKind.CUT), (False, ServerKind.BROKER)])
+def test_part_of_an_answer_is_cut_only_if_the_connection_is(server: ServerKind, *, closed: bool) -> None:
+    assert identify_server(frame(b"\0\0", length=400), closed=closed) is server
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_part_of_an_answer_is_cut_only_if_the_connection_is(answerer: Answerer, 
 )
 async def test_server_that_is_no_such_broker_has_a_sentence(answer: bytes, words: str, *, uses_tls: bool) -> None:
     async with serving(partial(speak, answer)) as port:
-        first = await read_first_answer("127.0.0.1", port, WITHIN, uses_tls=uses_tls)
-    assert (words in first.fault) if words else first == FirstAnswer(Answerer.BROKER)
+        first = await probe_address("127.0.0.1", port, WITHIN, uses_tls=uses_tls)
+    assert (words in first.fault) if words else first == AddressProbe(ServerKind.BROKER)
 
 
 def tls_server(folder: Path) -> ssl.SSLContext:
@@ -141,7 +141,7 @@ def tls_server(folder: Path) -> ssl.SSLContext:
 @pytest.mark.parametrize(("uses_tls", "words"), [(True, ""), (False, "speaks TLS, and security.protocol has none")])
 async def test_port_with_tls_is_no_fault_of_a_tls_client(tmp_path: Path, words: str, *, uses_tls: bool) -> None:
     async with serving(partial(speak, as_broker()), tls_server(tmp_path)) as port:
-        first = await read_first_answer("127.0.0.1", port, WITHIN, uses_tls=uses_tls)
+        first = await probe_address("127.0.0.1", port, WITHIN, uses_tls=uses_tls)
     assert (words in first.fault) if words else first.fault == ""
 
 
@@ -157,7 +157,7 @@ async def test_port_with_tls_is_no_fault_of_a_tls_client(tmp_path: Path, words: 
 async def test_server_behind_tls_has_the_same_sentence(tmp_path: Path, answer: bytes, words: str) -> None:
     """One that closes the connection may be a broker that wants a certificate of the client."""
     async with serving(partial(speak, answer), tls_server(tmp_path)) as port:
-        first = await read_first_answer("127.0.0.1", port, WITHIN, uses_tls=True)
+        first = await probe_address("127.0.0.1", port, WITHIN, uses_tls=True)
     assert (words in first.fault) if words else first.fault == ""
 
 
@@ -173,7 +173,7 @@ async def test_broker_that_wants_a_certificate_ends_no_other_connection(tmp_path
     with in_threads(echoes, wants) as (echoing, wanting):
         reader, writer = await asyncio.open_connection("127.0.0.1", echoing, ssl=client)
         for turn in range(20):
-            first = await read_first_answer("127.0.0.1", wanting, WITHIN, uses_tls=True)
+            first = await probe_address("127.0.0.1", wanting, WITHIN, uses_tls=True)
             assert first.fault == ""
             await asyncio.sleep(0.01)  # the alert comes behind the handshake
             writer.write(b"%09d\n" % turn)
@@ -187,7 +187,7 @@ async def test_http_server_of_python_is_known_as_one() -> None:
     thread = Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
-        first = await read_first_answer("127.0.0.1", server.server_port, WITHIN, uses_tls=False)
+        first = await probe_address("127.0.0.1", server.server_port, WITHIN, uses_tls=False)
     finally:
         await asyncio.to_thread(server.shutdown)
         thread.join()
@@ -215,14 +215,14 @@ async def silence() -> AsyncIterator[int]:
 @pytest.mark.parametrize("uses_tls", [False, True])
 async def test_silent_server_may_be_a_broker_that_is_busy(*, uses_tls: bool) -> None:
     async with silence() as port:
-        first = await read_first_answer("127.0.0.1", port, timedelta(seconds=0.2), uses_tls=uses_tls)
-    assert first == FirstAnswer(Answerer.SILENT)
+        first = await probe_address("127.0.0.1", port, timedelta(seconds=0.2), uses_tls=uses_tls)
+    assert first == AddressProbe(ServerKind.SILENT)
 
 
 async def test_address_without_a_listener_has_no_fault_of_this_kind() -> None:
     for uses_tls in (False, True):
-        assert await read_first_answer("127.0.0.1", free_port(), WITHIN, uses_tls=uses_tls) == FirstAnswer(None)
-    assert await read_first_answer("name.invalid", 9092, WITHIN, uses_tls=False) == FirstAnswer(None)
+        assert await probe_address("127.0.0.1", free_port(), WITHIN, uses_tls=uses_tls) == AddressProbe(None)
+    assert await probe_address("name.invalid", 9092, WITHIN, uses_tls=False) == AddressProbe(None)
 
 
 async def test_probe_of_another_server_raises_at_once() -> None:

@@ -1,6 +1,6 @@
-"""A test of what answers at a bootstrap address.
+"""A probe of a bootstrap address: the kind of server that answers there, and what is wrong with the address.
 
-A client library only says that there is no answer. The test sends ApiVersions, which a broker answers before any
+A client library only says that there is no answer. The probe sends ApiVersions, which a broker answers before any
 login. If the client uses TLS, it goes behind a TLS handshake. The first bytes of the answer show an HTTP server, a
 port with or without TLS, and servers that do not speak Kafka.
 """
@@ -37,7 +37,7 @@ _TLS_RECORDS = (0x15, 0x16)
 """TLS record types alert and handshake. Both are followed by the version, which begins with 3."""
 
 
-class Answerer(Enum):
+class ServerKind(Enum):
     """The kind of server that answered."""
 
     BROKER = "broker"
@@ -50,18 +50,18 @@ class Answerer(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class FirstAnswer:
-    """The result of the test of one address.
+class AddressProbe:
+    """The result of the probe of one address.
 
     `fault` is a sentence that says what is wrong with the address, or "" if nothing shows.
     """
 
-    answerer: Answerer | None
+    server: ServerKind | None
     """The kind of server; None if no connection is accepted."""
     fault: str = ""
 
 
-def judge_answer(answer: bytes, *, closed: bool) -> Answerer:
+def identify_server(answer: bytes, *, closed: bool) -> ServerKind:
     """Return the kind of server that sent these bytes first.
 
     Args:
@@ -69,22 +69,22 @@ def judge_answer(answer: bytes, *, closed: bool) -> Answerer:
         closed: True if the server closed the connection behind the bytes, or without any.
     """
     if not answer:
-        return Answerer.CLOSED if closed else Answerer.SILENT
+        return ServerKind.CLOSED if closed else ServerKind.SILENT
     if answer[0] in _TLS_RECORDS and answer[1:2] in (b"\x03", b""):
-        return Answerer.TLS
+        return ServerKind.TLS
     if answer.startswith(b"HTTP/") or b"<html" in answer.lower() or b"<!doctype html" in answer.lower():
-        return Answerer.HTTP
+        return ServerKind.HTTP
     length = _frame_length(answer)
     if not length:
-        return Answerer.OTHER
+        return ServerKind.OTHER
     if closed and len(answer) < length:
-        return Answerer.CUT
+        return ServerKind.CUT
     if len(answer) >= _HEAD.size + _CODE_AND_COUNT.size:
         code, count = _CODE_AND_COUNT.unpack_from(answer, _HEAD.size)
         is_whole = code or length == _HEAD.size + _CODE_AND_COUNT.size + _VERSIONS * count
         if not (is_whole and 0 <= code <= LARGEST_CODE):
-            return Answerer.OTHER
-    return Answerer.BROKER
+            return ServerKind.OTHER
+    return ServerKind.BROKER
 
 
 def _frame_length(answer: bytes) -> int:
@@ -95,26 +95,26 @@ def _frame_length(answer: bytes) -> int:
     return 4 + int(length) if number == _NUMBER and 4 < length < LARGEST_ANSWER else 0
 
 
-def _fault_sentence(answerer: Answerer, address: str, answer: bytes, *, uses_tls: bool) -> str:
+def _fault_sentence(server: ServerKind, address: str, answer: bytes, *, uses_tls: bool) -> str:
     """Return what is wrong with an address and how to repair it, or "" if a broker may answer there."""
-    match answerer:
-        case Answerer.HTTP:
+    match server:
+        case ServerKind.HTTP:
             return f"an HTTP server answers at {address}, and no Kafka broker: check host and port in bootstrap.servers"
-        case Answerer.OTHER:
+        case ServerKind.OTHER:
             text = answer[:SHOWN].decode("ascii", "replace").strip()
             return f"what answers at {address} speaks no Kafka ({text!r}): check host and port in bootstrap.servers"
-        case Answerer.BROKER if uses_tls:
+        case ServerKind.BROKER if uses_tls:
             return f"the broker at {address} speaks no TLS on this port: check security.protocol and the port"
-        case Answerer.TLS if not uses_tls:
+        case ServerKind.TLS if not uses_tls:
             return f"{address} speaks TLS, and security.protocol has none: write SSL or SASL_SSL, or another port"
-        case Answerer.CUT:
+        case ServerKind.CUT:
             return f"{address} closes the connection in the middle of an answer: check the proxy in front of the broker"
-        case Answerer.CLOSED if uses_tls:
+        case ServerKind.CLOSED if uses_tls:
             return (
                 f"{address} accepts the connection and closes it during the TLS handshake. It may be a proxy that "
                 "reaches no broker: check bootstrap.servers"
             )
-        case Answerer.CLOSED:
+        case ServerKind.CLOSED:
             return (
                 f"{address} accepts the connection and closes it without an answer. It may be a port with TLS, or a "
                 "proxy that reaches no broker: check security.protocol and bootstrap.servers"
@@ -130,12 +130,12 @@ def silence_sentence(address: str, within_s: float) -> str:
     )
 
 
-async def read_first_answer(host: str, port: int, within: timedelta, *, uses_tls: bool) -> FirstAnswer:
+async def probe_address(host: str, port: int, within: timedelta, *, uses_tls: bool) -> AddressProbe:
     """Return what answers at an address, and what is wrong with it.
 
     A server that closes the connection gets a second attempt: brokers close connections at a connection limit.
 
-    The test runs in a thread of its own, because OpenSSL keeps the errors of a thread in one queue. Otherwise the
+    The probe runs in a thread of its own, because OpenSSL keeps the errors of a thread in one queue. Otherwise the
     alert of a broker that wants a certificate would end another connection of the event loop.
 
     Args:
@@ -144,49 +144,49 @@ async def read_first_answer(host: str, port: int, within: timedelta, *, uses_tls
         within: The limit of each attempt.
         uses_tls: True if the client's security protocol has TLS.
     """
-    thread = ThreadPoolExecutor(1, "first-answer")
+    thread = ThreadPoolExecutor(1, "address-probe")
     try:
         return await asyncio.get_running_loop().run_in_executor(
-            thread, lambda: asyncio.run(_read_first_answer(host, port, within.total_seconds(), uses_tls=uses_tls))
+            thread, lambda: asyncio.run(_probe_address(host, port, within.total_seconds(), uses_tls=uses_tls))
         )
     finally:
         thread.shutdown(wait=False)
 
 
-async def _read_first_answer(host: str, port: int, within_s: float, *, uses_tls: bool) -> FirstAnswer:
+async def _probe_address(host: str, port: int, within_s: float, *, uses_tls: bool) -> AddressProbe:
     try:
-        answerer, answer = await _answer_behind_tls(host, port, within_s) if uses_tls else (None, b"")
-        if answerer is None:
-            answerer, answer = await _answer_without_tls(host, port, within_s, uses_tls=uses_tls)
+        server, answer = await _answer_behind_tls(host, port, within_s) if uses_tls else (None, b"")
+        if server is None:
+            server, answer = await _answer_without_tls(host, port, within_s, uses_tls=uses_tls)
     except (OSError, UnicodeError):
-        return FirstAnswer(None)
-    return FirstAnswer(answerer, _fault_sentence(answerer, f"{host}:{port}", answer, uses_tls=uses_tls))
+        return AddressProbe(None)
+    return AddressProbe(server, _fault_sentence(server, f"{host}:{port}", answer, uses_tls=uses_tls))
 
 
-async def _answer_behind_tls(host: str, port: int, within_s: float) -> tuple[Answerer | None, bytes]:
+async def _answer_behind_tls(host: str, port: int, within_s: float) -> tuple[ServerKind | None, bytes]:
     """Return what answers behind a TLS handshake, or None if there was no handshake."""
     if await _handshake(host, port, within_s) is not Handshake.DONE:
         return None, b""
     answer, closed = await _ask(host, port, within_s, _UNVERIFIED)
-    answerer = judge_answer(answer, closed=closed)
+    server = identify_server(answer, closed=closed)
     # A broker that requires a client certificate says so behind the handshake, and closes the connection.
-    shows = answerer in (Answerer.HTTP, Answerer.OTHER, Answerer.CUT, Answerer.SILENT)
-    return (answerer if shows else Answerer.TLS), answer
+    shows = server in (ServerKind.HTTP, ServerKind.OTHER, ServerKind.CUT, ServerKind.SILENT)
+    return (server if shows else ServerKind.TLS), answer
 
 
-async def _answer_without_tls(host: str, port: int, within_s: float, *, uses_tls: bool) -> tuple[Answerer, bytes]:
+async def _answer_without_tls(host: str, port: int, within_s: float, *, uses_tls: bool) -> tuple[ServerKind, bytes]:
     answer, closed = await _ask(host, port, within_s)
     if not answer and closed:
         await asyncio.sleep(AGAIN_AFTER_S)
         answer, closed = await _ask(host, port, within_s)
-    answerer = judge_answer(answer, closed=closed)
-    if answerer is Answerer.CLOSED:
+    server = identify_server(answer, closed=closed)
+    if server is ServerKind.CLOSED:
         match await _handshake(host, port, within_s):
             case Handshake.DONE:
-                return Answerer.TLS, answer
+                return ServerKind.TLS, answer
             case Handshake.SILENT if uses_tls:
-                return Answerer.SILENT, answer
-    return answerer, answer
+                return ServerKind.SILENT, answer
+    return server, answer
 
 
 class Handshake(Enum):

@@ -8,8 +8,8 @@ import pytest
 from lockstep_config import FlowSettings, load
 from lockstep_config.flow.client_settings import connections
 from lockstep_config.resolve.precedence import Side
-from lockstep_runtime.flow import rotation
-from lockstep_runtime.flow.rotation import Rotation
+from lockstep_runtime.flow import credential_rotation
+from lockstep_runtime.flow.credential_rotation import CredentialRotation
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_state.names import Flow
 
@@ -40,7 +40,7 @@ class Flows:
         self.renewed: list[FlowSettings] = []
         self.tried: list[str] = []
         configuration = load(self.file, {})
-        self.rotation = Rotation(
+        self.rotation = CredentialRotation(
             configuration,
             lambda: load(self.file, {}),
             [self],
@@ -80,7 +80,7 @@ class Flows:
 
 @pytest.fixture
 def flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Flows:
-    monkeypatch.setattr(rotation, "CHECK_INTERVAL_S", 0.001)
+    monkeypatch.setattr(credential_rotation, "CHECK_INTERVAL_S", 0.001)
     return Flows(tmp_path)
 
 
@@ -164,7 +164,7 @@ async def test_broken_file_changes_nothing_and_is_logged_once_if_it_stays(
     flows.lines("topcs = x\nA->B.topics = [\n")
     await flows.run_checks(4)
     assert caplog.messages == []
-    monkeypatch.setattr(rotation, "LOGGED_AFTER_S", 0.0)
+    monkeypatch.setattr(credential_rotation, "LOGGED_AFTER_S", 0.0)
     await flows.run_checks(4)
     assert caplog.messages == ["changed configuration not taken up"]
     text = caplog.records[0].__dict__["text"]

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from lockstep_config.flow.connector_settings import StatedPhase, StatedPhases
-from lockstep_data_plane.slot.desired_state import (
+from lockstep_data_plane.slot.desired_partitions import (
     DesiredPartition,
     closed_slots,
     desired_partitions,

@@ -1,4 +1,4 @@
-"""Take up passwords and certificates that change on disk (decision 0030, `rotate-credentials.md`).
+"""Rotate the credentials of running flows: passwords and certificates that change on disk (decision 0030).
 
 The configuration is loaded again whenever a file it came from has changed. If the credentials for a cluster have
 changed, and a broker accepts the new ones, the flow's clients are made again. Nothing else of the new configuration
@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings
+from lockstep_config.flow.changed_credentials import Identity, differing_keys, identities, replace_credentials
 from lockstep_config.flow.client_settings import StoresUnusable, connections
-from lockstep_config.flow.rotation import Identity, differing_keys, identities, replace_credentials
 from lockstep_config.resolve.precedence import SIDES, Side
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.asyncio_util import to_next_tick
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.file_digest import FileDigest, digests
+from lockstep_runtime.util.file_changes import FileChanges, digests
 from lockstep_state.names import Flow
 
 CHECK_INTERVAL_S = 2.0
@@ -57,7 +57,7 @@ class _FlowCredentials:
     identities: dict[Side, Identity] = field(repr=False)
 
 
-class Rotation:
+class CredentialRotation:
     """Watch the configuration files of one process, and renew the flows whose credentials change."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Rotation:
         self._unusable = unusable or try_each
         self._files = configuration.sources.files
         content = digests(self._files)
-        self._steady = FileDigest(content)
+        self._steady = FileChanges(content)
         self._credentials = {flow: _FlowCredentials(used, identities(used, content)) for flow, used in settings.items()}
         self._retries = True
         """Check even if no file has changed: the configuration was loaded some moments before the first check."""

@@ -1,4 +1,4 @@
-"""A client that connects for one answer, for requests that librdkafka lacks."""
+"""A client that is connected for a few requests that librdkafka lacks, and then closed."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -11,10 +11,10 @@ from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 
 
 @asynccontextmanager
-async def connected(
+async def request_client(
     alias: str, properties: Mapping[str, str], client_id: str, timeout_s: float, operation: str, resource: str
 ) -> AsyncIterator[ClusterClient]:
-    """Give a client that knows the brokers of a cluster, and close it.
+    """Give a client that has the metadata of a cluster, and close it afterwards.
 
     Args:
         alias: The alias of the cluster, for errors.
@@ -30,7 +30,9 @@ async def connected(
     """
     cluster = None
     try:
-        cluster = connect_cluster(alias, properties, client_id, Timeouts(opening_s=timeout_s, question_s=timeout_s))
+        cluster = connect_cluster(
+            alias, properties, client_id, Timeouts(opening_s=timeout_s, short_request_s=timeout_s)
+        )
         await cluster.refresh([])
         yield cluster
     except ProtocolUnfitError as exc:

@@ -69,8 +69,8 @@ class CommittedProgress:
         for offset, key, value in records:
             try:
                 self.offsets.apply(key, value)
-            except MalformedRecord as why:
-                self._on_malformed(offset, why)
+            except MalformedRecord as error:
+                self._on_malformed(offset, error)
 
 
 class CommittedProgressReader:

@@ -1,4 +1,4 @@
-"""Checks by Lockstep's own clients: a cluster is reached, two clusters differ, a heartbeat and a canary arrive."""
+"""Examines a path by Lockstep's own clients: reach of a cluster, two clusters that differ, a heartbeat, a canary."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import THE_CLUSTER
 from lockstep_kafka.admin.admin import PROBE, Admin
 from lockstep_kafka.common.errors import AdvertisedAddressUnresolved, ClusterError, ClusterUnreachable, NotAppended
-from lockstep_kafka.session.broker_session import QuestionRefused
+from lockstep_kafka.session.broker_session import BrokerRequestFailed
 from lockstep_kafka.topics.topic_follower import target_follower
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.command_client import producing, wait_for_answer
@@ -98,7 +98,7 @@ async def _read_clock(connection: ConnectionExamination, admin: Admin, *, is_mea
         return ClockFacts(trouble="there is no connection to ask on")
     try:
         clock = await connection.session.controller_clock()
-    except QuestionRefused as exc:
+    except BrokerRequestFailed as exc:
         if is_measured_later:
             return ClockFacts(is_measured_later=True)
         if exc.is_denied:

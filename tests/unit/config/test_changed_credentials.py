@@ -1,12 +1,12 @@
-"""Rotation: the files that a configuration depends on, and new credentials in them."""
+"""The files that a configuration depends on, and new credentials in them."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lockstep_config.flow.changed_credentials import differing_keys, identities, is_credential, replace_credentials
 from lockstep_config.flow.client_settings import connections
-from lockstep_config.flow.rotation import differing_keys, identities, is_credential, replace_credentials
 from lockstep_config.text.sources import named_files
 
 from .conftest import LoadText, ab
