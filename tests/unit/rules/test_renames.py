@@ -25,6 +25,8 @@ from lockstep_rules.renames import BadReplacement, Rename, find_original_name, r
         ("a|ab", "x", "ab", "xb"),  # Matcher.replaceFirst finds a before it finds ab
         ("(?i)ORDERS", "o", "orders", "o"),
         ("(.*)-(.*)-(.*)-(.*)", "$4.$3.$2.$1", "a-b-c-d", "d.c.b.a"),  # too many choices for `re`: it runs on RE2
+        ("(.*?)-(.*?)-(.*?)-(.*)", "$4/$1", "a-b-c-d-e", "d-e/a"),  # lazy repetitions, on RE2 too
+        ("a-.*?-.*?-.*?", "x", "a-b-c-d", "xd"),
     ],
 )
 def test_name_becomes_what_regex_router_makes_of_it(pattern: str, replacement: str, name: str, new: str | None) -> None:
