@@ -47,6 +47,16 @@ class Rename:
         object.__setattr__(self, "_parts", parts)
         object.__setattr__(self, "_origin", _inverse(translated, parts))
 
+    @property
+    def text(self) -> str:
+        """The characters that every new name has, in their order."""
+        return "".join(part for part in self._parts if isinstance(part, str))
+
+    @property
+    def is_constant(self) -> bool:
+        """True if the replacement has no group."""
+        return all(isinstance(part, str) for part in self._parts)
+
     def rename(self, name: str) -> str | None:
         """Return the new name of a topic; None if the pattern does not match all of `name`.
 
