@@ -16,7 +16,15 @@ from lockstep_config.flow.mirroring_rules import topic_rules
 from lockstep_kafka.common.admin_types import Outcome, TopicDescription
 from lockstep_kafka.common.asyncio_util import share_kept_s
 from lockstep_kafka.common.tracing import set_attributes
-from lockstep_rules.topic_plan import LeftOutTopic, Rules, Selection, heartbeats_note, partition_plan, selected
+from lockstep_rules.topic_plan import (
+    LeftOutTopic,
+    Rules,
+    Selection,
+    copy_owners,
+    heartbeats_note,
+    partition_plan,
+    selected,
+)
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.log_dedup import LOGGED, LogDedup
 from lockstep_runtime.telemetry.metrics import Sample
@@ -192,12 +200,12 @@ class TopicSync:
         no copy stays so.
         """
         rows = self._ctx.state.all(MirroredTopic)
-        mirrored = {row.source_topic: row.target_topic for row in rows if row.phase == "mirrored"}
+        owners = copy_owners(rows)
         if not rules.cycles_exact:
-            return selected(rules, source, target=target, mirrored=mirrored)
+            return selected(rules, source, target=target, owners=owners)
         copies = {row.source_topic: row.original for row in rows if row.phase == "left-out" and row.original}
-        own = set(mirrored)
-        selection = selected(rules, source, target=target, copies=copies, own=own, mirrored=mirrored)
+        own = {row.source_topic for row in rows if row.phase == "mirrored"}
+        selection = selected(rules, source, target=target, copies=copies, own=own, owners=owners)
         earlier, no_copies = self._no_copies, selection.no_copies
         self._no_copies = frozenset(no_copies)
         if no_copies.keys() - earlier:
@@ -208,7 +216,7 @@ class TopicSync:
         read = await self._ctx.target.topics({original for originals in asked.values() for original in originals})
         hidden = read.done.keys() | read.troubles().keys()
         own |= {name for name, originals in asked.items() if not originals & hidden}
-        return selected(rules, source, target=target, copies=copies, own=own, mirrored=mirrored)
+        return selected(rules, source, target=target, copies=copies, own=own, owners=owners)
 
     async def _write_left_out(self, selection: Selection) -> None:
         """Write the row and event of each topic that its name leaves out, once."""

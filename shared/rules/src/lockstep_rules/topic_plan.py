@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lockstep_rules.filters import ConfigPropertyFilter, Names, passes_selection
+from lockstep_rules.patterns.unmatchable_patterns import LEGAL
 from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy, keeps_names, visited_clusters
 from lockstep_state.names import LOCKSTEP_PREFIX, Flow
+from lockstep_state.rows.state_rows import MirroredTopic
 from lockstep_state.topic_config import TopicConfig
 
 RENAME_KEY = "lockstep.rename"
@@ -111,11 +113,12 @@ def selected(
     target: Collection[str] | None = None,
     copies: Mapping[str, str] | None = None,
     own: Collection[str] | None = None,
-    mirrored: Mapping[str, str] | None = None,
+    owners: Mapping[str, str] | None = None,
 ) -> Selection:
     """Return the selection among the source's topics.
 
-    Of several topics that a rename gives one name, only one that is mirrored already is selected.
+    Of several topics that a rename gives one name, only the one that is copied there already is selected. That holds
+    too once the source has that one no more, until the target's topic is deleted.
 
     Args:
         rules: The settings.
@@ -123,7 +126,7 @@ def selected(
         target: The topics of the target; None: unknown, so that each name counts.
         copies: With `cycles_exact`, topics that are known to be copies, each with its original, which may be deleted.
         own: With `cycles_exact`, topics that are known to be no copies. None: all of `no_copies`.
-        mirrored: The topics that are mirrored already, each with its name on the target.
+        owners: `copy_owners` of the rows.
     """
     topics, left_out, no_copies = {}, {}, {}
     source, copies, exact = frozenset(names), copies or {}, rules.cycles_exact and not rules.same_cluster
@@ -156,13 +159,48 @@ def selected(
     if not isinstance(rules.policy, DefaultReplicationPolicy) or not rules.policy.renames:
         return Selection(topics, left_out, no_copies=no_copies)
     collisions = _collisions(topics)
-    for name, remote in list(topics.items()):
-        if remote != name and rules.policy.is_renamed(rules.flow.source, name) and _is_reserved(rules.policy, remote):
-            left_out[name] = LeftOutTopic(f"{RENAME_KEY} makes it {remote}, which is no name for a copy")
-        elif remote in collisions and (mirrored or {}).get(name) != remote:
-            others = " and ".join(sorted({*collisions[remote]} - {name}))
-            left_out[name] = LeftOutTopic(f"{RENAME_KEY} makes it {remote}, and {others} as well")
+    left_out |= _left_out_by_renames(rules, topics, collisions, target, owners or {})
     return Selection({name: topics[name] for name in topics if name not in left_out}, left_out, collisions, no_copies)
+
+
+def _left_out_by_renames(
+    rules: Rules,
+    topics: Mapping[str, str],
+    collisions: Mapping[str, tuple[str, ...]],
+    target: Collection[str] | None,
+    owners: Mapping[str, str],
+) -> dict[str, LeftOutTopic]:
+    """Return the topics that are left out because of their names on the target."""
+    policy = rules.policy
+    if not isinstance(policy, DefaultReplicationPolicy):
+        return {}
+    copies_on_source = {remote for name, remote in topics.items() if remote != name} | owners.keys()
+    left_out: dict[str, str] = {}
+    for name, remote in topics.items():
+        owner = owners.get(remote)
+        is_renamed = remote != name and policy.is_renamed(rules.flow.source, name)
+        if is_renamed and (remote in ("", ".", "..") or not LEGAL.issuperset(remote)):
+            left_out[name] = f"makes it {remote!r}, which no topic may be called"
+        elif is_renamed and _is_reserved(policy, remote):
+            left_out[name] = f"makes it {remote}, which is no name for a copy"
+        elif remote in collisions and owner != name:
+            others = " and ".join(sorted({*collisions[remote]} - {name}))
+            left_out[name] = f"makes it {remote}, and {others} as well"
+        elif owner not in (name, None) and (target is None or remote in target):
+            left_out[name] = f"makes it {remote}, which has the records of {owner}"
+        elif rules.same_cluster and name in copies_on_source:
+            left_out[name] = "has made it: it is a copy on the same cluster"
+    return {name: LeftOutTopic(f"{RENAME_KEY} {rule}") for name, rule in left_out.items()}
+
+
+def copy_owners(rows: Iterable[MirroredTopic]) -> Mapping[str, str]:
+    """Return the copies on the target, each with the topic of the source whose records it has, by topic-sync's rows.
+
+    A row stays if its topic is deleted on the source or no longer selected.
+    """
+    copied = [row for row in rows if row.target_topic and row.phase != "failed"]
+    copied.sort(key=lambda row: row.phase == "mirrored")
+    return {row.target_topic: row.source_topic for row in copied}
 
 
 def _collisions(topics: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
