@@ -131,6 +131,19 @@ class TestBothWays:
         configuration = load_text(BOTH_WAYS + lines)
         assert [flow.data_plane.provenance for flow in configuration.flows] == ["local", "local"]
 
+    def test_names_of_some_topics_that_grow_for_ever_are_a_mistake(self, mistakes_of: MistakesOf) -> None:
+        """No topic that the filter names is renamed."""
+        (mistake,) = mistakes_of(f"{BOTH_WAYS}A->B.lockstep.rename = orders-[0-9]+(.*) -> orders-1x$1")
+        assert "leads round: orders-1t of A is orders-1xt on B" in mistake
+
+    def test_alias_may_be_taken_away(self, load_text: LoadText) -> None:
+        lines = "B->A.enabled = true\nA->B.lockstep.rename = A\\\\.(.*) -> $1\n"
+        (note,) = load_text(lines).notes
+        assert "t of A is t on B, and B->A copies the same records back as B.t" in note.message
+        assert not load_text(f"{lines}B->A.topics = x.*").notes
+        back = load_text(f"{lines}B->A.lockstep.rename = B\\\\.(.*) -> $1").notes
+        assert not any("copies the same records back" in note.message for note in back)
+
     def test_names_that_grow_for_ever_are_a_mistake(self, mistakes_of: MistakesOf) -> None:
         (mistake,) = mistakes_of(f"{BOTH_WAYS}A->B.lockstep.rename = (.*) -> eu.$1")
         assert "leads round: t of A is eu.t on B, eu.t on A, eu.eu.t on B" in mistake
