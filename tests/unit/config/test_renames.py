@@ -139,10 +139,18 @@ class TestBothWays:
     def test_alias_may_be_taken_away(self, load_text: LoadText) -> None:
         lines = "B->A.enabled = true\nA->B.lockstep.rename = A\\\\.(.*) -> $1\n"
         (note,) = load_text(lines).notes
-        assert "t of A is t on B, and B->A copies the same records back as B.t" in note.message
+        assert "makes t of A t on B, and B->A copies the same records back as B.t" in note.message
         assert not load_text(f"{lines}B->A.topics = x.*").notes
         back = load_text(f"{lines}B->A.lockstep.rename = B\\\\.(.*) -> $1").notes
         assert not any("copies the same records back" in note.message for note in back)
+
+    def test_topic_without_a_way_back_is_noted(self, load_text: LoadText) -> None:
+        lines = f"{BOTH_WAYS}A->B.lockstep.rename = orders-(.*) -> eu.$1\n"
+        noted = [note.message for note in load_text(lines).notes]
+        sentence = "makes orders-t of A eu.t on B, and B->A copies what is written there to eu.t on A, not to orders-t"
+        assert any(sentence in note for note in noted), noted
+        back = load_text(f"{lines}B->A.lockstep.rename = eu\\\\.(.*) -> orders-$1").notes
+        assert not any("not to" in note.message for note in back)
 
     def test_names_that_grow_for_ever_are_a_mistake(self, mistakes_of: MistakesOf) -> None:
         (mistake,) = mistakes_of(f"{BOTH_WAYS}A->B.lockstep.rename = (.*) -> eu.$1")

@@ -63,14 +63,15 @@ def _find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ..
 
 
 def _find_returns(flows: Sequence[FlowSettings]) -> Iterator[tuple[tuple[Step, ...], str]]:
-    """Yield for each flow the first way by which records of a renamed topic come back to their source.
+    """Yield for each flow the first way by which a renamed topic comes back to its source under another name.
 
-    The last flow of that way tells by names where records came from, and a renamed topic's name does not say so.
+    If the last flow of that way tells by names where records came from, it brings the same records once more: the name
+    of a renamed topic does not say so. Otherwise it brings records that were written on the way, to another topic.
     """
     running = [settings for settings in flows if settings.enabled]
     for origin in running:
         for route, remote in (step for probe in _renamed(origin) for step in _walk(origin, probe, running)):
-            if _ends_at_source(route) and not route[-1][0].keeps_names:
+            if _ends_at_source(route) and remote != route[0][1]:
                 yield route, remote
                 break
 
@@ -170,11 +171,15 @@ def _note_return(layers: Layers, route: Sequence[Step], remote: str, findings: D
     origin, probe = route[0]
     last, topic = route[-1]
     reader = Reader(layers, origin.flow)
+    brings = (
+        f"copies what is written there to {remote} on {origin.flow.source}, not to {probe}"
+        if last.keeps_names
+        else f"copies the same records back as {remote}"
+    )
     findings.note(
         reader.entry("lockstep.rename") or reader.entry("transforms") or "lockstep.rename",
-        f"takes the alias out of names: {probe} of {origin.flow.source} is {topic} on {last.flow.source}, and "
-        f"{last.flow} copies the same records back as {remote}. Give {last.flow} the rename that takes the name back, "
-        "or let it not select that topic",
+        f"makes {probe} of {origin.flow.source} {topic} on {last.flow.source}, and {last.flow} {brings}. Give "
+        f"{last.flow} the rename that takes the name back, or let it not select that topic",
     )
 
 
