@@ -141,6 +141,8 @@ class TestBothWays:
         (note,) = load_text(lines).notes
         assert "makes t of A t on B, and B->A copies the same records back as B.t" in note.message
         assert not load_text(f"{lines}B->A.topics = x.*").notes
+        other = load_text(f"{lines}B->A.lockstep.rename = B\\\\.x-(.*) -> $1").notes
+        assert any("B->A copies the same records back as B.t" in note.message for note in other)
         back = load_text(f"{lines}B->A.lockstep.rename = B\\\\.(.*) -> $1").notes
         assert not any("copies the same records back" in note.message for note in back)
 

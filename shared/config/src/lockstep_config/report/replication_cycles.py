@@ -65,7 +65,7 @@ def _find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ..
 def _find_returns(flows: Sequence[FlowSettings]) -> Iterator[tuple[tuple[Step, ...], str]]:
     """Yield for each flow the first way by which a renamed topic comes back to its source under another name.
 
-    If the last flow of that way tells by names where records came from, it brings the same records once more: the name
+    If the last flow of that way tells by the name where records came from, it brings the same records once more: the name
     of a renamed topic does not say so. Otherwise it brings records that were written on the way, to another topic.
     """
     running = [settings for settings in flows if settings.enabled]
@@ -173,7 +173,7 @@ def _note_return(layers: Layers, route: Sequence[Step], remote: str, findings: D
     reader = Reader(layers, origin.flow)
     brings = (
         f"copies what is written there to {remote} on {origin.flow.source}, not to {probe}"
-        if last.keeps_names
+        if last.hides_origin(topic)
         else f"copies the same records back as {remote}"
     )
     findings.note(
