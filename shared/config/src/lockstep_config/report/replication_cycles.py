@@ -65,8 +65,8 @@ def _find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ..
 def _find_returns(flows: Sequence[FlowSettings]) -> Iterator[tuple[tuple[Step, ...], str]]:
     """Yield for each flow the first way by which a renamed topic comes back to its source under another name.
 
-    If the last flow of that way tells by the name where records came from, it brings the same records once more: the name
-    of a renamed topic does not say so. Otherwise it brings records that were written on the way, to another topic.
+    If the last flow of that way tells by the name where records came from, it brings the same records once more: the
+    name of a renamed topic does not say so. Otherwise it brings records that were written on the way, to another topic.
     """
     running = [settings for settings in flows if settings.enabled]
     for origin in running:
