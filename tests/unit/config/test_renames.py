@@ -106,6 +106,15 @@ def test_pattern_without_the_policys_prefix_is_a_mistake(mistakes_of: MistakesOf
     assert "has 'orders-(.*)', which matches no topic" in mistake
 
 
+def test_line_for_all_flows_may_have_the_prefix_of_each(load_text: LoadText, mistakes_of: MistakesOf) -> None:
+    lines = "B->A.enabled = true\n{}lockstep.rename = A\\\\.x -> B.y ; B\\\\.z -> A.w"
+    configuration = load_text(lines.format(""))
+    assert names(configuration.flow(Flow("A", "B")), "x", "z") == ["B.y", "A.z"]
+    assert names(configuration.flow(Flow("B", "A")), "x", "z") == ["B.x", "A.w"]
+    (mistake,) = mistakes_of(lines.format("A->B."))
+    assert r"has 'B\\.z', which matches no topic" in mistake
+
+
 def test_renames_beside_a_python_policy_are_a_mistake(mistakes_of: MistakesOf) -> None:
     policy = "lockstep.replication.policy.class = lockstep_rules.policy:DefaultReplicationPolicy\n"
     assert any(
