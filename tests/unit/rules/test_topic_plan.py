@@ -221,6 +221,9 @@ class TestCycles:
         (replace(IDENTITY, aliases=frozenset("ABC")), "C.heartbeats", ""),
         (IDENTITY, "heartbeats", ""),
         (IDENTITY, "orders", ""),
+        (RENAMED, "orders-1", ""),
+        (RENAMED, "device-heartbeats", "renamed although names are kept"),
+        (replace(PREFIXED, policy=DefaultReplicationPolicy(renames=(Rename("x", "y"),))), "device-heartbeats", ""),
         (replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=frozenset("AB"))), "x.heartbeats", ""),
     ],
 )

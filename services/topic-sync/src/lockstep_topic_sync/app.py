@@ -97,6 +97,9 @@ class TopicSync:
         self._ids_rest_s = IDS_EVERY
         self._missed_once: frozenset[str] = frozenset()
         self._no_copies: frozenset[str] = frozenset()
+        self._created: dict[str, str] = {}
+        """The copies that this term has created, each with its source topic. Rows say so later: meanwhile the opposite
+        flow may create a topic of the same name on the source."""
         self._hidden: dict[str, Reason] = {}
         self._asked_hidden = float("-inf")
         self._settled = False
@@ -170,6 +173,7 @@ class TopicSync:
             await self._creator.create(rules, plan.create)
             await self._creator.grow(plan.grow)
             created = {c.target for c in plan.create} - self._failed_remotes(topics)
+            self._created |= {c.target: c.source for c in plan.create if c.target in created}
             await self._write(topics, created | listed[1].keys(), created)
             self._last_written, self._checked_closely = listed, now
             at_rest = not (plan.create or plan.grow)
@@ -200,7 +204,7 @@ class TopicSync:
         no copy stays so.
         """
         rows = self._ctx.state.all(MirroredTopic)
-        owners = copy_owners(rows)
+        owners = {**self._created, **copy_owners(rows)}
         if not rules.cycles_exact:
             return selected(rules, source, target=target, owners=owners)
         copies = {row.source_topic: row.original for row in rows if row.phase == "left-out" and row.original}

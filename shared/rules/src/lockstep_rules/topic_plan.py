@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 
 from lockstep_rules.filters import ConfigPropertyFilter, Names, passes_selection
 from lockstep_rules.patterns.unmatchable_patterns import LEGAL
-from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy, keeps_names, visited_clusters
+from lockstep_rules.policy import (
+    DefaultReplicationPolicy,
+    ReplicationPolicy,
+    keeps_names,
+    visited_clusters,
+    without_renames,
+)
 from lockstep_state.names import LOCKSTEP_PREFIX, Flow
 from lockstep_state.rows.state_rows import MirroredTopic
 from lockstep_state.topic_config import TopicConfig
@@ -229,7 +235,8 @@ def heartbeats_note(rules: Rules, name: str, remote: str) -> str:
     if not isinstance(policy, DefaultReplicationPolicy) or policy.is_heartbeats_through(name, rules.aliases):
         return ""
     off = "lockstep.heartbeats.topics=exact turns that off"
-    if keeps_names(policy, rules.flow.source) and remote != name:
+    source = rules.flow.source
+    if keeps_names(without_renames(policy), source) and remote != name and not policy.is_renamed(source, name):
         return f"renamed although names are kept: MirrorMaker takes a name that ends in heartbeats for its own; {off}"
     if policy.is_heartbeats_topic(name) and not rules.topics.matches(name):
         return f"mirrored although not selected: MirrorMaker takes a name that ends in heartbeats for its own; {off}"
