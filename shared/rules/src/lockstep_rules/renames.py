@@ -57,7 +57,7 @@ class Rename:
         object.__setattr__(self, "_origin", _inverse(translated, parts))
 
     @property
-    def text(self) -> str:
+    def literals(self) -> str:
         """The characters that every new name has, in their order."""
         return "".join(part for part in self._parts if isinstance(part, str))
 

@@ -43,9 +43,9 @@ def build_rename(pattern: str, replacement: str) -> Rename:
         rename = Rename(pattern, replacement)
     except BadReplacement as exc:
         raise BadValue(f"{start}: {exc}") from exc
-    if not LEGAL_IN_TOPIC.fullmatch(rename.text) or (rename.is_constant and rename.text in ("", ".", "..")):
+    if not LEGAL_IN_TOPIC.fullmatch(rename.literals) or (rename.is_constant and rename.literals in ("", ".", "..")):
         instead = f". Write {SEPARATOR} between two renames" if ARROW in replacement else ""
         raise BadValue(f"{start}, which no topic may be called: {LEGAL}{instead}")
-    if (length := len(rename.text)) > LONGEST_TOPIC:
+    if (length := len(rename.literals)) > LONGEST_TOPIC:
         raise BadValue(f"{start}, which has {length} characters, and {LONGEST_TOPIC} are allowed")
     return rename
