@@ -51,7 +51,7 @@ class Rename:
         translated = to_python(self.pattern)
         matcher = build_java_matcher(self.pattern, captures=True)
         groups = re.compile(translated)
-        parts = parse_replacement(self.replacement, groups.groups, groups.groupindex)
+        parts = _parse_replacement(self.replacement, groups.groups, groups.groupindex)
         object.__setattr__(self, "_matcher", matcher)
         object.__setattr__(self, "_parts", parts)
         object.__setattr__(self, "_origin", _inverse(translated, parts))
@@ -114,7 +114,7 @@ def find_original_name(renames: Sequence[Rename], renamed: str) -> str | None:
     return None
 
 
-def parse_replacement(text: str, groups: int, names: Mapping[str, int]) -> tuple[Part, ...]:
+def _parse_replacement(text: str, groups: int, names: Mapping[str, int]) -> tuple[Part, ...]:
     """Return the parts of a replacement in the syntax of Java's `Matcher.appendReplacement`.
 
     Args:
