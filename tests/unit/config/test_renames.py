@@ -32,6 +32,7 @@ def names(settings: FlowSettings, *topics: str) -> list[str]:
         "lockstep.rename = orders-(.*) -> eu.orders.$1 ; orders-x -> never",
         f"A->B.transforms = r\n{router()}",
         f"transforms = r\n{router(prefix='')}",
+        f"transforms = r\n{router(prefix='')}".replace(ROUTER, "RegexRouter"),
         f"transforms = r\n{router(prefix='', regex='never')}A->B.transforms.r.regex = orders-(.*)",
     ],
 )
@@ -67,6 +68,12 @@ def test_mirrormaker_1_flow_renames_too(load_text: LoadText) -> None:
         ("lockstep.rename = orders", "has 'orders', which is no rename: write PATTERN -> NAME"),
         ("lockstep.rename = orders ->", "has 'orders ->', which is no rename"),
         ("lockstep.rename = orders -> $1", "the replacement '$1' names group 1, but the pattern has 0"),
+        ("lockstep.rename = a --> b", "has 'a -', which matches no topic: a topic's name has only letters"),
+        ("lockstep.rename = a ->> b", "renames 'a' to '> b', which no topic may be called"),
+        ("lockstep.rename = a -> b, c -> d", "'.', '_' and '-'. Write ; between two renames"),
+        ("lockstep.rename = a -> ..", "renames 'a' to '..', which no topic may be called"),
+        (f"lockstep.rename = a -> {'x' * 250}", "which has 250 characters, and 249 are allowed"),
+        (f"transforms = r\n{router(replacement='', prefix='')}", "to '', which no topic may be called"),
         ("lockstep.rename = ( -> x", "regular expression '(': a ( without its )"),
         ("transforms = r", "names 'r', but there is no transforms.r.type"),
         (f"transforms = r\ntransforms.r.type = {ROUTER}", "without transforms.r.regex and transforms.r.replacement"),
@@ -99,6 +106,15 @@ def test_pattern_without_the_policys_prefix_is_a_mistake(mistakes_of: MistakesOf
     assert "has 'orders-(.*)', which matches no topic" in mistake
 
 
+def test_line_for_all_flows_may_have_the_prefix_of_each(load_text: LoadText, mistakes_of: MistakesOf) -> None:
+    lines = "B->A.enabled = true\n{}lockstep.rename = A\\\\.x -> B.y ; B\\\\.z -> A.w"
+    configuration = load_text(lines.format(""))
+    assert names(configuration.flow(Flow("A", "B")), "x", "z") == ["B.y", "A.z"]
+    assert names(configuration.flow(Flow("B", "A")), "x", "z") == ["B.x", "A.w"]
+    (mistake,) = mistakes_of(lines.format("A->B."))
+    assert r"has 'B\\.z', which matches no topic" in mistake
+
+
 def test_renames_beside_a_python_policy_are_a_mistake(mistakes_of: MistakesOf) -> None:
     policy = "lockstep.replication.policy.class = lockstep_rules.policy:DefaultReplicationPolicy\n"
     assert any(
@@ -123,6 +139,29 @@ class TestBothWays:
         lines = "A->B.topics = orders-.*\nB->A.topics = eu.*\nA->B.lockstep.rename = orders-(.*) -> eu.$1"
         configuration = load_text(BOTH_WAYS + lines)
         assert [flow.data_plane.provenance for flow in configuration.flows] == ["local", "local"]
+
+    def test_names_of_some_topics_that_grow_for_ever_are_a_mistake(self, mistakes_of: MistakesOf) -> None:
+        """No topic that the filter names is renamed."""
+        (mistake,) = mistakes_of(f"{BOTH_WAYS}A->B.lockstep.rename = orders-[0-9]+(.*) -> orders-1x$1")
+        assert "leads round: orders-1t of A is orders-1xt on B" in mistake
+
+    def test_alias_may_be_taken_away(self, load_text: LoadText) -> None:
+        lines = "B->A.enabled = true\nA->B.lockstep.rename = A\\\\.(.*) -> $1\n"
+        (note,) = load_text(lines).notes
+        assert "makes t of A t on B, and B->A copies the same records back as B.t" in note.message
+        assert not load_text(f"{lines}B->A.topics = x.*").notes
+        other = load_text(f"{lines}B->A.lockstep.rename = B\\\\.x-(.*) -> $1").notes
+        assert any("B->A copies the same records back as B.t" in note.message for note in other)
+        back = load_text(f"{lines}B->A.lockstep.rename = B\\\\.(.*) -> $1").notes
+        assert not any("copies the same records back" in note.message for note in back)
+
+    def test_topic_without_a_way_back_is_noted(self, load_text: LoadText) -> None:
+        lines = f"{BOTH_WAYS}A->B.lockstep.rename = orders-(.*) -> eu.$1\n"
+        noted = [note.message for note in load_text(lines).notes]
+        sentence = "makes orders-t of A eu.t on B, and B->A copies what is written there to eu.t on A, not to orders-t"
+        assert any(sentence in note for note in noted), noted
+        back = load_text(f"{lines}B->A.lockstep.rename = eu\\\\.(.*) -> orders-$1").notes
+        assert not any("not to" in note.message for note in back)
 
     def test_names_that_grow_for_ever_are_a_mistake(self, mistakes_of: MistakesOf) -> None:
         (mistake,) = mistakes_of(f"{BOTH_WAYS}A->B.lockstep.rename = (.*) -> eu.$1")

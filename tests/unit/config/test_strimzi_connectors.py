@@ -100,6 +100,22 @@ def test_strimzi_setting_may_differ_between_connectors(resources: Resources) -> 
     assert settings.as_seen_by("heartbeat") is settings
 
 
+def test_transform_of_the_checkpoint_connector_renames_no_topic(resources: Resources) -> None:
+    router = (
+        "{transforms: r, transforms.r.type: org.apache.kafka.connect.transforms.RegexRouter, "
+        "transforms.r.regex: a, transforms.r.replacement: b}"
+    )
+    mirror = f"sourceConnector: {{}}\n    checkpointConnector: {{config: {router}}}"
+    (settings,) = resources.load(old(mirror)).flows
+    assert settings.remote_topic("A.a") == "A.A.a"
+    assert not settings.renames
+    assert "sourceConnector.config.transforms, which is unset, is '', and counts for both" in resources.remarked(
+        old(mirror)
+    )
+    (settings,) = resources.load(old(f"sourceConnector: {{config: {router.replace('regex: a', 'regex: A.a')}}}")).flows
+    assert settings.remote_topic("a") == "b"
+
+
 def test_connection_property_of_a_connector_overrides_its_cluster(resources: Resources) -> None:
     mirror = "sourceConnector: {config: {consumer.ssl.protocol: TLSv1.3, target.producer.client.id: me}}"
     (settings,) = resources.load(old(mirror, source="ssl.protocol: TLSv1.2")).flows

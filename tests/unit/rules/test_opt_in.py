@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from lockstep_rules.acls.acl_plan import AclRule, LeftOutReason, PrefixCandidates, judge, judge_with
 from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+from lockstep_rules.renames import Rename
 from lockstep_state.acl_binding import UNKNOWN, AclBinding
+from lockstep_state.rows.state_rows import MirroredTopic
 
 PERMISSIONS = ("ALLOW", "DENY")
 RENAMED = AclRule(
@@ -40,7 +42,8 @@ def verdict(
     target: Iterable[str] = (),
     copies: Iterable[str] = (),
 ) -> AclBinding | LeftOutReason:
-    candidates = PrefixCandidates.from_listings(source, target, copies, rule)
+    owners = {copy: copy.removeprefix("A.") for copy in copies}
+    candidates = PrefixCandidates.from_listings(source, target, owners, rule)
     return judge_with(binding, rule, candidates, lambda name: name.startswith("b"))
 
 
@@ -73,6 +76,25 @@ def test_prefixed_acl_is_copied_only_if_it_covers_copies_alone(
     copied: AclBinding | LeftOutReason,
 ) -> None:
     assert verdict(binding, rule, source=source, target=target, copies=copies) == copied
+
+
+SHORTENING = IdentityReplicationPolicy("A", renames=(Rename("(.*)-v1", "$1"), Rename("pay-.", "eu.pay")))
+SHORT = AclRule(lambda topic: True, lambda topic: SHORTENING.format_remote_topic("A", topic))
+
+
+def test_prefix_that_a_rename_shortens_gives_no_access_to_other_copies() -> None:
+    assert verdict(prefixed("t-v1"), SHORT, source=["t-v1"], target=["t"]) == prefixed("t")
+    assert verdict(prefixed("t-v1"), SHORT, source=["t-v1", "top-secret"], target=["t", "top-secret"]) is WIDE
+
+
+def test_readers_of_a_topic_that_is_left_out_get_no_access_to_the_copy_of_another() -> None:
+    rows = [
+        MirroredTopic(source_topic="pay-1", target_topic="eu.pay", phase="mirrored"),
+        MirroredTopic(source_topic="pay-2", target_topic="", phase="left-out"),
+    ]
+    acls = [AclBinding(name, "User:anna", "READ", "ALLOW") for name in ("pay-1", "pay-2", "pay-3", "t", "u")]
+    verdicts = [judge(acl, SHORT.with_renames(rows, left_out=["u"])) for acl in acls]
+    assert [isinstance(verdict, AclBinding) for verdict in verdicts] == [True, False, False, True, False]
 
 
 NAMES = st.text("ab", min_size=1, max_size=4)

@@ -239,6 +239,12 @@ class TestRenames:
             assert policy.format_remote_topic("A", topic) == kind().format_remote_topic("A", topic)
             assert policy.is_heartbeats_topic(topic) is kind().is_heartbeats_topic(topic)
 
+    def test_topic_whose_name_ends_like_heartbeats_is_renamed_where_that_makes_no_heartbeats(self) -> None:
+        policy = DefaultReplicationPolicy(renames=(Rename(r"A\.(.*)", "eu.$1"),))
+        assert policy.format_remote_topic("A", "device-heartbeats") == "eu.device-heartbeats"
+        assert policy.upstream_topic("eu.device-heartbeats") == "device-heartbeats"
+        assert policy.format_remote_topic("A", "C.heartbeats") == "A.C.heartbeats"
+
     def test_names_of_the_source_are_read_without_renames(self) -> None:
         """A rename that takes the alias away says nothing about `B.t` on A, a copy that another flow named."""
         policy = DefaultReplicationPolicy(renames=(Rename(r"A\.(.*)", "$1"),))

@@ -25,6 +25,8 @@ from lockstep_rules.renames import BadReplacement, Rename, find_original_name, r
         ("a|ab", "x", "ab", "xb"),  # Matcher.replaceFirst finds a before it finds ab
         ("(?i)ORDERS", "o", "orders", "o"),
         ("(.*)-(.*)-(.*)-(.*)", "$4.$3.$2.$1", "a-b-c-d", "d.c.b.a"),  # too many choices for `re`: it runs on RE2
+        ("(.*?)-(.*?)-(.*?)-(.*)", "$4/$1", "a-b-c-d-e", "d-e/a"),  # lazy repetitions, on RE2 too
+        ("a-.*?-.*?-.*?", "x", "a-b-c-d", "xd"),
     ],
 )
 def test_name_becomes_what_regex_router_makes_of_it(pattern: str, replacement: str, name: str, new: str | None) -> None:
@@ -86,3 +88,17 @@ def test_first_rename_that_matches_counts() -> None:
 def test_original_name_becomes_the_new_one_again(renamed: str) -> None:
     name = find_original_name(RENAMES, renamed)
     assert name is None or rename_topic(RENAMES, name) == renamed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "examples"),
+    [
+        ("orders-(.*)", ["orders-t"]),
+        (r"A\.(a|b[0-9]{2})-([^t]+?)x?", ["A.a-Tx", "A.b11-Tx"]),
+        ("((a{1000}){1000}){1000}|b", ["b"]),
+        ("(?!t)(.*)", []),
+        ("x", []),  # it keeps its name
+    ],
+)
+def test_examples_are_names_that_change(pattern: str, examples: list[str]) -> None:
+    assert list(Rename(pattern, "x").examples()) == examples

@@ -15,12 +15,14 @@ from lockstep_rules.topic_plan import (
     Grow,
     TopicRules,
     TopicSyncPlan,
+    copy_owners,
     heartbeats_note,
     partition_plan,
     possible_factor,
     select_topics,
 )
 from lockstep_state.names import Flow
+from lockstep_state.rows.state_rows import MirroredTopic
 from tests.support.topic_settings import NAMES, PREFIXED
 
 IDENTITY = replace(PREFIXED, policy=IdentityReplicationPolicy("A"))
@@ -49,9 +51,39 @@ class TestRenames:
         )
 
     def test_topic_that_is_mirrored_already_goes_on(self) -> None:
-        selection = select_topics(RENAMED, ["orders-1", "orders-2"], mirrored={"orders-2": "eu.orders"})
+        selection = select_topics(RENAMED, ["orders-1", "orders-2"], owners={"eu.orders": "orders-2"})
         assert selection.topics == {"orders-2": "eu.orders"}
         assert selection.left_out.keys() == {"orders-1"}
+
+    @pytest.mark.parametrize("phase", ["deleted", "excluded", "left-out"])
+    def test_copy_keeps_the_records_of_one_topic_when_that_is_gone(self, phase: str) -> None:
+        owners = copy_owners([MirroredTopic(source_topic="orders-1", target_topic="eu.orders", phase=phase)])
+        selection = select_topics(RENAMED, ["orders-2"], target={"eu.orders"}, owners=owners)
+        assert not selection.topics
+        assert selection.left_out["orders-2"].rule.endswith("makes it eu.orders, which has the records of orders-1")
+        assert select_topics(RENAMED, ["orders-2"], target=NONE, owners=owners).topics == {"orders-2": "eu.orders"}
+
+    def test_owner_of_a_copy_is_the_topic_that_is_mirrored(self) -> None:
+        rows = [
+            MirroredTopic(source_topic="orders-2", target_topic="eu.orders", phase="mirrored"),
+            MirroredTopic(source_topic="orders-1", target_topic="eu.orders", phase="deleted"),
+            MirroredTopic(source_topic="orders-3", target_topic="eu.orders", phase="failed"),
+            MirroredTopic(source_topic="orders-4", target_topic="", phase="left-out"),
+        ]
+        assert copy_owners(rows) == {"eu.orders": "orders-2"}
+
+    @pytest.mark.parametrize("name", ["x", "x.", "x.."])
+    def test_name_that_no_topic_may_have_is_refused(self, name: str) -> None:
+        selection = select_topics(replace(RENAMED, topics=NameFilter((".*",))), [name])
+        assert not selection.topics
+        assert selection.left_out[name].rule.endswith("which no topic may be called")
+
+    def test_copies_on_the_same_cluster_are_not_renamed_again(self) -> None:
+        """The pattern has a part besides groups, so that a copy's name does not show that it is one."""
+        policy = IdentityReplicationPolicy("A", renames=(Rename("(.+?)(-[0-9])?", "eu.$1"),))
+        rules = replace(RENAMED, policy=policy, topics=NameFilter((".*",)), same_cluster=True)
+        assert select_topics(rules, ["t-1", "eu.t"]).topics == {"t-1": "eu.t"}
+        assert not select_topics(rules, ["eu.t"], owners={"eu.t": "t-1"}).topics
 
     @pytest.mark.parametrize("name", ["x__consumer_offsets", "xmm2-lockstep-state.B.internal", "pulse"])
     def test_name_that_is_no_copys_is_refused(self, name: str) -> None:
@@ -190,6 +222,9 @@ class TestCycles:
         (replace(IDENTITY, aliases=frozenset("ABC")), "C.heartbeats", ""),
         (IDENTITY, "heartbeats", ""),
         (IDENTITY, "orders", ""),
+        (RENAMED, "orders-1", ""),
+        (RENAMED, "device-heartbeats", "renamed although names are kept"),
+        (replace(PREFIXED, policy=DefaultReplicationPolicy(renames=(Rename("x", "y"),))), "device-heartbeats", ""),
         (replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=frozenset("AB"))), "x.heartbeats", ""),
     ],
 )

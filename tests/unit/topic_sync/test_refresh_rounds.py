@@ -1,16 +1,21 @@
 """Rounds of a flow without topic refreshes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from lockstep_rules.filters import NameFilter
+from lockstep_rules.policy import DefaultReplicationPolicy
+from lockstep_rules.renames import Rename
 from lockstep_topic_sync.app import REFRESH, TopicSync
 from lockstep_topic_sync.selection_report import SelectionReport
 from tests.support.flow_context import leading
 from tests.support.reasons import reported
+from tests.support.topic_settings import PREFIXED
 
 
 class Scene:
@@ -95,3 +100,16 @@ async def test_selection_of_no_topic_is_reported_once(tmp_path: Path, monkeypatc
         await report.on_listed(names)
     assert [detail["total"] for _, _, detail in events] == [1, 1]
     assert events[0][:2] == ("NoTopicSelected", f"0 of 1 topics of {ctx.source.alias} match topics")
+
+
+async def test_topic_just_created_keeps_its_name_before_it_has_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The opposite flow may bring a topic of that name to the source at once."""
+    scene = Scene(tmp_path, monkeypatch)
+    scene.source = {"orders": 1}
+    await scene.round()
+    policy = DefaultReplicationPolicy(renames=(Rename("A.(orders|new)", "A.orders"),))
+    rules = replace(PREFIXED, policy=policy, topics=NameFilter((".*",)))
+    selection = await TopicSync._selected(scene.sync, rules, {"orders": 1, "new": 1}, {"A.orders": 1})
+    assert selection.topics == {"orders": "A.orders"}

@@ -17,6 +17,7 @@ from lockstep_rules.acls.acl_plan import AclPlan, AclRule, PrefixCandidates, Ver
 from lockstep_rules.acls.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
 from lockstep_rules.acls.token_authorization import token_notes
 from lockstep_rules.filters import should_replicate_group
+from lockstep_rules.topic_plan import copy_owners
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_state.acl_binding import AclBinding
@@ -147,16 +148,17 @@ class AclSync:
 
     async def _verdict(self, source: Iterable[AclBinding]) -> Verdict:
         """Return the function that judges each binding of the source, by the topics that exist now."""
-        candidates = None
+        candidates, rule = None, self._rule
+        rows = self._ctx.state.all(MirroredTopic)
+        if self._ctx.settings.renames:
+            rule = rule.with_renames(rows)
         if self._settings.prefixed and any(b.pattern == "PREFIXED" and b.resource == "TOPIC" for b in source):
             ctx = self._ctx
-            rows = ctx.state.all(MirroredTopic)
-            copies = {row.target_topic for row in rows if row.phase != "failed"}
             candidates = PrefixCandidates.from_listings(
-                await ctx.source.topic_names(), await ctx.target.topic_names(), copies, self._rule
+                await ctx.source.topic_names(), await ctx.target.topic_names(), copy_owners(rows), rule
             )
         follows = partial(should_replicate_group, groups=self._ctx.settings.groups) if self._settings.groups else None
-        return partial(judge_with, rule=self._rule, prefixes=candidates, groups=follows)
+        return partial(judge_with, rule=rule, prefixes=candidates, groups=follows)
 
     async def _add_missing(self, missing: Sequence[AclBinding]) -> AclsChanged:
         """Create claimed bindings on the target.

@@ -20,6 +20,7 @@ from lockstep_rules.topic_plan import (
     LeftOutTopic,
     Selection,
     TopicRules,
+    copy_owners,
     heartbeats_note,
     partition_plan,
     select_topics,
@@ -96,6 +97,9 @@ class TopicSync:
         self._ids_rest_s = IDS_EVERY
         self._missed_once: frozenset[str] = frozenset()
         self._no_copies: frozenset[str] = frozenset()
+        self._created: dict[str, str] = {}
+        """The copies that this term has created, each with its source topic. Rows say so later: meanwhile the opposite
+        flow may create a topic of the same name on the source."""
         self._hidden: dict[str, Reason] = {}
         self._asked_hidden = float("-inf")
         self._settled = False
@@ -169,6 +173,7 @@ class TopicSync:
             await self._creator.create(rules, plan.create)
             await self._creator.grow(plan.grow)
             created = {c.target for c in plan.create} - self._failed_remotes(topics)
+            self._created |= {c.target: c.source for c in plan.create if c.target in created}
             await self._write(topics, created | listed[1].keys(), created)
             self._last_written, self._checked_closely = listed, now
             at_rest = not (plan.create or plan.grow)
@@ -199,12 +204,12 @@ class TopicSync:
         no copy stays so.
         """
         rows = self._ctx.state.all(MirroredTopic)
-        mirrored = {row.source_topic: row.target_topic for row in rows if row.phase == "mirrored"}
+        owners = {**self._created, **copy_owners(rows)}
         if not rules.cycles_exact:
-            return select_topics(rules, source, target=target, mirrored=mirrored)
+            return select_topics(rules, source, target=target, owners=owners)
         copies = {row.source_topic: row.original for row in rows if row.phase == "left-out" and row.original}
-        own = set(mirrored)
-        selection = select_topics(rules, source, target=target, copies=copies, own=own, mirrored=mirrored)
+        own = {row.source_topic for row in rows if row.phase == "mirrored"}
+        selection = select_topics(rules, source, target=target, copies=copies, own=own, owners=owners)
         earlier, no_copies = self._no_copies, selection.no_copies
         self._no_copies = frozenset(no_copies)
         if no_copies.keys() - earlier:
@@ -215,7 +220,7 @@ class TopicSync:
         read = await self._ctx.target.topics({original for originals in candidates.values() for original in originals})
         hidden = read.done.keys() | read.troubles().keys()
         own |= {name for name, originals in candidates.items() if not originals & hidden}
-        return select_topics(rules, source, target=target, copies=copies, own=own, mirrored=mirrored)
+        return select_topics(rules, source, target=target, copies=copies, own=own, owners=owners)
 
     async def _write_left_out(self, selection: Selection) -> None:
         """Write the row and event of each topic that its name leaves out, once."""

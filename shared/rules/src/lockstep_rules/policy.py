@@ -103,7 +103,7 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         name = self._name_on_target(source_alias, topic)
-        if not self.renames or self.has_heartbeats_name(name):
+        if not self.renames or self._is_heartbeats_copy(name):
             return name
         return (
             name if self.is_internal_topic(topic) or self.is_internal_topic(name) else rename_topic(self.renames, name)
@@ -126,10 +126,14 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
     def name_before_rename(self, topic: str) -> str:
         """Return the name that a topic of the target had before it was renamed, as far as its name shows."""
-        if not self.renames or self.has_heartbeats_name(topic):
+        if not self.renames or self._is_heartbeats_copy(topic):
             return topic
         name = find_original_name(self.renames, topic)
-        return topic if name is None or self.has_heartbeats_name(name) or self.is_internal_topic(name) else name
+        return topic if name is None or self._is_heartbeats_copy(name) or self.is_internal_topic(name) else name
+
+    def _is_heartbeats_copy(self, name: str) -> bool:
+        """Return whether a topic of the target is never renamed, because it is a copy of heartbeats."""
+        return name.endswith(HEARTBEATS) and without_renames(self).is_heartbeats_topic(name)
 
     def is_heartbeats_topic(self, topic: str) -> bool:
         if self.known_aliases is not None:
@@ -215,6 +219,9 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         if self.has_heartbeats_name(topic):
             return DefaultReplicationPolicy._name_on_target(self, source_alias, topic)
         return topic
+
+    def _is_heartbeats_copy(self, name: str) -> bool:
+        return self.has_heartbeats_name(name)
 
     def topic_source(self, topic: str) -> str | None:
         if self.has_heartbeats_name(topic):

@@ -5,15 +5,24 @@ first rename whose pattern matches the whole name decides. Names of internal top
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from lockstep_rules.patterns.java_matcher import build_java_matcher
 from lockstep_rules.patterns.java_regex.translate import to_python
 from lockstep_rules.patterns.matcher import MOST_CHOICES, Matcher, parser
+from lockstep_rules.patterns.unmatchable_patterns import LEGAL, compiler
 
 Part = str | int
 """A part of a replacement: text, or the number of a group."""
+
+
+EXAMPLES = "tT1-._" + "".join(sorted(LEGAL))
+"""The characters of examples, the first one that a class has."""
+MOST_EXAMPLES = 20
+LONGEST = 249
+"""The most characters of a topic's name."""
 
 
 class BadReplacement(ValueError):
@@ -47,6 +56,16 @@ class Rename:
         object.__setattr__(self, "_parts", parts)
         object.__setattr__(self, "_origin", _inverse(translated, parts))
 
+    @property
+    def literals(self) -> str:
+        """The characters that every new name has, in their order."""
+        return "".join(part for part in self._parts if isinstance(part, str))
+
+    @property
+    def is_constant(self) -> bool:
+        """True if the replacement has no group."""
+        return all(isinstance(part, str) for part in self._parts)
+
     def rename(self, name: str) -> str | None:
         """Return the new name of a topic; None if the pattern does not match all of `name`.
 
@@ -58,8 +77,13 @@ class Rename:
         new = "".join(part if isinstance(part, str) else match.group(part) or "" for part in self._parts)
         return f"{name[: match.start()]}{new}{name[match.end() :]}"
 
+    def examples(self) -> Iterator[str]:
+        """Yield names that this rename changes, one for each alternative of its pattern as far as they are simple."""
+        names = _examples(parser.parse(to_python(self.pattern)))
+        yield from (name for name in names if self.rename(name) not in (None, name))
+
     def original_name(self, renamed: str) -> str | None:
-        """Return the only name that becomes `renamed` by this rename; None if there is none, or it is not known.
+        """Return a name that becomes `renamed` by this rename; None if there is none, or it is not known.
 
         It is known if the pattern is text and groups only, and the replacement has each of these groups.
         """
@@ -141,6 +165,31 @@ def _group_reference(text: str, position: int, groups: int, names: Mapping[str, 
         group = group * 10 + int(text[position])
         position += 1
     return group, position
+
+
+def _examples(nodes: Iterable[Any]) -> list[str]:
+    """Return names that a pattern may match: each repetition once, each class by one of its members."""
+    texts = [""]
+    for operator, argument in nodes:
+        match str(operator):
+            case "LITERAL":
+                parts = [chr(argument)]
+            case "IN" | "NOT_LITERAL" | "ANY":
+                alone = parser.SubPattern(parser.State(), [(operator, argument)])
+                parts = [char for char in EXAMPLES if compiler.compile(alone, re.ASCII).match(char)][:1]
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                least = max(1, int(argument[0]))
+                parts = [text * least for text in _examples(argument[2]) if len(text) * least <= LONGEST]
+            case "BRANCH":
+                parts = [text for branch in argument[1] for text in _examples(branch)]
+            case "SUBPATTERN":
+                parts = _examples(argument[3])
+            case "ATOMIC_GROUP":
+                parts = _examples(argument)
+            case _:
+                continue  # a place; whether the name fits is seen in the end
+        texts = [text + part for text in texts for part in parts][:MOST_EXAMPLES]
+    return texts
 
 
 def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:

@@ -9,8 +9,16 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from lockstep_rules.filters import ConfigPropertyFilter, Names, passes_selection
-from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy, keeps_names, visited_clusters
+from lockstep_rules.patterns.unmatchable_patterns import LEGAL
+from lockstep_rules.policy import (
+    DefaultReplicationPolicy,
+    ReplicationPolicy,
+    keeps_names,
+    visited_clusters,
+    without_renames,
+)
 from lockstep_state.names import LOCKSTEP_PREFIX, Flow
+from lockstep_state.rows.state_rows import MirroredTopic
 from lockstep_state.topic_config import TopicConfig
 
 RENAME_KEY = "lockstep.rename"
@@ -117,11 +125,12 @@ def select_topics(
     target: Collection[str] | None = None,
     copies: Mapping[str, str] | None = None,
     own: Collection[str] | None = None,
-    mirrored: Mapping[str, str] | None = None,
+    owners: Mapping[str, str] | None = None,
 ) -> Selection:
     """Return the selection among the source's topics.
 
-    Of several topics that a rename gives one name, only one that is mirrored already is selected.
+    Of several topics that a rename gives one name, only the one that is copied there already is selected. That holds
+    too once the source has that one no more, until the target's topic is deleted.
 
     Args:
         rules: The settings.
@@ -129,7 +138,7 @@ def select_topics(
         target: The topics of the target; None: unknown, so that each name counts.
         copies: With `cycles_exact`, topics that are known to be copies, each with its original, which may be deleted.
         own: With `cycles_exact`, topics that are known to be no copies. None: all of `no_copies`.
-        mirrored: The topics that are mirrored already, each with its name on the target.
+        owners: `copy_owners` of the rows.
     """
     topics: dict[str, str] = {}
     left_out: dict[str, LeftOutTopic] = {}
@@ -161,7 +170,7 @@ def select_topics(
             topics[name] = rules.policy.format_remote_topic(rules.flow.source, name)
         elif not rules.policy.is_heartbeats_topic(name):
             left_out[name] = LeftOutTopic(_cycle_note(rules, *visited[0], is_copy=name not in no_copies), original)
-    return _with_rename_rules(rules, Selection(topics, left_out, no_copies=no_copies), mirrored or {})
+    return _with_rename_rules(rules, Selection(topics, left_out, no_copies=no_copies), target, owners or {})
 
 
 def _find_original(visited: _Visited, listings: _Listings) -> str:
@@ -177,21 +186,57 @@ def _is_listed_wholly(visited: _Visited, listings: _Listings) -> bool:
     return all(upstream is not None and listings[alias] is not None for alias, upstream in visited)
 
 
-def _with_rename_rules(rules: TopicRules, selection: Selection, mirrored: Mapping[str, str]) -> Selection:
+def _with_rename_rules(
+    rules: TopicRules, selection: Selection, target: Collection[str] | None, owners: Mapping[str, str]
+) -> Selection:
     """Return the selection without topics whose new name is reserved, or is that of another topic as well."""
     policy, topics = rules.policy, selection.topics
     if not isinstance(policy, DefaultReplicationPolicy) or not policy.renames:
         return selection
     collisions = _collisions(topics)
-    left_out = dict(selection.left_out)
-    for name, remote in topics.items():
-        if remote != name and policy.is_renamed(rules.flow.source, name) and _is_reserved(policy, remote):
-            left_out[name] = LeftOutTopic(f"{RENAME_KEY} makes it {remote}, which is no name for a copy")
-        elif remote in collisions and mirrored.get(name) != remote:
-            others = " and ".join(sorted({*collisions[remote]} - {name}))
-            left_out[name] = LeftOutTopic(f"{RENAME_KEY} makes it {remote}, and {others} as well")
+    left_out = {**selection.left_out, **_left_out_by_renames(rules, topics, collisions, target, owners)}
     kept = {name: remote for name, remote in topics.items() if name not in left_out}
     return Selection(kept, left_out, collisions, selection.no_copies)
+
+
+def _left_out_by_renames(
+    rules: TopicRules,
+    topics: Mapping[str, str],
+    collisions: Mapping[str, tuple[str, ...]],
+    target: Collection[str] | None,
+    owners: Mapping[str, str],
+) -> dict[str, LeftOutTopic]:
+    """Return the topics that are left out because of their names on the target."""
+    policy = rules.policy
+    if not isinstance(policy, DefaultReplicationPolicy):
+        return {}
+    copies_on_source = {remote for name, remote in topics.items() if remote != name} | owners.keys()
+    left_out: dict[str, str] = {}
+    for name, remote in topics.items():
+        owner = owners.get(remote)
+        is_renamed = remote != name and policy.is_renamed(rules.flow.source, name)
+        if is_renamed and (remote in ("", ".", "..") or not LEGAL.issuperset(remote)):
+            left_out[name] = f"makes it {remote!r}, which no topic may be called"
+        elif is_renamed and _is_reserved(policy, remote):
+            left_out[name] = f"makes it {remote}, which is no name for a copy"
+        elif remote in collisions and owner != name:
+            others = " and ".join(sorted({*collisions[remote]} - {name}))
+            left_out[name] = f"makes it {remote}, and {others} as well"
+        elif owner not in (name, None) and (target is None or remote in target):
+            left_out[name] = f"makes it {remote}, which has the records of {owner}"
+        elif rules.same_cluster and name in copies_on_source:
+            left_out[name] = "has made it: it is a copy on the same cluster"
+    return {name: LeftOutTopic(f"{RENAME_KEY} {rule}") for name, rule in left_out.items()}
+
+
+def copy_owners(rows: Iterable[MirroredTopic]) -> Mapping[str, str]:
+    """Return the copies on the target, each with the topic of the source whose records it has, by topic-sync's rows.
+
+    A row stays if its topic is deleted on the source or no longer selected.
+    """
+    copied = [row for row in rows if row.target_topic and row.phase != "failed"]
+    copied.sort(key=lambda row: row.phase == "mirrored")
+    return {row.target_topic: row.source_topic for row in copied}
 
 
 def _collisions(topics: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -220,7 +265,8 @@ def heartbeats_note(rules: TopicRules, name: str, remote: str) -> str:
     if not isinstance(policy, DefaultReplicationPolicy) or policy.is_heartbeats_through(name, rules.aliases):
         return ""
     off = "lockstep.heartbeats.topics=exact turns that off"
-    if keeps_names(policy, rules.flow.source) and remote != name:
+    source = rules.flow.source
+    if keeps_names(without_renames(policy), source) and remote != name and not policy.is_renamed(source, name):
         return f"renamed although names are kept: MirrorMaker takes a name that ends in heartbeats for its own; {off}"
     if policy.is_heartbeats_topic(name) and not rules.topics.matches(name):
         return f"mirrored although not selected: MirrorMaker takes a name that ends in heartbeats for its own; {off}"

@@ -74,7 +74,7 @@ def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagn
             class_key = JAVA_KEYS["replication.policy.class"]
             findings.problem(entry or RENAME_KEY, f"has no effect beside {class_key}: let that class name the topics")
     elif reader.value("replication.policy.class") not in IDENTITY_POLICIES:
-        _check_prefixes(renames, f"{alias}{separator}", reader, findings)
+        _check_prefixes(renames, alias, separator, layers, reader, findings)
     return Filters(
         policy=policy
         or (
@@ -140,15 +140,23 @@ def _remark(policy: PythonPolicy, reader: Reader, alias: str, findings: Diagnost
         )
 
 
-def _check_prefixes(renames: Iterable[Rename], prefix: str, reader: Reader, findings: Diagnostics) -> None:
-    """Report each rename that matches no name, because the replication policy puts the source's alias before it."""
+def _check_prefixes(
+    renames: Iterable[Rename], alias: str, separator: str, layers: Layers, reader: Reader, findings: Diagnostics
+) -> None:
+    """Report each rename that matches no name, because the replication policy puts the source's alias before it.
+
+    A line for all flows may be about the names of another one.
+    """
+    own = layers.flow_lines(reader.flow).keys()
+    is_own = RENAME_KEY in own or TRANSFORMS in own
+    prefixes = [f"{name}{separator}" for name in ([alias] if is_own else precedence.every_alias(layers, reader.flow))]
     for rename in renames:
         literal, is_open = stem(rename.pattern)
-        if not literal.startswith(prefix) and not (is_open and prefix.startswith(literal)):
+        if not any(literal.startswith(prefix) or (is_open and prefix.startswith(literal)) for prefix in prefixes):
             findings.problem(
                 reader.entry(RENAME_KEY) or reader.entry(TRANSFORMS) or RENAME_KEY,
                 f"has {rename.pattern!r}, which matches no topic: a rename applies to the name on the target, and the "
-                f"replication policy begins that with {prefix!r}. Write that before the pattern, or set "
+                f"replication policy begins that with {f'{alias}{separator}'!r}. Write that before the pattern, or set "
                 f"{reader.flow}.replication.policy.class={IDENTITY_POLICIES[0]}",
             )
 

@@ -18,6 +18,9 @@ from lockstep_rules.topic_plan import RENAME_KEY as RENAME
 TRANSFORMS = "transforms"
 CONNECT = "org.apache.kafka.connect.transforms."
 REGEX_ROUTER = f"{CONNECT}RegexRouter"
+REGEX_ROUTERS = (REGEX_ROUTER, "RegexRouter")
+"""The class, and its alias in Connect."""
+
 ROUTER_KEYS = ("type", "regex", "replacement")
 ONLY_ROUTER = f"Only {REGEX_ROUTER} has a counterpart ({RENAME})"
 
@@ -52,7 +55,7 @@ def _read_transform(layers: Layers, reader: Reader, name: str, findings: Diagnos
         entry, message = reader.entry(TRANSFORMS), f"names {name!r}, but there is no {TRANSFORMS}.{name}.type"
         findings.problem(entry or TRANSFORMS, message)
         return None
-    if (java_class := kind.entry.value.strip()) != REGEX_ROUTER:
+    if (java_class := kind.entry.value.strip()) not in REGEX_ROUTERS:
         findings.problem(kind.entry, f"is {java_class!r}, which is refused: records are copied as bytes. {ONLY_ROUTER}")
         return None
     extra = [cell for key, cell in lines.items() if key not in ROUTER_KEYS]

@@ -1,9 +1,11 @@
 """The value of `lockstep.rename`: `PATTERN -> REPLACEMENT`, several between semicolons. This module is pure."""
 
-from lockstep_config.text.values import BadValue
+from lockstep_config.text.values import LEGAL_IN_TOPIC, LONGEST_TOPIC, BadValue
+from lockstep_rules.patterns.unmatchable_patterns import needed_but_illegal
 from lockstep_rules.renames import BadReplacement, Rename
 
 ARROW, SEPARATOR = "->", ";"
+LEGAL = "a topic's name has only letters, digits, '.', '_' and '-'"
 
 
 def parse_renames(text: str) -> tuple[Rename, ...]:
@@ -23,17 +25,27 @@ def _parse_rename(element: str) -> Rename:
         raise BadValue(
             f"has {element!r}, which is no rename: write PATTERN {ARROW} NAME, such as orders-(.*) -> eu.orders.$1"
         )
-    return build_rename(pattern, replacement)
+    rename = build_rename(pattern, replacement)
+    if needed_but_illegal(pattern):
+        raise BadValue(f"has {pattern!r}, which matches no topic: {LEGAL}")
+    return rename
 
 
 def build_rename(pattern: str, replacement: str) -> Rename:
     """Return a rename.
 
     Raises:
-        BadValue: The replacement does not fit the pattern.
+        BadValue: The replacement does not fit the pattern, or makes names that no topic may have.
         UntranslatablePattern: The pattern cannot be used.
     """
+    start = f"renames {pattern!r} to {replacement!r}"
     try:
-        return Rename(pattern, replacement)
+        rename = Rename(pattern, replacement)
     except BadReplacement as exc:
-        raise BadValue(f"renames {pattern!r} to {replacement!r}: {exc}") from exc
+        raise BadValue(f"{start}: {exc}") from exc
+    if not LEGAL_IN_TOPIC.fullmatch(rename.literals) or (rename.is_constant and rename.literals in ("", ".", "..")):
+        instead = f". Write {SEPARATOR} between two renames" if ARROW in replacement else ""
+        raise BadValue(f"{start}, which no topic may be called: {LEGAL}{instead}")
+    if (length := len(rename.literals)) > LONGEST_TOPIC:
+        raise BadValue(f"{start}, which has {length} characters, and {LONGEST_TOPIC} are allowed")
+    return rename

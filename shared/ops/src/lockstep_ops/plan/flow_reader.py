@@ -26,11 +26,12 @@ from lockstep_ops.plan.topic_reader import check_creations, missing_control_topi
 from lockstep_ops.status.report import PausedPart
 from lockstep_ops.work_progress import WorkProgress
 from lockstep_rules.clusters.cluster_capabilities import Role, missing_capabilities, needed_apis
+from lockstep_rules.topic_plan import copy_owners
 from lockstep_runtime.state.desired_state import DesiredStateView
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.kafka.kafka_apis import unfit_requests
 from lockstep_state.offsets import TopicPartition
-from lockstep_state.rows.state_rows import Row
+from lockstep_state.rows.state_rows import MirroredTopic, Row
 
 T = TypeVar("T")
 
@@ -75,7 +76,14 @@ class FlowReader:
             ClusterError: A cluster does not answer, or refuses.
         """
         await asyncio.gather(self._source.reach(self._timeout), self._target.reach(self._timeout))
-        return await read_topics(self._settings, self._source, self._target, self._steps, self._coming)
+        owners = await self._copy_owners() if self._settings.renames else None
+        return await read_topics(self._settings, self._source, self._target, self._steps, self._coming, owners)
+
+    async def _copy_owners(self) -> Mapping[str, str]:
+        """Return the source topic of each copy: a topic that a rename gives the name of another's copy is left out."""
+        reading = await or_unknown(read_positions(self._settings, self._source, self._target))
+        rows = {} if isinstance(reading, Unknown) else reading.rows
+        return copy_owners(row for row in rows.values() if isinstance(row, MirroredTopic))
 
     async def read(self) -> FlowFacts:
         """Read all facts of the flow.

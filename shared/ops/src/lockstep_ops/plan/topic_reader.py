@@ -61,6 +61,7 @@ async def read_topics(
     target: ClusterSnapshot,
     steps: WorkProgress,
     coming: Mapping[str, ControlTopic],
+    owners: Mapping[str, str] | None = None,
 ) -> TopicReading:
     """Read the topics of both clusters.
 
@@ -71,6 +72,7 @@ async def read_topics(
         steps: The progress to report to.
         coming: Topics that the flows of the file create on the source, by name. Those that do not exist yet count as if
             they did.
+        owners: `copy_owners` of the flow's rows.
 
     Raises:
         ClusterError: A cluster does not answer, or refuses.
@@ -83,7 +85,7 @@ async def read_topics(
     copies = settings.enabled and settings.data_plane.enabled
     coming = {name: topic for name, topic in coming.items() if name not in names}
     future_names = {**names, **{name: topic.partitions for name, topic in coming.items()}}
-    selection = select_topics(rules, future_names, target=target_names) if copies else Selection({})
+    selection = select_topics(rules, future_names, target=target_names, owners=owners) if copies else Selection({})
     described, remotes = await asyncio.gather(
         source.topics(selection.topics),
         target.topics(remote for remote in selection.topics.values() if remote in target_names),

@@ -5,12 +5,14 @@ Beyond that rule, where the file asks for it: prefixed patterns, and reading of 
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import takewhile
 
+from lockstep_rules.topic_plan import copy_owners
 from lockstep_state.acl_binding import AclBinding
+from lockstep_state.rows.state_rows import MirroredTopic
 
 NAMED = 20
 """The number of bindings left out that the row names. It counts the others."""
@@ -42,6 +44,25 @@ class AclRule:
 
     replicates: Callable[[str], bool]
     remote_topic: Callable[[str], str]
+
+    def with_renames(self, rows: Iterable[MirroredTopic], left_out: Collection[str] = ()) -> "AclRule":
+        """Return the rule of a flow whose renames may give several topics one name.
+
+        Readers of a topic that is left out may not read the copy of the other one.
+
+        Args:
+            rows: The rows of topic-sync.
+            left_out: Further topics that are left out.
+        """
+        rows = list(rows)
+        owners = copy_owners(rows)
+        left_out = {*left_out, *(row.source_topic for row in rows if row.phase == "left-out")}
+
+        def replicates(topic: str) -> bool:
+            owner = owners.get(self.remote_topic(topic), topic)
+            return self.replicates(topic) and topic not in left_out and owner == topic
+
+        return replace(self, replicates=replicates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,26 +164,27 @@ class PrefixCandidates:
     """Every topic of the target, sorted."""
     remote: Mapping[str, str]
     """Mirrored topics of the source, with their names on the target."""
-    copies: frozenset[str]
-    """Topics of the target that are copies, also of topics that the source has no more."""
+    copies: Mapping[str, str]
+    """Topics of the target that are copies, also of topics that the source has no more, each with its source topic."""
 
     @classmethod
     def from_listings(
-        cls, source: Iterable[str], target: Iterable[str], copies: Iterable[str], rule: AclRule
+        cls, source: Iterable[str], target: Iterable[str], copies: Mapping[str, str], rule: AclRule
     ) -> "PrefixCandidates":
-        """Return the candidates by the topic names of both sides, and by the copies in topic-sync's rows."""
+        """Return the candidates by the topics of both sides, and by `copy_owners` of topic-sync's rows."""
         names = sorted(source)
         remote = {name: rule.remote_topic(name) for name in names if rule.replicates(name)}
-        return cls(names, sorted(target), remote, frozenset(copies) | frozenset(remote.values()))
+        return cls(names, sorted(target), remote, {**copies, **{copy: name for name, copy in remote.items()}})
 
     def covers_copies(self, prefix: str, remote_prefix: str) -> bool:
         """Return whether a binding of `prefix` may be copied as one of `remote_prefix`.
 
         Every source topic with the prefix is mirrored to a name with the remote one. Every topic of the target with the
-        remote one is a copy.
+        remote one is a copy of a topic with the prefix.
         """
         mirrored = (self.remote.get(topic, "").startswith(remote_prefix) for topic in _with(prefix, self.source))
-        return all(mirrored) and all(topic in self.copies for topic in _with(remote_prefix, self.target))
+        originals = map(self.copies.get, _with(remote_prefix, self.target))
+        return all(mirrored) and all(topic is not None and topic.startswith(prefix) for topic in originals)
 
 
 def _with(prefix: str, names: Sequence[str]) -> Iterator[str]:

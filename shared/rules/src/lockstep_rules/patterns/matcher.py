@@ -144,7 +144,9 @@ def _node_to_re2(operator: str, argument: Any, ignore_case: bool, captures: bool
         case "MAX_REPEAT" | "MIN_REPEAT":
             least, most, inner = argument
             bounds = f"{{{int(least)},{'' if most == parser.MAXREPEAT else int(most)}}}"
-            return f"(?:{_to_re2(inner, ignore_case=ignore_case, captures=captures)}){bounds}"
+            # A lazy repetition matches the same names. What its groups hold differs.
+            lazy = "?" if operator == "MIN_REPEAT" and captures else ""
+            return f"(?:{_to_re2(inner, ignore_case=ignore_case, captures=captures)}){bounds}{lazy}"
         case "BRANCH":
             branches = (_to_re2(branch, ignore_case=ignore_case, captures=captures) for branch in argument[1])
             return f"(?:{'|'.join(branches)})"

@@ -8,6 +8,7 @@ from lockstep_ops.plan.rules.flow_facts import AclFacts, TopicReading
 from lockstep_rules.acls.acl_plan import AclRule, PrefixCandidates, judge_with, plan
 from lockstep_rules.acls.binding_ownership import RevocationHistory, deletions, owned_bindings, review
 from lockstep_rules.filters import should_replicate_group
+from lockstep_rules.topic_plan import copy_owners
 from lockstep_state.acl_binding import AclBinding
 from lockstep_state.rows.state_rows import CopiedAcl, MirroredTopic, Row
 
@@ -43,7 +44,9 @@ def acl_changes(
         remote_topic=settings.remote_topic,
     )
     mirrored = [row for row in rows.values() if isinstance(row, MirroredTopic)]
-    copies = {row.target_topic for row in mirrored if row.phase != "failed"}
+    if settings.renames:
+        rule = rule.with_renames(mirrored, topics.selection.left_out)
+    copies = copy_owners(mirrored)
     prefixes = (
         PrefixCandidates.from_listings(topics.source.names, topics.target.names, copies, rule)
         if acl_sync.prefixed
