@@ -192,7 +192,7 @@ class TransformEvaluator:
                     raise
         except TimeoutError as exc:
             raise TransformTimedOut(f"the JVM {pid} did not answer within {within:g} s") from exc
-        except (OSError, asyncio.IncompleteReadError) as exc:
+        except (OSError, asyncio.IncompleteReadError, struct.error, ValueError) as exc:
             raise TransformConnectionLost(f"the JVM {pid} has ended, or evaluates no transforms") from exc
         evaluator._reading = asyncio.create_task(evaluator._read_answers())
         return evaluator
@@ -212,7 +212,7 @@ class TransformEvaluator:
         self._writer.writelines((_LENGTH.pack(len(frame)), frame))
         answer = await self._read_frame()
         if answer[0] != _OPENED:
-            raise _refused(answer)
+            raise _refusal(answer)
 
     def _check_greeting(self, frame: bytes, transform: CompiledTransform) -> None:
         magic, protocol = _GREETING.unpack_from(frame)
@@ -295,11 +295,14 @@ class TransformEvaluator:
         try:
             while True:
                 frame = await self._read_frame()
+                outcome = _answer(frame) if frame[0] == _ANSWER else _refusal(frame)
                 answer = self._waiting.popleft()
-                if frame[0] == _ANSWER:
-                    answer.set_result(_answer(frame))
+                if answer.done():
+                    continue
+                if isinstance(outcome, TransformAnswer):
+                    answer.set_result(outcome)
                 else:
-                    answer.set_exception(_refused(frame))
+                    answer.set_exception(outcome)
         except (OSError, asyncio.IncompleteReadError):
             self._lose(TransformConnectionLost("the connection to the JVM has ended"))
         except (IndexError, struct.error, ValueError):
@@ -308,7 +311,7 @@ class TransformEvaluator:
     async def _read_frame(self) -> bytes:
         (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
         if not 0 < length <= LARGEST_ANSWER:
-            raise TransformConnectionLost(f"the JVM has sent a frame of {length} bytes")
+            raise ValueError(f"a frame of {length} bytes")
         return await self._reader.readexactly(length)
 
 
@@ -334,9 +337,9 @@ def _text(frame: bytes, at: int) -> tuple[str, int]:
     return frame[at + _LENGTH.size : end].decode(), end
 
 
-def _refused(frame: bytes) -> TransformError:
+def _refusal(frame: bytes) -> TransformRefused:
     if frame[0] != _REFUSED:
-        return TransformConnectionLost(f"the JVM has sent a frame of kind {frame[0]}")
+        raise ValueError(f"a frame of kind {frame[0]}")
     code, at = _text(frame, 1)
     message, _ = _text(frame, at)
     return TransformRefused(code, message)
