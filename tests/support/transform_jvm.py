@@ -98,6 +98,7 @@ def running(settings: Mapping[str, str] | None = None, java_options: str = "") -
     from pyspark import SparkConf, SparkContext
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf()
     conf.setAll(
         [
@@ -117,9 +118,10 @@ def running(settings: Mapping[str, str] | None = None, java_options: str = "") -
         yield TransformJvm(context, TransformCompiler(context, dict(settings) if settings else None))
     finally:
         context.stop()
-        context._gateway.shutdown()
-        context._gateway.proc.stdin.close()
-        context._gateway.proc.wait(60)
+        gateway: Any = context._gateway
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(60)
         SparkContext._gateway = SparkContext._jvm = None
 
 

@@ -48,7 +48,8 @@ class Writer:
         return '"' + "".join(form for _, form in characters) + '"', characters
 
     def leaf(self, masked: bool) -> tuple[str, str]:
-        kind, characters = self.draw.randrange(4), []
+        kind = self.draw.randrange(4)
+        characters: list[tuple[str, str]] = []
         if kind == 0:
             text = self.draw.choice(NUMBERS)
         elif kind == 1:
@@ -67,7 +68,8 @@ class Writer:
             return self.leaf(path == ())
         members, openings = [], "{}" if kind == 0 else "[]"
         for index in range(self.draw.randrange(4)):
-            front, rest = "", path if path == () else None
+            front = ""
+            rest: tuple[str | int, ...] | None = path if path == () else None
             if kind == 0:
                 name = self.draw.choice(NAMES)
                 front = self.string(name)[0] + self.space() + ":" + self.space()

@@ -1,17 +1,29 @@
 """Versions and findings of transforms."""
 
-from lockstep_data_plane.transform.compiled_transform import StatementRefused, TransformFinding, TransformVersion
+from typing import Any
+
+from lockstep_data_plane.transform.compiled_transform import (
+    StatementRefused,
+    TransformFinding,
+    TransformVersion,
+)
 
 
 def version(**changed: str | int) -> TransformVersion:
-    parts: dict[str, str | int] = {"statement": "SELECT", "stages_text": "Filter", "settings": "ansi=true\n"}
+    parts: dict[str, Any] = {"statement": "SELECT", "stages_text": "Filter", "settings": "ansi=true\n"}
     parts |= {"spark": "4.3.0", "java": 17, "jar": "abc"}
-    return TransformVersion.of(**{**parts, **changed})  # type: ignore[arg-type]  # names and types of `of`
+    return TransformVersion.of(**(parts | changed))
 
 
 def test_a_version_changes_with_each_of_its_parts() -> None:
     assert version() == version()
-    others = [{"statement": "select"}, {"stages_text": "Project"}, {"settings": ""}, {"spark": "4.3.1"}, {"java": 21}]
+    others: list[dict[str, str | int]] = [
+        {"statement": "select"},
+        {"stages_text": "Project"},
+        {"settings": ""},
+        {"spark": "4.3.1"},
+        {"java": 21},
+    ]
     digests = {version(**other).digest for other in [*others, {"jar": "abd"}]}
     assert len(digests | {version().digest}) == 7
 

@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.JsonToStructs;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -174,9 +175,7 @@ final class StatementCheck {
                 kind + " is not possible: its result depends on more than the record", "");
             return;
         }
-        if (expression instanceof Cast cast && cast.child().foldable() && cast.child().dataType() instanceof StringType
-                && cast.child().eval(null) instanceof UTF8String text && CLOCK_WORD.matcher(text.toString()).matches()
-                && cast.dataType() instanceof DatetimeType) {
+        if (readsClock(expression)) {
             refuseClock(expression.origin());
         }
         if (expression instanceof JsonToStructs json) {
@@ -189,6 +188,21 @@ final class StatementCheck {
         for (Expression child : Scala.list(expression.children())) {
             checkAnalysed(child);
         }
+    }
+
+    /** Whether a text such as 'today' becomes a time, here or in what Spark puts in the expression's place. */
+    private static boolean readsClock(Expression expression) {
+        if (expression instanceof Cast cast && cast.dataType() instanceof DatetimeType && cast.child().foldable()
+                && cast.child().dataType() instanceof StringType && cast.child().eval(null) instanceof UTF8String text
+                && CLOCK_WORD.matcher(text.toString()).matches()) {
+            return true;
+        }
+        return expression instanceof RuntimeReplaceable replaceable && anyReadsClock(replaceable.replacement());
+    }
+
+    private static boolean anyReadsClock(Expression expression) {
+        return readsClock(expression) || !expression.deterministic()
+            || Scala.list(expression.children()).stream().anyMatch(StatementCheck::anyReadsClock);
     }
 
     private void refuseClock(Origin origin) {
