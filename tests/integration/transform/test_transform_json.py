@@ -62,7 +62,7 @@ class Writer:
     def value(self, depth: int, path: tuple[str | int, ...] | None) -> tuple[str, str]:
         """A value and its masked form; `path`: what leads from here to what is masked; None: nothing is."""
         kind = self.draw.randrange(3) if depth < 5 else 2
-        if path and self.draw.random() < 0.7 and depth < 5:
+        if path and self.draw.random() < 0.9 and depth < 5:
             kind = 0 if isinstance(path[0], str) else 1
         if kind == 2:
             return self.leaf(path == ())
@@ -71,7 +71,8 @@ class Writer:
             front = ""
             rest: tuple[str | int, ...] | None = path if path == () else None
             if kind == 0:
-                name = self.draw.choice(NAMES)
+                is_step = path and isinstance(path[0], str) and self.draw.random() < 0.4
+                name = str(path[0]) if path and is_step else self.draw.choice(NAMES)
                 front = self.string(name)[0] + self.space() + ":" + self.space()
                 if path and path[0] == name:
                     rest = path[1:]
