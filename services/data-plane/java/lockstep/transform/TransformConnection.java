@@ -6,6 +6,7 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
+import java.io.ObjectStreamException;
 import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.SocketChannel;
@@ -73,8 +74,8 @@ final class TransformConnection {
             } catch (Refusal refusal) {
                 refuse(refusal);
                 return;
-            } catch (ClassNotFoundException | RuntimeException exc) {
-                refuse(new Refusal("STAGES_UNREADABLE", exc.getClass().getName()));
+            } catch (ClassNotFoundException | ObjectStreamException | RuntimeException exc) {
+                refuse(new Refusal("STAGES_UNREADABLE", exc.toString()));
                 return;
             }
             SQLConf conf = new SQLConf();
