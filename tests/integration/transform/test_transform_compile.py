@@ -84,6 +84,11 @@ def test_a_mistake_is_named_with_its_place(
     assert finding.message
 
 
+def test_a_statement_that_is_nested_too_deeply_is_refused(jvm: TransformJvm) -> None:
+    [finding] = refused(jvm, f"{WHERE} {'(' * 20_000}offset{')' * 20_000} > 1")
+    assert finding.code == "STATEMENT_INVALID"
+
+
 def test_all_that_is_forbidden_is_named_at_once(jvm: TransformJvm) -> None:
     findings = refused(jvm, "SELECT uuid() AS key, rand() AS value FROM records LIMIT 1")
     assert {finding.fragment for finding in findings} >= {"uuid()", "rand()"}

@@ -163,11 +163,12 @@ public final class TransformCompiler {
             }
             return takeApart(execution.optimizedPlan(), check);
         } catch (Exception exc) {
-            if (exc instanceof SparkThrowable spark) {
-                check.add(finding(statement, exc, spark));
-                return null;
-            }
-            throw exc instanceof RuntimeException ? (RuntimeException) exc : new IllegalStateException(exc);
+            check.add(exc instanceof SparkThrowable spark ? finding(statement, exc, spark)
+                : new Finding("STATEMENT_INVALID", 0, 0, "", sentence(exc), "", ""));
+            return null;
+        } catch (StackOverflowError error) {
+            check.add(new Finding("STATEMENT_INVALID", 0, 0, "", "the statement is nested too deeply", "", ""));
+            return null;
         }
     }
 

@@ -124,6 +124,8 @@ final class TransformConnection {
                     evaluate(transform, length);
                 } catch (Refusal refusal) {
                     refuse(refusal);
+                } catch (RuntimeException exc) {
+                    refuse(new Refusal("ENGINE_ERROR", exc.getClass().getName()));  // its message may have a value
                 }
                 if (request.length > KEPT_BUFFER) {
                     request = new byte[1 << 16];

@@ -70,8 +70,16 @@ final class TransformServer implements AutoCloseable {
                 }
                 run(() -> serve(connected), "lockstep-transform-connection");
             } catch (IOException exc) {
-                return;  // closed
+                pause();  // closed, or out of file descriptors for now
             }
+        }
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(100);
+        } catch (InterruptedException exc) {
+            Thread.currentThread().interrupt();
         }
     }
 
