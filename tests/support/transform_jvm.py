@@ -150,14 +150,16 @@ def evaluated_examples(jvm: TransformJvm, expressions: Sequence[str]) -> dict[st
     batch = batch_bytes([record(0, b"{}")])
 
     def evaluate(some: Sequence[str], form: str = "to_json(named_struct('x', ({})))") -> dict[str, str]:
-        columns = ", ".join(form.format(expression) for expression in some)
+        # Behind the word array Spark's lexer takes >> for the end of two types.
+        columns = ", ".join(f"'{index}', {form.format(expression)}" for index, expression in enumerate(some))
         try:
-            answer = asyncio.run(jvm.answer(f"SELECT to_json(array({columns})) AS value FROM records", batch))
+            answer = asyncio.run(jvm.answer(f"SELECT to_json(named_struct({columns})) AS value FROM records", batch))
             if answer.failures:
                 refused = f"failed: {answer.failures[0].condition}"
             else:
                 [kept] = records_of(answer)
-                return dict(zip(some, json.loads(kept.value or b"null"), strict=True))
+                texts = json.loads(kept.value or b"null")
+                return {expression: str(texts[str(index)]) for index, expression in enumerate(some)}
         except StatementRefused as exc:
             refused = f"refused: {exc.findings[0].code} {exc.findings[0].condition} {exc.findings[0].message[:80]}"
         if len(some) > 1:
