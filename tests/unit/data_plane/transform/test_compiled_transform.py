@@ -24,7 +24,8 @@ def test_a_version_changes_with_each_of_its_parts() -> None:
         {"spark": "4.3.1"},
         {"java": 21},
     ]
-    digests = {version(**other).digest for other in [*others, {"jar": "abd"}]}
+    others.append({"jar": "abd"})
+    digests = {version(**other).digest for other in others}
     assert len(digests | {version().digest}) == 7
 
 
