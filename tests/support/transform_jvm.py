@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -121,7 +122,10 @@ def running(settings: Mapping[str, str] | None = None, java_options: str = "") -
         gateway: Any = context._gateway
         gateway.shutdown()
         gateway.proc.stdin.close()
-        gateway.proc.wait(60)
+        try:
+            gateway.proc.wait(60)
+        except subprocess.TimeoutExpired:  # it still evaluates what a test has given up
+            gateway.proc.kill()
         SparkContext._gateway = SparkContext._jvm = None
 
 
