@@ -9,6 +9,7 @@ MEMBERS  := $(wildcard services/*/pyproject.toml shared/*/pyproject.toml)
 SYNCED   := .venv/.synced
 COMPILED := $(wildcard services/data-plane/src/lockstep_data_plane/record_batch/*.c)
 PREPARED := .cache/kafka/.prepared
+JAR      := services/data-plane/src/lockstep_data_plane/transform/lockstep-transform.jar
 
 IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BASE)) $(if $(BUILD_BASE),--build-base $(BUILD_BASE)) \
            $(if $(BUILDER),--builder $(BUILDER)) $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(TAG),--tag $(TAG)) \
@@ -50,7 +51,7 @@ test: setup spark-archive ## every test that takes at most 12 minutes together, 
 	@# In two halves that take as long: tests with brokers wait more than they compute.
 	$(call side_by_side,$(UNIT) -rsR $(addprefix --ignore=,tests/kube $(SLOW) $(WITHOUT)) tests,$(PY) -m pytest -q -rsR -m "not long" $(SLOW))
 
-setup: $(SYNCED) java $(PREPARED) ## Python packages, Java and Kafka, on a fresh machine too (the others do it by themselves)
+setup: $(SYNCED) java $(JAR) $(PREPARED) ## Python packages, Java and Kafka, on a fresh machine too (the others do it by themselves)
 
 check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 2 minutes, no broker)
 	$(PY) .ci/lock.py check
@@ -77,7 +78,7 @@ test-long: setup spark-archive ## the long tests (about an hour, more on slow co
 e2e: setup ## install the chart on a real Kubernetes, break it and count (KUBECONFIG=, or a kubelab starts one; under 12 minutes)
 	@$(PY) -m tests.kube
 
-images: $(SYNCED) ## the container images, with docker, podman or buildah (BASE=, JAVA_BASE=, REPOSITORY=, TAG=, BUILDER=, OFFLINE=1, PUSH=1)
+images: $(JAR) ## the container images, with docker, podman or buildah (BASE=, JAVA_BASE=, REPOSITORY=, TAG=, BUILDER=, OFFLINE=1, PUSH=1)
 	@$(PY) .ci/images.py $(IMAGES)
 
 spark-operator: setup ## build the Apache Spark operator, which e2e then runs too (SOURCE=a git clone of it; about a minute)
@@ -100,7 +101,7 @@ sbom: $(SYNCED) ## a software bill of materials of the locked packages: build/sb
 	@$(PY) .ci/sbom.py build/sbom.cdx.json
 	@echo "build/sbom.cdx.json"
 
-release: $(SYNCED) ## wheels, sources, requirements, SBOM, notes, the chart if helm is there, checksums: build/release (TAG=v0.1.0)
+release: $(JAR) ## wheels, sources, requirements, SBOM, notes, the chart if helm is there, checksums: build/release (TAG=v0.1.0)
 	@$(PY) .ci/release.py $(if $(TAG),--tag $(TAG)) $(if $(REPOSITORY_AT),--repository $(REPOSITORY_AT)) $(if $(PAGES_AT),--pages $(PAGES_AT)) $(if $(HELM),--helm $(HELM))
 
 push-chart: $(SYNCED) ## the chart of build/release to the registry beside the images (needs helm, and a login there)
@@ -131,6 +132,11 @@ $(SYNCED): requirements.lock $(MEMBERS) $(COMPILED) $(if $(findstring .cache,$(U
 $(PREPARED): $(SYNCED) tests/support/kafka-jars.sha256 | java
 	@echo "setup: Kafka's jars, verified, and a broker's class-data archive"
 	@$(PY) -m tests.support.broker
+	@touch $@
+
+$(JAR): $(SYNCED) $(wildcard services/data-plane/java/lockstep/transform/*) services/data-plane/transform_jar.py | java
+	@echo "setup: the transforms' jar, with javac or Eclipse's compiler"
+	@$(PY) services/data-plane/transform_jar.py
 	@touch $@
 
 spark-archive: setup

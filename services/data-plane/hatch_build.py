@@ -1,9 +1,12 @@
-"""Builds the data plane's one compiled module into the wheel, or beside its source for an editable installation.
+"""Builds what is compiled into the wheel: one module in C, and the transforms' jar.
 
-It is optional (decision 0066): without a C compiler or Python's headers the wheel is the same for every platform, and
-has none.
+The module is optional (decision 0066): without a C compiler or Python's headers the wheel is the same for every
+platform, and has none. For an editable installation it is built beside its source, and the set-up compiles the jar
+afterwards, when there is a Spark (`transform_jar.py`).
 """
 
+import importlib.util
+import os
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -12,6 +15,9 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from setuptools import Distribution, Extension
 from setuptools.command.build_ext import build_ext
+
+WITHOUT_TRANSFORMS = "LOCKSTEP_WITHOUT_TRANSFORMS"
+"""The variable that asks for a wheel without the jar, for a place that has neither Spark nor Java."""
 
 MODULE = "lockstep_data_plane.record_batch.compiled_records"
 SOURCE = Path("src", *MODULE.split(".")).with_suffix(".c")
@@ -22,6 +28,12 @@ class CompiledRecordsHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Hatchling calls it before it gathers the files of a wheel."""
+        self._compile_module(build_data)
+        if version != "editable" and not os.environ.get(WITHOUT_TRANSFORMS):
+            jar: Path = _transform_jar(self.root).build(Path(self.root))
+            build_data["artifacts"].append(jar.relative_to(self.root).as_posix())
+
+    def _compile_module(self, build_data: dict[str, Any]) -> None:
         folder = Path(self.root, SOURCE).parent
         for earlier in folder.glob(f"{SOURCE.stem}*.so"):
             earlier.unlink()
@@ -37,3 +49,13 @@ class CompiledRecordsHook(BuildHookInterface[Any]):
             build_data["artifacts"] += built
             build_data["pure_python"] = False
             build_data["tag"] = f"cp311-abi3-{platform}"
+
+
+def _transform_jar(root: str) -> Any:
+    """Return the module `transform_jar.py`, which lies beside this one in no package."""
+    spec = importlib.util.spec_from_file_location("transform_jar", Path(root, "transform_jar.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

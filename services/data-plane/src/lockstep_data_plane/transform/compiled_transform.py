@@ -1,0 +1,67 @@
+"""A transform as the driver compiles it and the slots ask for it, and what is wrong with one that does not compile."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class TransformVersion:
+    """The version of a transform. Records that two slots make at one version are equal."""
+
+    digest: str
+    """The SHA-256 of the statement, its stages, the pinned settings, and the three below."""
+    spark: str
+    java: int
+    """The major version of Java: the text of a double has changed from one to another."""
+    jar: str
+
+    @classmethod
+    def of(cls, statement: str, stages_text: str, settings: str, *, spark: str, java: int, jar: str) -> Self:
+        """Return the version of a statement with these stages. Equal parts give an equal version on any machine."""
+        parts = [statement, stages_text, settings, spark, java, jar]
+        return cls(hashlib.sha256(json.dumps(parts).encode()).hexdigest(), spark, java, jar)
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledTransform:
+    """A statement that slots can have evaluated. It has no secret in it, only the names of those that it needs."""
+
+    statement: str
+    stages: bytes = field(repr=False)
+    columns_read: frozenset[str]
+    columns_written: frozenset[str]
+    """The columns that are made anew: key, value, headers, timestamp. The others stay the record's own."""
+    secrets: tuple[str, ...]
+    version: TransformVersion
+
+
+@dataclass(frozen=True, slots=True)
+class TransformFinding:
+    """A mistake in a statement. `line` and `column` count from 1; 0: it is nowhere in particular."""
+
+    code: str
+    line: int
+    column: int
+    fragment: str
+    message: str
+    condition: str = ""
+    """Spark's error condition; "": Spark accepts it."""
+    suggestion: str = ""
+
+    def __str__(self) -> str:
+        place = f"line {self.line}, column {self.column}: " if self.line else ""
+        meant = f" ({self.fragment})" if self.fragment else ""
+        return f"{place}{self.message}{meant}"
+
+
+class StatementRefused(ValueError):
+    """The error of a statement that cannot be a transform. `findings` has at least one."""
+
+    def __init__(self, findings: tuple[TransformFinding, ...]) -> None:
+        super().__init__("; ".join(map(str, findings)))
+        self.findings = findings

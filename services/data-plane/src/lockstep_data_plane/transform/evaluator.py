@@ -1,0 +1,368 @@
+"""The slot's side of transforms: record batches go to the executor's JVM, and one dense batch comes back.
+
+One connection has one transform. Its requests are answered in order, so all of a partition go over one connection.
+Each frame has its length in front (`TransformConnection.java`).
+"""
+
+import asyncio
+import socket
+import struct
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from pathlib import Path
+from typing import Self
+
+from lockstep_data_plane.record_batch.layout import HEADER, GappedOffsets, OutgoingBatch, Stretch
+from lockstep_data_plane.transform.compiled_transform import CompiledTransform
+from lockstep_data_plane.transform.jvm_socket import peer_pid
+from lockstep_state.errors import LockstepError, NeedsDecision, RetriableError
+
+PROTOCOL = 1
+_MAGIC = 0x4C535452
+_OPEN, _OPENED, _REFUSED, _EVALUATE, _ANSWER = range(1, 6)
+
+_LENGTH = struct.Struct(">i")
+_GREETING = struct.Struct(">iH")
+_OPTIONS = struct.Struct(">qiii??")
+_REQUEST = struct.Struct(">iBqi")
+_ANSWER_FRONT = struct.Struct(">BqiiqI")
+_STRETCH = struct.Struct(">qi")
+_OFFSET = struct.Struct(">q")
+
+LARGEST_ANSWER = 1 << 30
+GRACE_S = 1.0
+"""Seconds that an answer may take beyond the time limit of its request, for records in the JVM end only in between."""
+READ_AHEAD = 1 << 20
+_HEAD_SIZE = 13
+"""The bytes of a request before the topic: kind, start and partition."""
+
+
+class TransformError(LockstepError):
+    """The error of a transform that was not evaluated. Nothing is known about the records."""
+
+
+class TransformConnectionLost(TransformError, RetriableError):
+    """The error of a JVM, or a connection, that has ended."""
+
+
+class TransformTimedOut(TransformError, RetriableError):
+    """The error of an evaluation that took longer than it may, such as a regular expression that never ends."""
+
+
+class TransformVersionDiffers(TransformError, NeedsDecision):
+    """The error of a JVM whose Spark, Java or jar is not that of the compiled transform."""
+
+
+class TransformRefused(TransformError, NeedsDecision):
+    """The error of what the JVM refuses. `code` says why, such as BATCH_CORRUPT or SECRET_MISSING."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code, message)
+        self.code = code
+
+    def __str__(self) -> str:
+        return ": ".join(self.args)
+
+
+class Tombstones(Enum):
+    """What a filter does with a record that has no value."""
+
+    PASS = "pass"  # noqa: S105  # the word of the key
+    FILTER = "filter"
+
+
+class Filtered(Enum):
+    """What is left of a record that is filtered."""
+
+    DROP = "drop"
+    TOMBSTONE = "tombstone"
+
+
+class AnswerEnd(IntEnum):
+    """Why an answer ends: at the last record of the request, or before it."""
+
+    WHOLE = 0
+    BYTES = 1
+    TIME = 2
+    FAILURES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationOptions:
+    """How a slot wants the answers of one connection."""
+
+    seconds: float = 10.0
+    """The time after which an answer ends with what it has; a connection without an answer is then given up."""
+    batch_bytes: int = 1_000_000
+    """The largest batch of an answer, unless a single record is larger."""
+    unpacked_bytes: int = 128 * 1024 * 1024
+    """The most that the records of one batch may take, uncompressed, before and after."""
+    failures: int = 1
+    """The number of failed records after which an answer ends."""
+    tombstones: Tombstones = Tombstones.PASS
+    filtered: Filtered = Filtered.DROP
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRecord:
+    """A record that could not be evaluated. Nothing in it is from the record but its offset."""
+
+    offset: int
+    condition: str
+    """Spark's error condition, such as CAST_INVALID_INPUT, one of ours, such as JSON_MALFORMED, or a class of Java."""
+    fragment: str
+    """The part of the statement that failed; "": it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransformAnswer:
+    """The records of a request that are left, in one batch.
+
+    Every source offset from the request's start to `covers` is decided: it is in `offsets`, in `failures`, or filtered.
+    If `end` is not WHOLE, the slot asks for the rest, from `covers` + 1 on.
+    """
+
+    batch: bytes = field(repr=False)
+    """One batch of magic 2 without a producer; empty: no record is left."""
+    offsets: GappedOffsets
+    covers: int
+    """The last offset that is decided; -1: there was no batch."""
+    end: AnswerEnd
+    failures: tuple[FailedRecord, ...]
+    records_read: int
+    oldest_timestamp: int
+
+    def outgoing(self) -> OutgoingBatch | None:
+        """Return the batch as it is appended; None: there is none."""
+        if not self.batch:
+            return None
+        _, _, leader_epoch, _, _, _, _, _, newest, _, _, _, count = HEADER.unpack_from(self.batch)
+        return OutgoingBatch(self.batch, count, self.offsets, self.covers, self.oldest_timestamp, newest, leader_epoch)
+
+
+class TransformEvaluator:
+    """A connection to a JVM that evaluates one transform. Made by `connect`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, options: EvaluationOptions) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._within = options.seconds + GRACE_S
+        self._waiting: deque[asyncio.Future[TransformAnswer]] = deque()
+        self._reading: asyncio.Task[None] | None = None
+        self._lost: TransformError | None = None
+
+    @classmethod
+    async def connect(
+        cls,
+        server: tuple[int, Path],
+        transform: CompiledTransform,
+        *,
+        options: EvaluationOptions | None = None,
+        secrets: Mapping[str, bytes] | None = None,
+        within: float = 30.0,
+    ) -> Self:
+        """Return a connection that is ready. The JVM generates the code of the stages meanwhile.
+
+        Args:
+            server: The JVM's pid and its socket (`find_server`).
+            transform: What is evaluated.
+            options: How the answers are wanted.
+            secrets: The secrets that the transform names. They are in no error, and stay in the JVM's memory.
+            within: Seconds for all of it.
+
+        Raises:
+            TransformConnectionLost: The JVM has ended.
+            TransformTimedOut: It did not answer in time.
+            TransformVersionDiffers: It has another version of Spark, Java or the jar.
+            TransformRefused: It cannot evaluate the transform.
+        """
+        options = options or EvaluationOptions()
+        pid, path = server
+        try:
+            async with asyncio.timeout(within):
+                reader, writer = await asyncio.open_unix_connection(path, limit=READ_AHEAD)
+                evaluator = cls(reader, writer, options)
+                try:
+                    await evaluator._open(pid, transform, options, secrets or {})
+                except BaseException:
+                    writer.close()
+                    raise
+        except TimeoutError as exc:
+            raise TransformTimedOut(f"the JVM {pid} did not answer within {within:g} s") from exc
+        except (OSError, asyncio.IncompleteReadError, struct.error, ValueError) as exc:
+            raise TransformConnectionLost(f"the JVM {pid} has ended, or evaluates no transforms") from exc
+        evaluator._reading = asyncio.create_task(evaluator._read_answers())
+        return evaluator
+
+    async def _open(
+        self, pid: int, transform: CompiledTransform, options: EvaluationOptions, secrets: Mapping[str, bytes]
+    ) -> None:
+        connected = self._writer.get_extra_info("socket")
+        if (peer := peer_pid(connected)) != pid:
+            raise TransformConnectionLost(f"the process {peer} listens in place of the JVM {pid}")
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, READ_AHEAD)
+        self._check_greeting(await self._read_frame(), transform)
+        parts = [bytes([_OPEN]), _packed_options(options), _LENGTH.pack(len(transform.secrets))]
+        for name in transform.secrets:
+            parts += [_sized(name.encode()), _sized(secrets.get(name, b""))]
+        frame = b"".join([*parts, transform.stages])
+        self._writer.writelines((_LENGTH.pack(len(frame)), frame))
+        answer = await self._read_frame()
+        if answer[0] != _OPENED:
+            raise _refusal(answer)
+
+    def _check_greeting(self, frame: bytes, transform: CompiledTransform) -> None:
+        magic, protocol = _GREETING.unpack_from(frame)
+        if magic != _MAGIC or protocol != PROTOCOL:
+            raise TransformVersionDiffers(f"the JVM speaks version {protocol} of the protocol, not {PROTOCOL}")
+        jar, at = _text(frame, _GREETING.size)
+        spark, at = _text(frame, at)
+        (java,) = _LENGTH.unpack_from(frame, at)
+        version = transform.version
+        if (jar, spark, java) != (version.jar, version.spark, version.java):
+            raise TransformVersionDiffers(
+                f"the JVM has Spark {spark}, Java {java} and the jar {jar[:12]}, the transform was compiled with "
+                f"Spark {version.spark}, Java {version.java} and the jar {version.jar[:12]}"
+            )
+
+    async def evaluate(
+        self, batches: Sequence[bytes | memoryview], start: int, partition: int, topic: str
+    ) -> TransformAnswer:
+        """Return what the transform leaves of the records from offset `start` on.
+
+        Several calls may wait at the same time; the JVM answers them in their order.
+
+        Args:
+            batches: Bytes of whole batches of magic 2, in order, as they were fetched.
+            start: The first offset that is wanted.
+            partition: The source partition, which a statement may read.
+            topic: The source topic, likewise.
+
+        Raises:
+            TransformTimedOut: There was no answer in time. The connection is lost with it.
+            TransformConnectionLost: The JVM or the connection has ended.
+            TransformRefused: A batch is damaged, or the JVM is out of memory.
+        """
+        if self._lost is not None:
+            raise type(self._lost)(*self._lost.args)
+        name = topic.encode()
+        topic_part = _sized(name)
+        size = _HEAD_SIZE + len(topic_part) + sum(map(len, batches))
+        front = _REQUEST.pack(size, _EVALUATE, start, partition) + topic_part
+        answer: asyncio.Future[TransformAnswer] = asyncio.get_running_loop().create_future()
+        self._waiting.append(answer)
+        try:
+            self._writer.writelines((front, *batches))
+            async with asyncio.timeout(self._within):
+                await self._writer.drain()
+                return await answer
+        except TimeoutError as exc:
+            timed_out = TransformTimedOut(f"no answer of {topic}-{partition} from {start} within {self._within:g} s")
+            self._lose(timed_out)
+            raise timed_out from exc
+        except (ConnectionError, OSError) as exc:
+            self._lose(TransformConnectionLost("the connection to the JVM has ended"))
+            raise TransformConnectionLost("the connection to the JVM has ended") from exc
+        except asyncio.CancelledError:
+            # The answer still comes, and would be taken for that of the next request.
+            self._lose(TransformConnectionLost("a request was cancelled"))
+            raise
+
+    async def close(self) -> None:
+        """End the connection, and the JVM's thread with it."""
+        self._lose(TransformConnectionLost("the connection was closed"))
+        if self._reading is not None:
+            self._reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._reading
+        with suppress(OSError):
+            await self._writer.wait_closed()
+
+    def _lose(self, error: TransformError) -> None:
+        if self._lost is None:
+            self._lost = error
+        self._writer.close()
+        while self._waiting:
+            answer = self._waiting.popleft()
+            if not answer.done():
+                answer.set_exception(type(error)(*error.args))
+                answer.exception()  # a caller that was cancelled reads it no more
+
+    async def _read_answers(self) -> None:
+        try:
+            while True:
+                frame = await self._read_frame()
+                outcome = _answer(frame) if frame[0] == _ANSWER else _refusal(frame)
+                answer = self._waiting.popleft()
+                if answer.done():
+                    continue
+                if isinstance(outcome, TransformAnswer):
+                    answer.set_result(outcome)
+                else:
+                    answer.set_exception(outcome)
+        except (OSError, asyncio.IncompleteReadError):
+            self._lose(TransformConnectionLost("the connection to the JVM has ended"))
+        except (IndexError, struct.error, ValueError):
+            self._lose(TransformConnectionLost("the JVM has sent what is no answer"))
+
+    async def _read_frame(self) -> bytes:
+        (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
+        if not 0 < length <= LARGEST_ANSWER:
+            raise ValueError(f"a frame of {length} bytes")
+        return await self._reader.readexactly(length)
+
+
+def _packed_options(options: EvaluationOptions) -> bytes:
+    return _OPTIONS.pack(
+        int(options.seconds * 1000),
+        options.batch_bytes,
+        options.unpacked_bytes,
+        options.failures,
+        options.tombstones is Tombstones.PASS,
+        options.filtered is Filtered.TOMBSTONE,
+    )
+
+
+def _sized(part: bytes) -> bytes:
+    return _LENGTH.pack(len(part)) + part
+
+
+def _text(frame: bytes, at: int) -> tuple[str, int]:
+    """Return a text in a frame, and the index behind it."""
+    (length,) = _LENGTH.unpack_from(frame, at)
+    end = at + _LENGTH.size + length
+    return frame[at + _LENGTH.size : end].decode(), end
+
+
+def _refusal(frame: bytes) -> TransformRefused:
+    if frame[0] != _REFUSED:
+        raise ValueError(f"a frame of kind {frame[0]}")
+    code, at = _text(frame, 1)
+    message, _ = _text(frame, at)
+    return TransformRefused(code, message)
+
+
+def _answer(frame: bytes) -> TransformAnswer:
+    end, covers, records_read, count, oldest, stretch_count = _ANSWER_FRONT.unpack_from(frame, 1)
+    at = 1 + _ANSWER_FRONT.size
+    stretches: list[Stretch] = []
+    index = 0
+    for first, length in _STRETCH.iter_unpack(frame[at : at + stretch_count * _STRETCH.size]):
+        stretches.append((first, index, length))
+        index += length
+    if index != count:
+        raise ValueError(f"{count} records have {index} offsets")
+    at += stretch_count * _STRETCH.size
+    (failure_count,) = _LENGTH.unpack_from(frame, at)
+    at += _LENGTH.size
+    failures = []
+    for _ in range(failure_count):
+        (offset,) = _OFFSET.unpack_from(frame, at)
+        condition, at = _text(frame, at + _OFFSET.size)
+        fragment, at = _text(frame, at)
+        failures.append(FailedRecord(offset, condition, fragment))
+    batch, offsets = frame[at:], GappedOffsets(tuple(stretches))
+    return TransformAnswer(batch, offsets, covers, AnswerEnd(end), tuple(failures), records_read, oldest)
