@@ -147,3 +147,38 @@ def test_changed_rename_is_another_topic_and_waits_for_a_decision(tmp_path: Path
     with flow.running():
         wait_until(lambda: flow.is_copied(f"us.{flow.mark}.x"), within=WITHIN, every=0.5, what="it is copied again")
     assert flow.is_copied(flow.renamed), "the earlier copy stays"
+
+
+def test_copy_never_has_the_records_of_two_topics(tmp_path: Path, pair: Pair) -> None:
+    flow = RenamingFlow(tmp_path, pair)
+    flow.rename(f"{flow.mark}-twin-. -> eu.{flow.mark}.twin")
+    first, second, copy = f"{flow.mark}-twin-1", f"{flow.mark}-twin-2", f"eu.{flow.mark}.twin"
+
+    def written(topic: str, records: int) -> None:
+        create_topic(flow.a, topic, partitions=1)
+        produce(flow.a, topic, [Record(value=f"{topic} {number}".encode()) for number in range(records)])
+
+    def has(*topics: tuple[str, int]) -> bool:
+        wanted = [f"{topic} {number}".encode() for topic, records in topics for number in range(records)]
+        return copy in topic_names(flow.b) and [record.value for record in read_topic(flow.b, copy)] == wanted
+
+    def left_out_because_of(sentence: str) -> bool:
+        row = flow.rows.mirrored(second)
+        return row is not None and row.phase == "left-out" and sentence in row.note
+
+    written(first, 30)
+    on_source, on_target = admin(flow.a), admin(flow.b)
+    with flow.running():
+        wait_until(lambda: has((first, 30)), within=WITHIN, every=0.5, what="the first topic is copied")
+        written(second, 5)
+        wait_until(lambda: left_out_because_of(f"and {first} as well"), within=WITHIN, what="the second is left out")
+        on_source.delete_topics([first])[first].result()
+        words = f"which has the records of {first}"
+        wait_until(lambda: left_out_because_of(words), within=WITHIN, what="it stays left out when the first is gone")
+    with flow.running():
+        written(f"{flow.mark}-plain", 1)
+        wait_until(lambda: flow.rows.mirrored(f"{flow.mark}-plain"), within=WITHIN, what="a round has passed")
+        assert left_out_because_of(words)
+        assert has((first, 30))
+        on_target.delete_topics([copy])[copy].result()
+        wait_until(lambda: has((second, 5)), within=WITHIN, every=0.5, what="the copy is deleted, and begins anew")

@@ -49,6 +49,7 @@ class TestRenames:
             selection.left_out["orders-2"].rule
             == "lockstep.rename makes it eu.orders, and eu.orders and orders-1 as well"
         )
+        assert selection.left_out["eu.orders"].rule == "lockstep.rename gives orders-1 and orders-2 its name"
 
     def test_topic_that_is_mirrored_already_goes_on(self) -> None:
         selection = select_topics(RENAMED, ["orders-1", "orders-2"], owners={"eu.orders": "orders-2"})

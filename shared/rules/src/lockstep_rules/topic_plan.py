@@ -221,9 +221,10 @@ def _left_out_by_renames(
             left_out[name] = f"makes it {remote}, which is no name for a copy"
         elif remote in collisions and owner != name:
             others = " and ".join(sorted({*collisions[remote]} - {name}))
-            left_out[name] = f"makes it {remote}, and {others} as well"
+            left_out[name] = f"makes it {remote}, and {others} as well" if is_renamed else f"gives {others} its name"
         elif owner not in (name, None) and (target is None or remote in target):
-            left_out[name] = f"makes it {remote}, which has the records of {owner}"
+            does = "makes" if is_renamed else "leaves"
+            left_out[name] = f"{does} it {remote}, which has the records of {owner}"
         elif rules.same_cluster and name in copies_on_source:
             left_out[name] = "has made it: it is a copy on the same cluster"
     return {name: LeftOutTopic(f"{RENAME_KEY} {rule}") for name, rule in left_out.items()}
