@@ -51,6 +51,9 @@ public final class TransformCompiler {
         "spark.sql.jsonGenerator.ignoreNullFields", "false",
         "spark.sql.session.timeZone", "UTC");
 
+    private static final int LONGEST = 100_000;
+    private static final int DEEPEST = 200;
+
     private final SparkContext context;
     private final Map<String, String> settings = new TreeMap<>(PINNED);
     private final List<SparkSession> sessions = new ArrayList<>();
@@ -96,6 +99,10 @@ public final class TransformCompiler {
     /** Compiles one statement. It never throws for what is wrong with the statement. */
     public synchronized Compilation compile(String statement) {
         StatementCheck check = new StatementCheck(statement);
+        if (statement.length() > LONGEST || isNestedTooDeeply(statement)) {
+            check.add(new Finding("STATEMENT_INVALID", 0, 0, "", "the statement is too long, or nested too deeply", "", ""));
+            return new Compilation(check.findings, null);
+        }
         String user = CurrentUserContext.CURRENT_USER().get();
         SparkSession before = SparkSession.getActiveSession().getOrElse(() -> null);
         try {
@@ -121,6 +128,18 @@ public final class TransformCompiler {
                 SparkSession.setActiveSession(before);
             }
         }
+    }
+
+    /** Whether Spark's parser would take minutes, or its stack. Brackets in texts count too. */
+    private static boolean isNestedTooDeeply(String statement) {
+        int depth = 0;
+        for (int i = 0; i < statement.length(); i++) {
+            depth += statement.charAt(i) == '(' ? 1 : statement.charAt(i) == ')' ? -1 : 0;
+            if (depth > DEEPEST) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private static <T> scala.Option<T> none() {
