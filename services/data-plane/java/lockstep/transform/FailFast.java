@@ -32,7 +32,7 @@ final class FailFast extends AbstractPartialFunction<Expression, Expression> {
         List<Expression> arguments = Scala.list(function.arguments());
         Expression mode = Literal$.MODULE$.apply("mode");
         arguments.add(new CreateMap(Scala.seq(List.of(mode, Literal$.MODULE$.apply("FAILFAST"))), false));
-        return new UnresolvedFunction(function.nameParts(), Scala.seq(arguments), function.isDistinct(), function.filter(),
-            function.ignoreNulls(), function.orderingWithinGroup(), function.isInternal());
+        return new UnresolvedFunction(function.nameParts(), Scala.seq(arguments), function.isDistinct(),
+            function.filter(), function.ignoreNulls(), function.orderingWithinGroup(), function.isInternal());
     }
 }

@@ -113,7 +113,7 @@ class JsonScanner {
         return true;
     }
 
-    /** Moves behind what separates a value from the next one; returns false, behind the container, if it was the last. */
+    /** Moves behind what separates a value from the next; returns false, behind the container, if it was the last. */
     boolean isFollowed(int close) {
         skipSpace();
         int c = peek();

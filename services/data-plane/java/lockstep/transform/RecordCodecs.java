@@ -20,8 +20,8 @@ import net.jpountz.xxhash.XXHashFactory;
 import org.xerial.snappy.Snappy;
 
 /**
- * Kafka's codecs, into and out of buffers that are kept. The streams of the libraries allocate as much for each batch of
- * some records as for megabytes.
+ * Kafka's codecs, into and out of buffers that are kept. The streams of the libraries allocate as much for each batch
+ * of some records as for megabytes.
  */
 final class RecordCodecs {
     static final int NONE = 0;
@@ -186,7 +186,8 @@ final class RecordCodecs {
             case ZSTD -> {
                 int most = (int) Zstd.compressBound(length);
                 grow(front + most);
-                long size = Zstd.compressByteArray(compressed, front, most, in, 0, length, Zstd.defaultCompressionLevel());
+                int level = Zstd.defaultCompressionLevel();
+                long size = Zstd.compressByteArray(compressed, front, most, in, 0, length, level);
                 if (Zstd.isError(size)) {
                     throw new IOException(Zstd.getErrorName(size));
                 }

@@ -48,7 +48,8 @@ final class StatementCheck {
         Map.entry("GlobalLimit", "LIMIT"), Map.entry("LocalLimit", "LIMIT"), Map.entry("LimitAll", "LIMIT"),
         Map.entry("Offset", "OFFSET"), Map.entry("Tail", "LIMIT"), Map.entry("Distinct", "DISTINCT"),
         Map.entry("Union", "UNION"), Map.entry("Except", "EXCEPT"), Map.entry("Intersect", "INTERSECT"),
-        Map.entry("Generate", "LATERAL VIEW"), Map.entry("UnresolvedHint", "a hint"), Map.entry("Sample", "TABLESAMPLE"),
+        Map.entry("Generate", "LATERAL VIEW"), Map.entry("UnresolvedHint", "a hint"),
+        Map.entry("Sample", "TABLESAMPLE"),
         Map.entry("UnresolvedHaving", "HAVING"), Map.entry("WithWindowDefinition", "WINDOW"),
         Map.entry("RepartitionByExpression", "DISTRIBUTE BY"), Map.entry("Pivot", "PIVOT"),
         Map.entry("UnresolvedTableValuedFunction", "a table function"), Map.entry("UnresolvedInlineTable", "VALUES"),
@@ -73,7 +74,8 @@ final class StatementCheck {
             for (var cte : Scala.list(with.cteRelations())) {
                 String name = cte._1().toLowerCase(Locale.ROOT);
                 if (name.equals(RELATION) || with.allowRecursion()) {
-                    add("CLAUSE_NOT_ALLOWED", plan.origin(), "a WITH is not recursive, and names no query " + RELATION, "");
+                    add("CLAUSE_NOT_ALLOWED", plan.origin(),
+                        "a WITH is not recursive, and names no query " + RELATION, "");
                 }
                 checkParsed(cte._2(), relations);
                 relations.add(name);
@@ -110,7 +112,8 @@ final class StatementCheck {
 
     private void checkParsed(Expression expression) {
         if (expression instanceof PlanExpression) {
-            add("SUBQUERY_NOT_ALLOWED", expression.origin(), "a subquery is not possible: a statement sees one record", "");
+            add("SUBQUERY_NOT_ALLOWED", expression.origin(),
+                "a subquery is not possible: a statement sees one record", "");
             return;
         }
         if (expression.getClass().getSimpleName().contains("Window")) {
@@ -167,7 +170,8 @@ final class StatementCheck {
     private void checkAnalysed(Expression expression) {
         String kind = expression.getClass().getSimpleName();
         if (expression instanceof PlanExpression) {
-            add("SUBQUERY_NOT_ALLOWED", expression.origin(), "a subquery is not possible: a statement sees one record", "");
+            add("SUBQUERY_NOT_ALLOWED", expression.origin(),
+                "a subquery is not possible: a statement sees one record", "");
             return;
         }
         if (!NameList.ALLOWED_EXPRESSIONS.contains(kind) || !expression.deterministic()) {
@@ -206,7 +210,8 @@ final class StatementCheck {
     }
 
     private void refuseClock(Origin origin) {
-        add("EXPRESSION_NOT_ALLOWED", origin, "the clock is not possible: the result depends on more than the record", "");
+        add("EXPRESSION_NOT_ALLOWED", origin,
+            "the clock is not possible: the result depends on more than the record", "");
     }
 
     private String fragment(Origin origin) {

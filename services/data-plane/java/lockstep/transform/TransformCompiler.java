@@ -27,7 +27,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -50,6 +49,9 @@ public final class TransformCompiler {
         "spark.sql.caseSensitive", "false",
         "spark.sql.jsonGenerator.ignoreNullFields", "false",
         "spark.sql.session.timeZone", "UTC");
+
+    private static final int LONGEST = 100_000;
+    private static final int DEEPEST = 200;
 
     private final SparkContext context;
     private final Map<String, String> settings = new TreeMap<>(PINNED);
@@ -96,6 +98,11 @@ public final class TransformCompiler {
     /** Compiles one statement. It never throws for what is wrong with the statement. */
     public synchronized Compilation compile(String statement) {
         StatementCheck check = new StatementCheck(statement);
+        if (statement.length() > LONGEST || isNestedTooDeeply(statement)) {
+            check.add(new Finding("STATEMENT_INVALID", 0, 0, "",
+                "the statement is too long, or nested too deeply", "", ""));
+            return new Compilation(check.findings, null);
+        }
         String user = CurrentUserContext.CURRENT_USER().get();
         SparkSession before = SparkSession.getActiveSession().getOrElse(() -> null);
         try {
@@ -106,8 +113,8 @@ public final class TransformCompiler {
                 Thread.sleep(2);
                 TransformStages again = compile(statement, session(1), new StatementCheck(statement));
                 if (!PlanText.of(stages).equals(PlanText.of(again))) {
-                    check.add("EXPRESSION_NOT_ALLOWED", Origin.apply(none(), none(), none(), none(), none(), none(), none(),
-                        none(), none(), none()), "the statement means something else each time that it is compiled", "");
+                    check.add(new Finding("EXPRESSION_NOT_ALLOWED", 0, 0, "",
+                        "the statement means something else each time that it is compiled", "", ""));
                 }
             }
             return new Compilation(check.findings, stages);
@@ -123,8 +130,16 @@ public final class TransformCompiler {
         }
     }
 
-    private static <T> scala.Option<T> none() {
-        return scala.Option.empty();
+    /** Whether Spark's parser would take minutes, or its stack. Brackets in texts count too. */
+    private static boolean isNestedTooDeeply(String statement) {
+        int depth = 0;
+        for (int i = 0; i < statement.length(); i++) {
+            depth += statement.charAt(i) == '(' ? 1 : statement.charAt(i) == ')' ? -1 : 0;
+            if (depth > DEEPEST) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private SparkSession session(int number) {
@@ -298,7 +313,8 @@ public final class TransformCompiler {
     }
 
     /** Leaves in the last projection what is made anew, and no projection if nothing is. */
-    private static void writeOnly(TransformStages made, List<Attribute> output, List<Attribute> leaf, StatementCheck check) {
+    private static void writeOnly(TransformStages made, List<Attribute> output, List<Attribute> leaf,
+            StatementCheck check) {
         List<Expression> items = new ArrayList<>();
         for (Attribute column : output) {
             String name = column.name().toLowerCase(Locale.ROOT);

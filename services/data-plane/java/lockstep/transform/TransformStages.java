@@ -102,7 +102,7 @@ public final class TransformStages implements Serializable {
     /** Gives each masking its secret. Fails with the name of one that is missing. */
     void bind(Map<String, byte[]> secrets) throws Refusal {
         for (JsonMask mask : masks()) {
-            if (mask.secret() != null && (!secrets.containsKey(mask.secret()) || secrets.get(mask.secret()).length == 0)) {
+            if (mask.secret() != null && secrets.getOrDefault(mask.secret(), new byte[0]).length == 0) {
                 throw new Refusal("SECRET_MISSING", mask.secret());
             }
             try {
