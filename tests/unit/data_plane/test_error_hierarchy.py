@@ -44,8 +44,8 @@ PASS = {
     TopicDeletedError,
 }
 HALT = {AmbiguousMatch, BatchRejected, HaltPartition, LogContradiction, RecordTooLarge}
-OF_A_PROCESS = {"lockstep_data_plane.driver", "lockstep_data_plane.spark"}
-"""Their exceptions are not of one partition: a slot or Spark ended."""
+OF_A_PROCESS = {"lockstep_data_plane.driver", "lockstep_data_plane.spark", "lockstep_data_plane.transform"}
+"""Their exceptions are not of one partition: a slot or Spark ended, or no flow uses the package yet."""
 
 
 def _name(error: type[Exception]) -> str:
