@@ -93,7 +93,7 @@ class DefaultReplicationPolicy(ReplicationPolicy):
     in MM2: any name whose last part is `heartbeats` counts, and with names kept any name that ends so."""
 
     renames: tuple[Rename, ...] = ()
-    """What becomes of the names that this policy gives (`lockstep.rename`). Heartbeats and internal topics keep theirs.
+    """The renames of the names that this policy gives (`lockstep.rename`). Heartbeats and internal topics keep theirs.
     """
 
     @property
@@ -103,11 +103,9 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         name = self._name_on_target(source_alias, topic)
-        if not self.renames or self._is_heartbeats_copy(name):
+        if not self.renames or self._is_heartbeats_copy(name) or any(map(self.is_internal_topic, (topic, name))):
             return name
-        return (
-            name if self.is_internal_topic(topic) or self.is_internal_topic(name) else rename_topic(self.renames, name)
-        )
+        return rename_topic(self.renames, name)
 
     def original_topic(self, topic: str) -> str:
         if not self.renames:

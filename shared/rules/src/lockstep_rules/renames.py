@@ -12,17 +12,15 @@ from typing import Any
 from lockstep_rules.patterns.java_matcher import build_java_matcher
 from lockstep_rules.patterns.java_regex.translate import to_python
 from lockstep_rules.patterns.matcher import MOST_CHOICES, Matcher, parser
-from lockstep_rules.patterns.unmatchable_patterns import LEGAL, compiler
+from lockstep_rules.patterns.unmatchable_patterns import compiler
+from lockstep_state.names import LONGEST_TOPIC, TOPIC_CHARACTERS
 
 Part = str | int
 """A part of a replacement: text, or the number of a group."""
 
-
-EXAMPLES = "tT1-._" + "".join(sorted(LEGAL))
+EXAMPLES = "tT1-._" + "".join(sorted(TOPIC_CHARACTERS))
 """The characters of examples, the first one that a class has."""
 MOST_EXAMPLES = 20
-LONGEST = 249
-"""The most characters of a topic's name."""
 
 
 class BadReplacement(ValueError):
@@ -48,13 +46,12 @@ class Rename:
     _origin: tuple[re.Pattern[str], tuple[Part, ...]] | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        translated = to_python(self.pattern)
         matcher = build_java_matcher(self.pattern, captures=True)
-        groups = re.compile(translated)
-        parts = _parse_replacement(self.replacement, groups.groups, groups.groupindex)
+        tree = parser.parse(to_python(self.pattern))
+        parts = _parse_replacement(self.replacement, tree.state.groups - 1, tree.state.groupdict)
         object.__setattr__(self, "_matcher", matcher)
         object.__setattr__(self, "_parts", parts)
-        object.__setattr__(self, "_origin", _inverse(translated, parts))
+        object.__setattr__(self, "_origin", _inverse(tree, parts))
 
     @property
     def literals(self) -> str:
@@ -179,7 +176,7 @@ def _examples(nodes: Iterable[Any]) -> list[str]:
                 parts = [char for char in EXAMPLES if compiler.compile(alone, re.ASCII).match(char)][:1]
             case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
                 least = max(1, int(argument[0]))
-                parts = [text * least for text in _examples(argument[2]) if len(text) * least <= LONGEST]
+                parts = [text * least for text in _examples(argument[2]) if len(text) * least <= LONGEST_TOPIC]
             case "BRANCH":
                 parts = [text for branch in argument[1] for text in _examples(branch)]
             case "SUBPATTERN":
@@ -202,10 +199,15 @@ def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(joined)
 
 
-def _inverse(pattern: str, parts: Sequence[Part]) -> tuple[re.Pattern[str], tuple[Part, ...]] | None:
-    """Return the pattern of new names, and the parts of the old ones; None if a new name does not show the old one."""
+def _inverse(nodes: Iterable[Any], parts: Sequence[Part]) -> tuple[re.Pattern[str], tuple[Part, ...]] | None:
+    """Return the pattern of new names, and the parts of the old ones; None if a new name does not show the old one.
+
+    Args:
+        nodes: The syntax tree of the rename's pattern.
+        parts: The parts of its replacement.
+    """
     origin: list[Part] = []
-    for operator, argument in parser.parse(pattern):
+    for operator, argument in nodes:
         match str(operator):
             case "LITERAL":
                 origin.append(chr(argument))

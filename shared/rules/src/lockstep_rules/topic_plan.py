@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from lockstep_rules.filters import ConfigPropertyFilter, Names, passes_selection
-from lockstep_rules.patterns.unmatchable_patterns import LEGAL
 from lockstep_rules.policy import (
     DefaultReplicationPolicy,
     ReplicationPolicy,
@@ -17,7 +16,7 @@ from lockstep_rules.policy import (
     visited_clusters,
     without_renames,
 )
-from lockstep_state.names import LOCKSTEP_PREFIX, Flow
+from lockstep_state.names import LOCKSTEP_PREFIX, Flow, is_topic_name
 from lockstep_state.rows.state_rows import MirroredTopic
 from lockstep_state.topic_config import TopicConfig
 
@@ -194,28 +193,26 @@ def _with_rename_rules(
     if not isinstance(policy, DefaultReplicationPolicy) or not policy.renames:
         return selection
     collisions = _collisions(topics)
-    left_out = {**selection.left_out, **_left_out_by_renames(rules, topics, collisions, target, owners)}
+    left_out = {**selection.left_out, **_left_out_by_renames(rules, policy, topics, collisions, target, owners)}
     kept = {name: remote for name, remote in topics.items() if name not in left_out}
     return Selection(kept, left_out, collisions, selection.no_copies)
 
 
 def _left_out_by_renames(
     rules: TopicRules,
+    policy: DefaultReplicationPolicy,
     topics: Mapping[str, str],
     collisions: Mapping[str, tuple[str, ...]],
     target: Collection[str] | None,
     owners: Mapping[str, str],
 ) -> dict[str, LeftOutTopic]:
     """Return the topics that are left out because of their names on the target."""
-    policy = rules.policy
-    if not isinstance(policy, DefaultReplicationPolicy):
-        return {}
     copies_on_source = {remote for name, remote in topics.items() if remote != name} | owners.keys()
     left_out: dict[str, str] = {}
     for name, remote in topics.items():
         owner = owners.get(remote)
         is_renamed = remote != name and policy.is_renamed(rules.flow.source, name)
-        if is_renamed and (remote in ("", ".", "..") or not LEGAL.issuperset(remote)):
+        if is_renamed and not is_topic_name(remote):
             left_out[name] = f"makes it {remote!r}, which no topic may be called"
         elif is_renamed and _is_reserved(policy, remote):
             left_out[name] = f"makes it {remote}, which is no name for a copy"

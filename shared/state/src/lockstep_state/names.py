@@ -4,6 +4,7 @@ The formats are in `architecture.md` §3 and `mm2-behaviour.md` §1.1.
 """
 
 import re
+import string
 from dataclasses import dataclass
 
 OUR_GROUPS = "lockstep-"
@@ -16,6 +17,17 @@ COMMANDS_PARTITIONS = 6
 """Partitions of a commands topic: the largest number of replicas among which a service can divide its work."""
 
 ARROW = "->"
+
+TOPIC_CHARACTERS = frozenset(string.ascii_letters + string.digits + "._-")
+"""The characters that topic names may have."""
+
+LONGEST_TOPIC = 249
+"""The most characters of a topic's name."""
+
+
+def is_topic_name(name: str) -> bool:
+    """Return whether Kafka takes this name for a topic, unless it is too long (`LONGEST_TOPIC`)."""
+    return name not in ("", ".", "..") and TOPIC_CHARACTERS.issuperset(name)
 
 
 @dataclass(frozen=True, slots=True, order=True)

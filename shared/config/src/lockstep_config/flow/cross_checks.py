@@ -11,8 +11,9 @@ from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry
-from lockstep_config.text.values import LEGAL_IN_TOPIC, BadValue
+from lockstep_config.text.values import BadValue
 from lockstep_rules.policy import ReplicationPolicy, is_cycle
+from lockstep_state.names import TOPIC_CHARACTERS
 
 SYNCS = "offset syncs"
 
@@ -101,7 +102,7 @@ def _check_separator(reader: Reader, findings: Diagnostics) -> None:
 
 
 def _check_part_of_name(entry: Entry, value: str, findings: Diagnostics) -> None:
-    if LEGAL_IN_TOPIC.fullmatch(value):
+    if TOPIC_CHARACTERS.issuperset(value):
         return
     quotes = "; quotes are part of a value here, and nothing behind = is empty" if value.strip("\"'") != value else ""
     findings.problem(

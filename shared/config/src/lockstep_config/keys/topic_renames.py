@@ -1,8 +1,9 @@
 """The value of `lockstep.rename`: `PATTERN -> REPLACEMENT`, several between semicolons. This module is pure."""
 
-from lockstep_config.text.values import LEGAL_IN_TOPIC, LONGEST_TOPIC, BadValue
+from lockstep_config.text.values import BadValue
 from lockstep_rules.patterns.unmatchable_patterns import needed_but_illegal
 from lockstep_rules.renames import BadReplacement, Rename
+from lockstep_state.names import LONGEST_TOPIC, TOPIC_CHARACTERS, is_topic_name
 
 ARROW, SEPARATOR = "->", ";"
 LEGAL = "a topic's name has only letters, digits, '.', '_' and '-'"
@@ -43,7 +44,8 @@ def build_rename(pattern: str, replacement: str) -> Rename:
         rename = Rename(pattern, replacement)
     except BadReplacement as exc:
         raise BadValue(f"{start}: {exc}") from exc
-    if not LEGAL_IN_TOPIC.fullmatch(rename.literals) or (rename.is_constant and rename.literals in ("", ".", "..")):
+    is_possible = is_topic_name(rename.literals) if rename.is_constant else TOPIC_CHARACTERS.issuperset(rename.literals)
+    if not is_possible:
         instead = f". Write {SEPARATOR} between two renames" if ARROW in replacement else ""
         raise BadValue(f"{start}, which no topic may be called: {LEGAL}{instead}")
     if (length := len(rename.literals)) > LONGEST_TOPIC:

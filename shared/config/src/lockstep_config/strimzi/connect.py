@@ -20,10 +20,10 @@ from lockstep_config.resolve.precedence import SIDES, Side
 from lockstep_config.strimzi.api_versions import IBM_GROUPS
 from lockstep_config.strimzi.connectors import Connectors, add_flow
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place, Placed
-from lockstep_config.text.values import LEGAL_IN_TOPIC, split_list
+from lockstep_config.text.values import split_list
 from lockstep_config.text.yaml_nodes import MapNode, Node
 from lockstep_state.commands.command_vocabulary import Connector
-from lockstep_state.names import Flow
+from lockstep_state.names import TOPIC_CHARACTERS, Flow
 
 MIRROR = "org.apache.kafka.connect.mirror."
 CLASSES: Mapping[ConnectorName, str] = {connector_name(connector): connector.value for connector in Connector}
@@ -154,7 +154,7 @@ def _flow(connector: ConnectorResource, lines: Lines) -> Flow | None:
     """
     named: dict[str, str] = {}
     for side, key, alias in zip(SIDES, ALIAS_KEYS, connector.aliases, strict=True):
-        if not LEGAL_IN_TOPIC.fullmatch(alias):
+        if not TOPIC_CHARACTERS.issuperset(alias):
             message = f"is {alias!r}: an alias may hold letters, digits, '.', '_' and '-' only"
             lines.problem(connector.place(key), message)
             return None

@@ -8,17 +8,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from lockstep_rules.versions import RuleSet, UnknownVersion, find_rules
+from lockstep_state.names import LONGEST_TOPIC, is_topic_name
 
 LONGEST_NUMBER = 30
 """The most digits of a number. Java's own numbers have 19."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-
-LONGEST_TOPIC = 249
-"""The most characters of a topic's name."""
-
-LEGAL_IN_TOPIC = re.compile(r"[A-Za-z0-9._-]*")
-"""The form of a part of a topic's name, and so of an alias of the connectors. It may be empty."""
 
 
 class BadValue(ValueError):
@@ -99,7 +94,7 @@ def progress_topic(text: str) -> str:
     name = text.strip()
     if not name:
         raise BadValue("is empty, and progress needs a topic: name one, or remove the line")
-    if not LEGAL_IN_TOPIC.fullmatch(name) or name in (".", ".."):
+    if not is_topic_name(name):
         raise BadValue(f"is {name!r}, which no topic may be called: write letters, digits, '.', '_' and '-'")
     if len(name) > LONGEST_TOPIC:
         many = f"it has {len(name)} characters, and {LONGEST_TOPIC} are allowed"

@@ -6,17 +6,14 @@ topic's configs. A pattern that needs another character selects nothing, ever.
 
 import importlib
 import re
-import string
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lockstep_rules.patterns.java_regex.translate import to_python
 from lockstep_rules.patterns.matcher import parser
+from lockstep_state.names import TOPIC_CHARACTERS
 
 compiler: Any = importlib.import_module("re._compiler")
-
-LEGAL = frozenset(string.ascii_letters + string.digits + "._-")
-"""The characters that topic names may have."""
 
 
 def needed_but_illegal(pattern: str) -> tuple[str, ...]:
@@ -29,7 +26,7 @@ def needed_but_illegal(pattern: str) -> tuple[str, ...]:
     Raises:
         UntranslatablePattern: The pattern has no counterpart in Python.
     """
-    if LEGAL.issuperset(pattern):
+    if TOPIC_CHARACTERS.issuperset(pattern):
         return ()  # a name as it is, as most are: nothing to translate
     try:
         return tuple(dict.fromkeys(_needed(parser.parse(to_python(pattern)))))
@@ -47,7 +44,7 @@ def _needed(nodes: Iterable[Any]) -> list[str]:
 def _needed_by(operator: str, argument: Any) -> list[str]:
     match operator:
         case "LITERAL":
-            return [] if chr(argument) in LEGAL else [chr(argument)]
+            return [] if chr(argument) in TOPIC_CHARACTERS else [chr(argument)]
         case "IN":
             return _needed_by_class(argument)
         case "BRANCH":
@@ -68,6 +65,6 @@ def _needed_by(operator: str, argument: Any) -> list[str]:
 def _needed_by_class(members: Sequence[Any]) -> list[str]:
     # Letters of either case are legal, so that ignoring it makes no difference.
     is_member = compiler.compile(parser.SubPattern(parser.State(), [(parser.IN, members)]), re.ASCII).fullmatch
-    if any(map(is_member, LEGAL)):
+    if any(map(is_member, TOPIC_CHARACTERS)):
         return []
     return [next((character for character in (" ", *map(chr, range(0x2100))) if is_member(character)), "")]

@@ -6,7 +6,6 @@ Each function gets the facts of a flow and the forecast of its copy. It yields a
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-from lockstep_config.text.values import LONGEST_TOPIC
 from lockstep_ops.formatting import count_text, in_time
 from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts, TopicFacts
 from lockstep_ops.plan.rules.flow_plan import MOVED, CopyForecast
@@ -16,7 +15,7 @@ from lockstep_rules.clusters.cluster_limits import LIMITS, TierLimit, TopicCount
 from lockstep_rules.policy import HEARTBEATS
 from lockstep_rules.selection_count import GROUP_KEYS, TOPIC_KEYS, count_topics
 from lockstep_rules.topic_plan import factor_words, possible_factor
-from lockstep_state.names import Flow, progress_topic, state_topic
+from lockstep_state.names import LONGEST_TOPIC, Flow, progress_topic, state_topic
 
 Finding = tuple[str, str]
 Check = Callable[[FlowFacts, CopyForecast], Iterator[Finding]]
