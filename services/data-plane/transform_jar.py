@@ -132,12 +132,12 @@ def _eclipse_compiler(java: str, spark: Path, root: Path, environment: Mapping[s
     ecj = cache / ECJ
     if not ecj.exists():
         _retrieve(java, spark, cache, environment, scratch)
-    found = hashlib.sha256(ecj.read_bytes()).hexdigest() if ecj.exists() else "none"
-    if found != ECJ_SHA256:
+    digest = hashlib.sha256(ecj.read_bytes()).hexdigest() if ecj.exists() else "none"
+    if digest != ECJ_SHA256:
         ecj.unlink(missing_ok=True)
         raise NotCompiled(
-            f"there is no javac, and {ECJ} could not be fetched from Maven Central (its SHA-256 is {found}): install a "
-            "JDK, or name another repository in LOCKSTEP_MAVEN_URL"
+            f"there is no javac, and {ECJ} could not be fetched from Maven Central (its SHA-256 is {digest}): install "
+            "a JDK, or name another repository in LOCKSTEP_MAVEN_URL"
         )
     return ecj
 

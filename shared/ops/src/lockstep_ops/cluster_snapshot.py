@@ -1,4 +1,4 @@
-"""What one cluster says of itself: each fact is asked for once, and remembered. Nothing is changed on the cluster."""
+"""A snapshot of one cluster: each fact is asked for once, and remembered. Nothing is changed on the cluster."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence

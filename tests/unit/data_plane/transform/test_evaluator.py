@@ -213,16 +213,20 @@ async def test_what_is_no_answer_ends_the_connection(server: Server, bad: bytes)
 
 
 async def test_a_cancelled_request_ends_the_connection(server: Server) -> None:
+    received = asyncio.Event()
+
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_frame(reader)
+        received.set()
         await reader.read()
 
     server.serve = hang
     evaluator = await connect(server)
-    asked = asyncio.create_task(evaluator.evaluate([b"x"], 0, 0, "t"))
-    await asyncio.sleep(0.05)
-    asked.cancel()
+    request = asyncio.create_task(evaluator.evaluate([b"x"], 0, 0, "t"))
+    await received.wait()
+    request.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asked
+        await request
     with pytest.raises(TransformConnectionLost):
         await evaluator.evaluate([b"x"], 0, 0, "t")
     await evaluator.close()

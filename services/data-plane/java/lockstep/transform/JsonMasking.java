@@ -1,6 +1,7 @@
 package lockstep.transform;
 
 import java.io.Serializable;
+import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -42,7 +43,7 @@ public final class JsonMasking implements Serializable {
             switch (form.group(1)) {
                 case "remove", "mask" -> {
                     if (argument == null) {
-                        return new JsonMasking(Kind.valueOf(form.group(1).toUpperCase()), null, 0);
+                        return new JsonMasking(Kind.valueOf(form.group(1).toUpperCase(Locale.ROOT)), null, 0);
                     }
                 }
                 case "truncate" -> {
@@ -52,7 +53,7 @@ public final class JsonMasking implements Serializable {
                 }
                 case "hash_salted", "tokenise" -> {
                     String secret = argument == null ? DEFAULT_SECRET : argument;
-                    return new JsonMasking(Kind.valueOf(form.group(1).toUpperCase()), secret, 0);
+                    return new JsonMasking(Kind.valueOf(form.group(1).toUpperCase(Locale.ROOT)), secret, 0);
                 }
                 default -> { }
             }
@@ -75,6 +76,6 @@ public final class JsonMasking implements Serializable {
     @Override
     public String toString() {
         String argument = secret != null ? secret : kind == Kind.TRUNCATE ? Integer.toString(length) : null;
-        return kind.name().toLowerCase() + (argument == null ? "" : "(" + argument + ")");
+        return kind.name().toLowerCase(Locale.ROOT) + (argument == null ? "" : "(" + argument + ")");
     }
 }

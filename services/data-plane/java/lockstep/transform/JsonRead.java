@@ -11,6 +11,9 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class JsonRead implements Serializable {
     private static final long serialVersionUID = 1L;
 
+    /** What stands for no value, and for null. */
+    private static final int NOTHING = -1;
+
     private final JsonPath path;
     private transient JsonScanner scanner;
 
@@ -18,56 +21,60 @@ public final class JsonRead implements Serializable {
         this.path = path;
     }
 
-    private JsonScanner find(byte[] value) {
+    private boolean find(byte[] value) {
         if (scanner == null) {
             scanner = new JsonScanner();
         }
         scanner.reset(value);
-        return scanner.find(path) ? scanner : null;
+        return scanner.find(path);
+    }
+
+    /** Passes the value that was found. Returns its first character; NOTHING for null. */
+    private int pass() {
+        int kind = scanner.peek();
+        scanner.skipValue(null);
+        return kind == 'n' ? NOTHING : kind;
     }
 
     /** The text of a string, or a number, a boolean, an object or an array as it stands; NULL for null and nothing. */
     public UTF8String text(byte[] value) {
-        JsonScanner found = find(value);
-        if (found == null) {
+        if (!find(value)) {
             return null;
         }
-        int from = found.at;
-        int kind = found.peek();
-        found.skipValue(null);
-        if (kind == 'n') {
+        int from = scanner.at;
+        int kind = pass();
+        int end = scanner.at;
+        if (kind == NOTHING) {
             return null;
         }
         if (kind != '"') {
-            return UTF8String.fromBytes(Arrays.copyOfRange(value, from, found.at));
+            return UTF8String.fromBytes(Arrays.copyOfRange(value, from, end));
         }
-        if (!found.hasEscape()) {
-            return UTF8String.fromBytes(Arrays.copyOfRange(value, from + 1, found.at - 1));
+        if (!scanner.hasEscape()) {
+            return UTF8String.fromBytes(Arrays.copyOfRange(value, from + 1, end - 1));
         }
-        byte[] plain = new byte[found.at - from - 2];
-        return UTF8String.fromBytes(Arrays.copyOf(plain, found.unescape(from + 1, found.at - 1, plain)));
+        byte[] plain = new byte[end - from - 2];
+        return UTF8String.fromBytes(Arrays.copyOf(plain, scanner.unescape(from + 1, end - 1, plain)));
     }
 
     /** A whole number of 64 bits; NULL for null and nothing. Fails for everything else. */
     public Long integer(byte[] value) {
-        JsonScanner found = find(value);
-        if (found == null) {
+        if (!find(value)) {
             return null;
         }
-        int from = found.at;
-        int kind = found.peek();
-        found.skipValue(null);
-        if (kind == 'n') {
+        int from = scanner.at;
+        int kind = pass();
+        if (kind == NOTHING) {
             return null;
         }
         boolean isNegative = kind == '-';
-        int at = isNegative ? from + 1 : from;
-        if (found.at - at > 19) {
+        int digitAt = isNegative ? from + 1 : from;
+        if (scanner.at - digitAt > 19) {
             throw new RecordFailure("JSON_NOT_AN_INTEGER");
         }
         long negative = 0;
-        for (; at < found.at; at++) {
-            int digit = value[at] - '0';
+        for (; digitAt < scanner.at; digitAt++) {
+            int digit = value[digitAt] - '0';
             if (digit < 0 || digit > 9 || negative < (Long.MIN_VALUE + digit) / 10) {
                 throw new RecordFailure("JSON_NOT_AN_INTEGER");
             }
@@ -81,7 +88,7 @@ public final class JsonRead implements Serializable {
 
     /** Whether there is a value at the path; a null is one. */
     public boolean has(byte[] value) {
-        return find(value) != null;
+        return find(value);
     }
 
     @Override

@@ -1,4 +1,4 @@
-"""What the target has acknowledged of one partition: position, counts and ages, and the progress row of them.
+"""The acknowledged position of one partition on the target, with counts and ages, and the progress row of them.
 
 No I/O, no clock.
 """

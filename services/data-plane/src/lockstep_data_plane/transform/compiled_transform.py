@@ -54,9 +54,9 @@ class TransformFinding:
     suggestion: str = ""
 
     def __str__(self) -> str:
-        place = f"line {self.line}, column {self.column}: " if self.line else ""
+        location = f"line {self.line}, column {self.column}: " if self.line else ""
         meant = f" ({self.fragment})" if self.fragment else ""
-        return f"{place}{self.message}{meant}"
+        return f"{location}{self.message}{meant}"
 
 
 class StatementRefused(ValueError):

@@ -68,21 +68,21 @@ class TransformRefused(TransformError, NeedsDecision):
 
 
 class Tombstones(Enum):
-    """What a filter does with a record that has no value."""
+    """The treatment of a record without a value by a filter."""
 
     PASS = "pass"  # noqa: S105  # the word of the key
     FILTER = "filter"
 
 
 class Filtered(Enum):
-    """What is left of a record that is filtered."""
+    """The remainder of a record that is filtered: nothing, or a tombstone."""
 
     DROP = "drop"
     TOMBSTONE = "tombstone"
 
 
 class AnswerEnd(IntEnum):
-    """Why an answer ends: at the last record of the request, or before it."""
+    """The reason for the end of an answer. WHOLE is the last record of the request, the others come before it."""
 
     WHOLE = 0
     BYTES = 1
@@ -92,7 +92,7 @@ class AnswerEnd(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
-    """How a slot wants the answers of one connection."""
+    """The options of one connection, which hold for each of its answers."""
 
     seconds: float = 10.0
     """The time after which an answer ends with what it has; a connection without an answer is then given up."""
@@ -218,9 +218,9 @@ class TransformEvaluator:
         magic, protocol = _GREETING.unpack_from(frame)
         if magic != _MAGIC or protocol != PROTOCOL:
             raise TransformVersionDiffers(f"the JVM speaks version {protocol} of the protocol, not {PROTOCOL}")
-        jar, at = _text(frame, _GREETING.size)
-        spark, at = _text(frame, at)
-        (java,) = _LENGTH.unpack_from(frame, at)
+        jar, position = _text(frame, _GREETING.size)
+        spark, position = _text(frame, position)
+        (java,) = _LENGTH.unpack_from(frame, position)
         version = transform.version
         if (jar, spark, java) != (version.jar, version.spark, version.java):
             raise TransformVersionDiffers(
@@ -330,39 +330,39 @@ def _sized(part: bytes) -> bytes:
     return _LENGTH.pack(len(part)) + part
 
 
-def _text(frame: bytes, at: int) -> tuple[str, int]:
+def _text(frame: bytes, position: int) -> tuple[str, int]:
     """Return a text in a frame, and the index behind it."""
-    (length,) = _LENGTH.unpack_from(frame, at)
-    end = at + _LENGTH.size + length
-    return frame[at + _LENGTH.size : end].decode(), end
+    (length,) = _LENGTH.unpack_from(frame, position)
+    end = position + _LENGTH.size + length
+    return frame[position + _LENGTH.size : end].decode(), end
 
 
 def _refusal(frame: bytes) -> TransformRefused:
     if frame[0] != _REFUSED:
         raise ValueError(f"a frame of kind {frame[0]}")
-    code, at = _text(frame, 1)
-    message, _ = _text(frame, at)
+    code, position = _text(frame, 1)
+    message, _ = _text(frame, position)
     return TransformRefused(code, message)
 
 
 def _answer(frame: bytes) -> TransformAnswer:
     end, covers, records_read, count, oldest, stretch_count = _ANSWER_FRONT.unpack_from(frame, 1)
-    at = 1 + _ANSWER_FRONT.size
+    position = 1 + _ANSWER_FRONT.size
     stretches: list[Stretch] = []
     index = 0
-    for first, length in _STRETCH.iter_unpack(frame[at : at + stretch_count * _STRETCH.size]):
+    for first, length in _STRETCH.iter_unpack(frame[position : position + stretch_count * _STRETCH.size]):
         stretches.append((first, index, length))
         index += length
     if index != count:
         raise ValueError(f"{count} records have {index} offsets")
-    at += stretch_count * _STRETCH.size
-    (failure_count,) = _LENGTH.unpack_from(frame, at)
-    at += _LENGTH.size
+    position += stretch_count * _STRETCH.size
+    (failure_count,) = _LENGTH.unpack_from(frame, position)
+    position += _LENGTH.size
     failures = []
     for _ in range(failure_count):
-        (offset,) = _OFFSET.unpack_from(frame, at)
-        condition, at = _text(frame, at + _OFFSET.size)
-        fragment, at = _text(frame, at)
+        (offset,) = _OFFSET.unpack_from(frame, position)
+        condition, position = _text(frame, position + _OFFSET.size)
+        fragment, position = _text(frame, position)
         failures.append(FailedRecord(offset, condition, fragment))
-    batch, offsets = frame[at:], GappedOffsets(tuple(stretches))
+    batch, offsets = frame[position:], GappedOffsets(tuple(stretches))
     return TransformAnswer(batch, offsets, covers, AnswerEnd(end), tuple(failures), records_read, oldest)

@@ -25,17 +25,17 @@ def mask_statement(masks: str) -> str:
         MaskInvalid: An entry is no `PATH: HOW`, or a path is there twice.
     """
     entries: list[tuple[str, str]] = []
-    at = 0
-    while at < len(masks) or not entries:
-        entry = _ENTRY.match(masks, at)
+    position = 0
+    while position < len(masks) or not entries:
+        entry = _ENTRY.match(masks, position)
         if entry is None or (entry["end"] == "," and entry.end() == len(masks)):
-            wrong = masks[at:].strip() or "nothing"
+            wrong = masks[position:].strip() or "nothing"
             raise MaskInvalid(f"a path and how it is masked is expected, as in $.iban: truncate(4), but not {wrong}")
         path, how = entry["path"], re.sub(r"\s", "", entry["how"])
         if any(path == earlier for earlier, _ in entries):
             raise MaskInvalid(f"{path} is there twice")
         entries.append((path, how))
-        at = entry.end()
+        position = entry.end()
     value = "value"
     for path, how in entries:
         value = f"json_mask({value}, {_quoted(path)}, {_quoted(how)})"

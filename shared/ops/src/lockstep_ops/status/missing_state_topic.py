@@ -17,7 +17,7 @@ class MissingStateTopic:
     causes: tuple[str, ...]
     """Sentences about what keeps its services from creating the topic, by their reports or by the target."""
     unknown: str = ""
-    """Why a report or the target could not be read, so that `causes` may be incomplete. "": all was read."""
+    """The trouble of what could not be read, a report or the target: `causes` may lack some. "": all was read."""
 
     @property
     def never_run(self) -> bool:
