@@ -20,6 +20,7 @@ from tests.support.clusters import (
     create_topic,
     produce,
     read_topic,
+    topic_names,
     unique_name,
 )
 from tests.support.eventually import wait_until
@@ -89,10 +90,6 @@ class RenamingFlow:
 
     def is_copied(self, copy: str) -> bool:
         return copy in topic_names(self.b) and compare(read_topic(self.a, self.orders), read_topic(self.b, copy)).equal
-
-
-def topic_names(bootstrap: str) -> set[str]:
-    return set(admin(bootstrap).list_topics(timeout=10).topics)
 
 
 def test_everything_about_a_topic_has_its_new_name(tmp_path: Path, pair: Pair) -> None:

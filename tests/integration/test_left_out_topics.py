@@ -13,7 +13,7 @@ from lockstep_state.names import Flow, events_topic, state_topic
 from lockstep_state.rows.state_rows import MirroredTopic, decode_row
 from tests.support import eventually
 from tests.support.broker import Broker
-from tests.support.clusters import admin, create_topic, delete_topic, read_topic
+from tests.support.clusters import create_topic, delete_topic, read_topic, topic_names
 from tests.support.services import ServiceProcess, two_cluster_file
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
@@ -24,7 +24,7 @@ wait_until = partial(eventually.wait_until, within=60.0, every=0.5)
 
 
 def topics(broker: Broker) -> set[str]:
-    return set(admin(broker.bootstrap).list_topics(timeout=10).topics)
+    return topic_names(broker.bootstrap)
 
 
 def rows(broker: Broker, flow: Flow) -> dict[str, MirroredTopic]:

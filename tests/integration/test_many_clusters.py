@@ -17,7 +17,7 @@ import pytest
 from lockstep_client import heartbeat_topics, replication_hops, upstream_clusters
 from lockstep_state.names import Flow, service_group, state_topic
 from tests.support.broker import Broker, started
-from tests.support.clusters import Record, admin, create_topic, produce, read_topic
+from tests.support.clusters import Record, admin, create_topic, produce, read_topic, topic_names
 from tests.support.control import read_so_far
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
@@ -69,15 +69,11 @@ def write(bootstrap: str, topic: str, origin: str) -> None:
     produce(bootstrap, topic, [Record(value=f"{origin} {n}".encode(), partition=n % PARTITIONS) for n in range(200)])
 
 
-def topics_on(bootstrap: str) -> set[str]:
-    return set(admin(bootstrap).list_topics(timeout=20).topics)
-
-
 def copied(source: tuple[str, str], target: tuple[str, str]) -> None:
     """Returns once a topic, given as (address, name), holds what another one does."""
 
     def equal() -> bool:
-        return target[1] in topics_on(target[0]) and compare(read_topic(*source), read_topic(*target)).equal
+        return target[1] in topic_names(target[0]) and compare(read_topic(*source), read_topic(*target)).equal
 
     until(equal, what=f"{target[1]} is a copy of {source[1]}")
 
@@ -149,7 +145,7 @@ def test_ring_brings_each_topic_round_once(renamed: Renamed) -> None:
     settle(renamed.mirror)
     for place, home in enumerate(RING):
         before, first = RING[place - 1], RING[place - 2]
-        copies = {name for name in topics_on(renamed.ring[home]) if name.split(".")[-1] == RING_TOPIC}
+        copies = {name for name in topic_names(renamed.ring[home]) if name.split(".")[-1] == RING_TOPIC}
         assert copies == {RING_TOPIC, f"{before}.{RING_TOPIC}", f"{before}.{first}.{RING_TOPIC}"}, home
 
 
@@ -178,7 +174,7 @@ def test_mm2_167_hub_has_a_topic_of_two_spokes_and_gives_each_to_the_other(renam
         copied((hub, HUB_TOPIC), (renamed.hub[spoke], f"{HUB}.{HUB_TOPIC}"))
     settle(renamed.mirror)
     for home, bootstrap in renamed.hub.items():
-        copies = {name for name in topics_on(bootstrap) if name.split(".")[-1] == HUB_TOPIC}
+        copies = {name for name in topic_names(bootstrap) if name.split(".")[-1] == HUB_TOPIC}
         others = [spoke for spoke in SPOKES if spoke != home]
         through = {f"{spoke}.{HUB_TOPIC}" for spoke in others}
         assert copies - {HUB_TOPIC} == (through if home == HUB else {f"{HUB}.{name}" for name in (HUB_TOPIC, *through)})
@@ -210,7 +206,7 @@ def test_a_separator_of_two_characters_leads_from_hop_to_hop(others: Mirror, bro
     copied(source, (brokers[1], "D__under_scored"))
     copied(source, (brokers[2], "E__D__under_scored"))
     settle(others)
-    assert {name for name in topics_on(brokers[0]) if "under_scored" in name} == {"under_scored"}
+    assert {name for name in topic_names(brokers[0]) if "under_scored" in name} == {"under_scored"}
 
 
 def test_source_feeds_two_targets_under_the_same_name(others: Mirror, brokers: Sequence[str]) -> None:

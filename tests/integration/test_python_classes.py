@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition
 from lockstep_client import CheckpointsTopicMissing, ReplicationPolicy, translate_offsets
 from lockstep_state.names import Flow
 from tests.support.broker import Broker
-from tests.support.clusters import Record, admin, commit_offset, create_topic, produce
+from tests.support.clusters import Record, commit_offset, create_topic, produce, topic_names
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.services import ServiceProcess
@@ -95,7 +95,7 @@ def test_python_classes_decide_in_every_process(
         produce(broker_a.bootstrap, topic, [Record(None, f"{n}".encode()) for n in range(100)])
     copy = running.flow.wait_copied(wanted)
     assert len(copy) == 100
-    there = set(admin(broker_b.bootstrap).list_topics(timeout=10).topics)
+    there = topic_names(broker_b.bootstrap)
     assert f"{wanted}-from-s{mark}" in there
     assert not [topic for topic in there if topic.startswith(other) or topic.endswith(f".{wanted}")]
 

@@ -115,6 +115,11 @@ def delete_topic(bootstrap: str, topic: str) -> None:
     wait_until(lambda: topic not in client.list_topics(timeout=TIMEOUT).topics, what=f"{topic} is gone")
 
 
+def topic_names(bootstrap: str) -> set[str]:
+    """Return the names of all topics of a cluster."""
+    return set(admin(bootstrap).list_topics(timeout=TIMEOUT).topics)
+
+
 def config_of(bootstrap: str, topic: str, name: str) -> str | None:
     """Return the effective value of a topic's config."""
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
