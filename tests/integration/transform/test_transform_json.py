@@ -288,3 +288,15 @@ async def test_a_secret_is_in_no_plan_no_stage_and_no_error(jvm: TransformJvm) -
     text = jvm.compiler._java.compile(statement).getCanonicalText()
     assert "tokenise(pepper)" in text
     assert SALT.decode() not in text
+
+
+def test_words_of_maskings_do_not_depend_on_the_locale(jvm: TransformJvm) -> None:
+    """In Turkish the capital of i has a dot, and the small letter of I has none."""
+    locales = jvm.context._jvm.java.util.Locale
+    default = locales.getDefault()
+    locales.setDefault(locales.forLanguageTag("tr-TR"))
+    try:
+        transform = jvm.compile("SELECT json_mask(value, '$.a', 'tokenise') AS value FROM records")
+    finally:
+        locales.setDefault(default)
+    assert transform.secrets == ("salt",)
