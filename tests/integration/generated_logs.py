@@ -176,7 +176,7 @@ class Writer:
         asked = []
         for batch in batches:
             asked.append(
-                connection.ask(produce_request(13, [((topic, partition), leader, batch)], ACKNOWLEDGED_WITHIN))
+                connection.send(produce_request(13, [((topic, partition), leader, batch)], ACKNOWLEDGED_WITHIN))
             )
         for answer in asked:
             (said,) = (await answer).responses[0].partition_responses

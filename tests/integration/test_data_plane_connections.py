@@ -134,7 +134,7 @@ async def reading(
         for received in delivery.batches:
             offsets[delivery.partition.number].extend(range(received.base_offset, received.last_offset + 1))
 
-    monkeypatch.setattr(Connection, "ask", noted)
+    monkeypatch.setattr(Connection, "send", noted)
     cluster = connect_cluster("a", {"bootstrap.servers": bootstrap, **(properties or {})}, "test")
     fetcher = fetching_from(cluster, fetched, FetchSettings(max_wait_ms=max_wait_ms))
     made = Reading(cluster, fetcher, offsets, codes, asked)

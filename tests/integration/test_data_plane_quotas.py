@@ -48,7 +48,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         found.append((time.monotonic(), connection.resting_until))
         return ask(connection, *what)
 
-    monkeypatch.setattr(Connection, "ask", noted)
+    monkeypatch.setattr(Connection, "send", noted)
     return found
 
 

@@ -88,7 +88,7 @@ async def test_the_answer_to_a_duplicate_is_no_time_of_the_targets_own(there: Mi
         connection = await cluster.connection(leader.broker, "raw")
         stamped = stamp(piece.data, 4_000_000, 0, 0)
         request = produce_request(13, [((topic, 0), leader, stamped)], timedelta(seconds=30))
-        asked = [connection.ask(request) for _ in range(2)]
+        asked = [connection.send(request) for _ in range(2)]
         return [produce_answer((await one).responses[0].partition_responses[0]) for one in asked]
 
     try:

@@ -55,7 +55,7 @@ async def append(target: ClusterClient, tp: TopicPartition, values: Sequence[byt
     version, waits = connection.version("produce"), timedelta(seconds=10)
     async with asyncio.timeout(30):
         while True:
-            answer = await connection.call(produce_request(version, batches, waits))
+            answer = await connection.request(produce_request(version, batches, waits))
             code = produce_answer(answer.responses[0].partition_responses[0]).code
             if code != ErrorCode.not_leader_or_follower:
                 break

@@ -238,7 +238,7 @@ async def test_a_connection_that_does_not_renew_its_session_is_ended(sides: Side
     connection._session.end()
     await asyncio.sleep(SESSION_MS / 1000 + 1)
     with pytest.raises(BrokerUnreachable):
-        await connection.call(message("api_versions", 0, "request").ApiVersionsRequest())
+        await connection.request(message("api_versions", 0, "request").ApiVersionsRequest())
     connection.close()
     assert len(sides.a.expired()) == before + 1
 

@@ -250,7 +250,7 @@ class _MemoryConnection(Connection):
         self._versions = {api.key: (0, api.newest) for api in known_apis.values()}
         self._cluster = cluster
 
-    async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
+    async def request(self, entity: Any, timeout_s: float = 30.0) -> Any:
         request = read_back(entity) if isinstance(entity, EncodedRequest) else entity
         name = type(request).__name__.removesuffix("Request")
         self._cluster.asked.append(name)

@@ -16,7 +16,7 @@ from typing import Any
 from lockstep_config import load
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.record_batch.layout import scan
-from lockstep_kafka.messages.fetch_codec import fetch_request, read_answer, topic_names
+from lockstep_kafka.messages.fetch_codec import fetch_request, read_response, topic_names
 from lockstep_kafka.messages.fetch_session import FetchPosition, FetchSession
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.messages.produce_codec import NO_ERROR, produce_request
@@ -60,7 +60,7 @@ class Relay:
         """Send on what an answer has, as soon as it is read."""
         moved: list[FetchPosition] = []
         batches: dict[TopicPartition, deque[bytes]] = defaultdict(deque)
-        for fetched in read_answer(self._next, answer, self._names):
+        for fetched in read_response(self._next, answer, self._names):
             if fetched.code:
                 raise BrokerRefused(f"fetch of {fetched.tp[0]}-{fetched.tp[1]}: error {fetched.code}")
             for batch in scan(fetched.records):

@@ -67,11 +67,11 @@ def noted(made: Connection, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is asked on a connection from now on; nobody answers."""
     asked: list[Any] = []
 
-    def ask(entity: Any, seen: Callable[[Any], None]) -> asyncio.Future[Any]:
+    def send(entity: Any, seen: Callable[[Any], None]) -> asyncio.Future[Any]:
         asked.append(read_back(entity))
         return asyncio.get_running_loop().create_future()
 
-    monkeypatch.setattr(made, "ask", ask)
+    monkeypatch.setattr(made, "send", send)
     return asked
 
 

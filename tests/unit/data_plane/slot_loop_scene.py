@@ -97,7 +97,7 @@ class AskingConnection(_MemoryConnection):
             if not future.done():
                 future.set_exception(BrokerUnreachable("broker:9092: the connection ended"))
 
-    def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
+    def send(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         if self._is_closed:
             raise BrokerUnreachable("broker:9092: the connection is closed")
         request, future = read_back(entity), asyncio.get_running_loop().create_future()

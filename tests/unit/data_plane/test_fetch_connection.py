@@ -14,7 +14,7 @@ from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.fetch.fetch_sizes import MUCH_BYTES, MUCH_LASTS_S
 from lockstep_data_plane.fetch.fetcher import FetchConnection, Fetcher
-from lockstep_kafka.messages.fetch_codec import fetch_request, read_answer, topic_names
+from lockstep_kafka.messages.fetch_codec import fetch_request, read_response, topic_names
 from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.wire.connection import Connection
@@ -50,7 +50,7 @@ async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks
     part = m.PartitionData(partition_index=0, error_code=0, high_watermark=9, aborted_transactions=None, records=b"")
     topics = (m.FetchableTopicResponse(topic="t", partitions=(part,)),)
     said = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=topics)
-    (fetched,) = read_answer([("t", 0)], said, topic_names(wanted))
+    (fetched,) = read_response([("t", 0)], said, topic_names(wanted))
     assert (fetched.tp, fetched.high_watermark) == (("t", 0), 9)
 
 
@@ -201,7 +201,7 @@ class Asked(Connection):
     def closed(self) -> bool:
         return False
 
-    def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
+    def send(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         assert seen is not None
         self._happened.append("asked")
         self._seen, self._answer = seen, asyncio.get_running_loop().create_future()

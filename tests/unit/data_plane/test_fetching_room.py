@@ -46,7 +46,7 @@ class Asked(Connection):
     def closed(self) -> bool:
         return False
 
-    def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
+    def send(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         assert seen is not None
         self.requests.append(read_back(entity))
         self._seen, self._answer = seen, asyncio.get_running_loop().create_future()
@@ -284,7 +284,7 @@ async def test_large_answer_is_delivered_although_its_connection_is_lost(
     def refuses(entity: object, seen: object = None) -> asyncio.Future[Any]:
         raise BrokerUnreachable("broker:9092: the connection is closed")
 
-    monkeypatch.setattr(scene.connection, "ask", refuses)
+    monkeypatch.setattr(scene.connection, "send", refuses)
     scene.connection.answers(p0=batch_bytes([record(0, bytes(SMALL_BYTES))]))
     await eventually(lambda: len(scene.troubled) == 8)
     assert [delivery.partition.number for delivery in scene.delivered] == [0]

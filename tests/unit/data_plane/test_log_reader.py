@@ -51,7 +51,7 @@ class Leading(Connection):
         self.leads = True
         self._last_stable = last_stable
 
-    async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
+    async def request(self, entity: Any, timeout_s: float = 30.0) -> Any:
         fetch = isinstance(entity, EncodedRequest)
         (topic,) = (read_back(entity) if fetch else entity).topics
         (asked,) = topic.partitions

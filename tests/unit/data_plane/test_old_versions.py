@@ -18,7 +18,7 @@ from lockstep_kafka.messages import fetch_codec, produce_codec
 from lockstep_kafka.messages.fetch_codec import (
     FetchedPartition,
     fetch_request,
-    read_answer,
+    read_response,
     read_session_id,
     topic_names,
 )
@@ -53,7 +53,7 @@ def read_answer_back(entity: Any) -> Any:
     entity_writer(type(entity))(body, entity)
     codec = message_format(int(entity.__api_key__), int(entity.__version__))
     header = struct.pack(">i", 5) + (b"\0" if codec.is_flexible else b"")
-    return codec.read_answer(memoryview(header + body.getvalue()))
+    return codec.read_response(memoryview(header + body.getvalue()))
 
 
 @pytest.mark.parametrize("version", OLD_FETCHES)
@@ -95,7 +95,7 @@ def test_fetch_answer_of_each_version_is_read(version: int) -> None:
         filled(m.FetchResponse, throttle_time=no_time, error_code=ErrorCode.none, session_id=31, responses=(topic,))
     )
     names = topic_names([(("orders", 3), LEADER, 17, -1)])
-    (answered,) = read_answer([("orders", 3)], answer, names)
+    (answered,) = read_response([("orders", 3)], answer, names)
     assert answered._replace(records=bytes(answered.records)) == FetchedPartition(
         ("orders", 3), 0, 20, 19, ((4000, 11),), records_read
     )
@@ -206,7 +206,7 @@ async def test_request_header_has_tags_only_in_flexible_versions(api: str, versi
     connection: Any = Connection("broker", 9092, client_id="ab")
     connection._writer = connection
     connection.write = sent.extend
-    asked = connection.ask(EncodedRequest(key, version, [b"body"]))
+    asked = connection.send(EncodedRequest(key, version, [b"body"]))
     is_flexible = bool(getattr(message(api, version, "request"), f"{APIS[api].name}Request").__flexible__)
     header = struct.pack(">hhih2s", key, version, connection._requests[0][0], 2, b"ab") + b"\0" * is_flexible
     assert bytes(sent) == struct.pack(">i", len(header) + 4) + header + b"body"

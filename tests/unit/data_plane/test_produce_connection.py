@@ -85,8 +85,8 @@ def answer_first(made: ProduceConnection, *parts: tuple[int, ErrorCode, int]) ->
         for number, code, base_offset in parts
     )
     topics = (m.TopicProduceResponse(topic_id=LEADER.topic_id, partition_responses=partitions),) if parts else ()
-    assert request.on_answer is not None
-    request.on_answer(m.ProduceResponse(responses=topics, throttle_time=timedelta(0)))
+    assert request.on_response is not None
+    request.on_response(m.ProduceResponse(responses=topics, throttle_time=timedelta(0)))
     return future
 
 
@@ -306,7 +306,7 @@ async def test_request_that_cannot_be_written_leaves_no_error_behind() -> None:
     stream: Any = Broken()
     connection._writer = stream
     with pytest.raises(BrokerUnreachable, match="broken pipe"):
-        connection.ask(EncodedRequest(APIS["produce"].key, 13, (b"",)))
+        connection.send(EncodedRequest(APIS["produce"].key, 13, (b"",)))
     gc.collect()
     await asyncio.sleep(0)
     assert reported == []

@@ -43,9 +43,9 @@ class Scene:
         header = filled(schema.__header_schema__, correlation_id=NUMBER)
         frame = self.exchange.pass_answers(written_frame(Frame(header, filled(schema, **values))))
         read_name, read_version = read_as or (name, version)
-        read_answer = read_frame(frame, load_response_schema(API_KEYS[read_name], read_version))
-        assert read_answer.header.correlation_id == NUMBER
-        return read_answer.body
+        read_response = read_frame(frame, load_response_schema(API_KEYS[read_name], read_version))
+        assert read_response.header.correlation_id == NUMBER
+        return read_response.body
 
 
 def nested(api: str, version: int, side: str, entity: str, /, **values: Any) -> Any:

@@ -7,7 +7,7 @@ from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, scan
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_kafka.messages.fetch_codec import fetch_request, read_answer, topic_names
+from lockstep_kafka.messages.fetch_codec import fetch_request, read_response, topic_names
 from lockstep_kafka.messages.fetch_session import UNSAID
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
@@ -51,10 +51,10 @@ async def log_between(
         request = fetch_request(
             connection.version("fetch"), positions, AT_ONCE, isolation=isolation, wait_ms=wait_ms, by_id=by_id
         )
-        answer = await connection.call(request)
+        answer = await connection.request(request)
         if not connection.throttled_for:  # or it answers without records because we are over a quota
             in_vain += 1
-        for fetched in read_answer([tp], answer, topic_names(positions)):
+        for fetched in read_response([tp], answer, topic_names(positions)):
             if fetched.code != KafkaErrorCode.NONE:
                 about = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
                 raise cluster.refused(tp, fetched.code, about, "Read")

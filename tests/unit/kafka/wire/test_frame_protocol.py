@@ -38,7 +38,7 @@ def connection(versions: dict[int, tuple[int, int]] | None = None) -> tuple[Conn
 
 async def test_a_request_is_a_length_a_header_and_the_message() -> None:
     made, stream = connection()
-    made.ask(describe_producers("ab"))
+    made.send(describe_producers("ab"))
     (frame,) = stream.frames
     header = struct.pack(">hhi", DESCRIBE_PRODUCERS, 0, made._requests[0][0])
     header += struct.pack(">h", len(CLIENT)) + CLIENT + b"\0"
@@ -49,8 +49,8 @@ async def test_a_request_is_a_length_a_header_and_the_message() -> None:
 
 async def test_each_request_has_a_number_of_its_own_and_waits_in_order() -> None:
     made, stream = connection()
-    made.ask(describe_producers("a"))
-    made.ask(describe_producers("b"))
+    made.send(describe_producers("a"))
+    made.send(describe_producers("b"))
     numbers = [struct.unpack_from(">i", frame, 8)[0] for frame in stream.frames]
     assert len(set(numbers)) == 2
     assert [number for number, _, _ in made._requests] == numbers
@@ -61,7 +61,7 @@ async def test_records_are_in_the_frame_byte_by_byte() -> None:
     m = message("produce", 13, "request")
     records = bytes(range(256)) * 4
     part = m.PartitionProduceData(index=0, records=records)
-    made.ask(
+    made.send(
         m.ProduceRequest(
             transactional_id=None,
             acks=-1,
@@ -83,7 +83,7 @@ def producers_answer(number: int, tagged: bool = False, throttle_ms: int = 0) ->
 
 async def test_an_answer_is_read_by_its_api_and_version() -> None:
     made, _ = connection()
-    waiting = made.ask(describe_producers("ab"))
+    waiting = made.send(describe_producers("ab"))
     made._answered(producers_answer(made._requests[0][0]))
     (partition,) = (await waiting).topics[0].partitions
     assert [(p.producer_id, p.producer_epoch, p.last_sequence) for p in partition.active_producers] == [(4000, 1, 41)]
@@ -93,7 +93,7 @@ async def test_an_answer_is_read_by_its_api_and_version() -> None:
 async def test_answer_of_a_cancelled_request_is_dropped() -> None:
     made, _ = connection()
     seen: list[Any] = []
-    made.ask(describe_producers("ab"), seen.append).cancel()
+    made.send(describe_producers("ab"), seen.append).cancel()
     made._answered(producers_answer(made._requests[0][0]))
     assert made.unanswered == 0
     assert seen == []
@@ -102,14 +102,14 @@ async def test_answer_of_a_cancelled_request_is_dropped() -> None:
 async def test_answer_callback_runs_before_tasks_that_wait_for_the_answer() -> None:
     made, _ = connection()
     seen: list[Any] = []
-    waiting = made.ask(describe_producers("ab"), seen.append)
+    waiting = made.send(describe_producers("ab"), seen.append)
     made._answered(producers_answer(made._requests[0][0]))
     assert seen == [waiting.result()]
 
 
 async def test_answer_callback_that_raises_fails_its_request_only() -> None:
     made, _ = connection()
-    waiting = made.ask(describe_producers("ab"), lambda answer: {}[answer])
+    waiting = made.send(describe_producers("ab"), lambda answer: {}[answer])
     made._answered(producers_answer(made._requests[0][0]))
     with pytest.raises(KeyError):
         await waiting
@@ -127,7 +127,7 @@ async def test_answer_callback_that_raises_fails_its_request_only() -> None:
 async def test_answer_without_a_matching_request_is_not_read(asked: bool, shift: int, tagged: bool, text: str) -> None:
     made, _ = connection()
     if asked:
-        made.ask(describe_producers("ab"))
+        made.send(describe_producers("ab"))
     number = made._requests[0][0] if asked else 7
     with pytest.raises(ConnectionError, match=text):
         made._answered(producers_answer(number + shift, tagged))
@@ -201,8 +201,8 @@ def test_a_frame_far_above_what_was_asked_ends_the_connection(size: int) -> None
 async def test_an_answer_may_be_as_long_as_what_was_asked_and_one_batch() -> None:
     made, _ = connection({FETCH: (0, 13)})
     assert made._largest_answer() == ANSWER_BYTES
-    made.ask(EncodedRequest(FETCH, 13, [b""], 50_000_000))
-    made.ask(describe_producers("ab"))
+    made.send(EncodedRequest(FETCH, 13, [b""], 50_000_000))
+    made.send(describe_producers("ab"))
     assert made._largest_answer() == ANSWER_BYTES + 50_000_000
     made._requests.popleft()
     assert made._largest_answer() == ANSWER_BYTES
@@ -226,7 +226,7 @@ async def test_closed_connection_refuses_a_request() -> None:
     made._writer = None
     assert made.closed
     with pytest.raises(BrokerUnreachable, match="broker:9092: the connection is closed"):
-        made.ask(describe_producers("ab"))
+        made.send(describe_producers("ab"))
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ async def test_no_answer_in_time_closes_the_connection() -> None:
     closed = asyncio.Event()
     made.close = lambda *_, **__: closed.set()  # type: ignore[method-assign, assignment]  # the real one would close a socket
     with pytest.raises(BrokerUnreachable, match=r"no answer within 0.01 s"):
-        await made.call(describe_producers("ab"))
+        await made.request(describe_producers("ab"))
     assert closed.is_set()
     assert len(stream.frames) == 1
 
@@ -302,14 +302,14 @@ async def test_throttled_connection_pauses_for_the_time_in_the_answer() -> None:
     made, stream = connection()
     waits: list[float] = []
     made.on_throttled = lambda seconds, _: waits.append(seconds)
-    made.ask(describe_producers("a"))
+    made.send(describe_producers("a"))
     made._answered(producers_answer(made._requests[0][0], throttle_ms=0))
     assert (made.throttled_for, waits) == (0, [])
-    made.ask(describe_producers("a"))
+    made.send(describe_producers("a"))
     made._answered(producers_answer(made._requests[0][0], throttle_ms=50))
     assert 0 < made.throttled_for <= 0.05
     assert waits == [0.05]
-    asked = asyncio.create_task(made.call(describe_producers("b")))
+    asked = asyncio.create_task(made.request(describe_producers("b")))
     await asyncio.sleep(0)
     assert len(stream.frames) == 2
     await made.throttle_over()
@@ -321,6 +321,6 @@ async def test_throttled_connection_pauses_for_the_time_in_the_answer() -> None:
 async def test_no_round_trip_is_longer_than_the_shortest_answer() -> None:
     made, _ = connection()
     made.round_trip_s = 30.0
-    made.ask(describe_producers("a"))
+    made.send(describe_producers("a"))
     made._answered(producers_answer(made._requests[0][0]))
     assert made.round_trip_s < 5.0

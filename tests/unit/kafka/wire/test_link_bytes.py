@@ -17,7 +17,7 @@ async def test_connection_counts_requests_and_answers_with_their_lengths() -> No
     connection = Connection("broker", 9092, client_id="client")
     stream = connection._writer = WrittenFrames()
     connection._versions = {APIS["describe_producers"].key: (0, 0)}
-    connection.ask(message("describe_producers", 0, "request").DescribeProducersRequest(topics=()))
+    connection.send(message("describe_producers", 0, "request").DescribeProducersRequest(topics=()))
     assert connection.link.sent == sum(map(len, stream.frames)) > 0
     m = message("describe_producers", 0, "response")
     body = BytesIO()

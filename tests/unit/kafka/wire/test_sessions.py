@@ -62,9 +62,9 @@ class Peer:
 
 async def test_requests_during_a_login_are_sent_after_it_in_order() -> None:
     peer = Peer()
-    first = peer.connection.ask(describe_producers("a"))
+    first = peer.connection.send(describe_producers("a"))
     peer.session.begin_login()
-    held = [peer.connection.ask(describe_producers(topic)) for topic in "bc"]
+    held = [peer.connection.send(describe_producers(topic)) for topic in "bc"]
     await asyncio.sleep(0.01)
     assert peer.asked == [DESCRIBE_PRODUCERS]  # the answer is out: no login yet
     assert peer.connection.unanswered == 3
@@ -105,7 +105,7 @@ async def test_login_is_first_after_a_loop_that_stood_still_beyond_the_session()
     await peer.log_in(session_ms=1700)
     await eventually(lambda: not peer.session.is_holding)
     time.sleep(2.0)  # the loop gets no processor
-    asked = peer.connection.ask(describe_producers("a"))
+    asked = peer.connection.send(describe_producers("a"))
     await peer.log_in()
     await eventually(lambda: peer.asked[-1] == DESCRIBE_PRODUCERS)
     assert peer.asked == [HANDSHAKE, AUTHENTICATE, HANDSHAKE, AUTHENTICATE, DESCRIBE_PRODUCERS]
@@ -135,7 +135,7 @@ async def test_requests_in_a_session_too_short_to_renew_wait_for_the_next(monkey
     monkeypatch.setattr("lockstep_kafka.wire.sasl_session.SHORTEST_S", 0.3)
     peer = Peer()
     peer.session.begin_login()
-    held = peer.connection.ask(describe_producers("a"))
+    held = peer.connection.send(describe_producers("a"))
     await peer.log_in(session_ms=100)
     began = asyncio.get_running_loop().time()
     await peer.log_in(session_ms=0)
@@ -152,7 +152,7 @@ async def test_sessions_that_are_always_too_short_are_named(monkeypatch: pytest.
     monkeypatch.setattr("lockstep_kafka.wire.sasl_session.SHORTEST_S", 0.2)
     peer = Peer()
     peer.session.begin_login()
-    held = peer.connection.ask(describe_producers("a"))
+    held = peer.connection.send(describe_producers("a"))
     await peer.log_in(session_ms=100)
     with pytest.raises(ConnectionClosedError) as raised:
         await held
@@ -162,21 +162,21 @@ async def test_sessions_that_are_always_too_short_are_named(monkeypatch: pytest.
 async def test_refused_login_closes_the_connection_and_fails_waiting_requests() -> None:
     peer = Peer()
     peer.session.begin_login()
-    held = peer.connection.ask(describe_producers("a"))
+    held = peer.connection.send(describe_producers("a"))
     await peer.log_in(error=REFUSED)
     with pytest.raises(ConnectionClosedError) as raised:
         await held
     assert isinstance(raised.value.__cause__, SaslRefused)
     assert peer.connection.closed
     with pytest.raises(BrokerUnreachable, match="the connection is closed"):
-        peer.connection.ask(describe_producers("b"))
+        peer.connection.send(describe_producers("b"))
 
 
 async def test_a_connection_that_ends_while_a_login_is_due_fails_what_was_held() -> None:
     peer = Peer()
-    under_way = peer.connection.ask(describe_producers("a"))
+    under_way = peer.connection.send(describe_producers("a"))
     peer.session.begin_login()
-    held = peer.connection.ask(describe_producers("b"))
+    held = peer.connection.send(describe_producers("b"))
     peer.connection.close()
     for waiting in (under_way, held):
         with pytest.raises(ConnectionClosedError):

@@ -30,7 +30,7 @@ from lockstep_kafka.messages.fetch_codec import (
     UNKNOWN,
     FetchedPartition,
     fetch_request,
-    read_answer,
+    read_response,
     read_error,
     read_session_id,
     topic_names,
@@ -228,7 +228,7 @@ class FetchConnection:
         request.moved = []
         return self._send(request, plan, limits, self._settings.max_wait_ms, "")
 
-    def ask(
+    def send(
         self, roomy: Sequence[PartitionState], limits: FetchBudget, *, wait_ms: int, rack: str, is_repeatable: bool
     ) -> asyncio.Future[Any]:
         """Send a fetch request for the partitions `roomy`. The broker keeps it for at most `wait_ms`."""
@@ -270,7 +270,7 @@ class FetchConnection:
             max_bytes=self.asked_bytes,
             by_id=request.by_id,
         )
-        answer = self._connection.ask(encoded, partial(self._on_answer, request))
+        answer = self._connection.send(encoded, partial(self._on_answer, request))
         self._asked_at, self._kept_s = time.monotonic(), wait_ms / 1e3
         return answer
 
@@ -289,7 +289,7 @@ class FetchConnection:
         deliveries: list[Delivery] = []
         redirected: list[tuple[PartitionState, int | None]] = []
         # In a session an answer has only partitions with news: nothing here goes through all that was asked for.
-        for fetched in read_answer(request.partitions, answer, request.names):
+        for fetched in read_response(request.partitions, answer, request.names):
             partition, incarnation = request.partitions[fetched.tp]
             if partition.incarnation != incarnation:
                 continue
@@ -508,7 +508,7 @@ class Fetcher:
             roomy = [p for p in eligible if self._has_room(p, limits)]
             if not roomy:
                 return None
-            response = fetch_connection.ask(
+            response = fetch_connection.send(
                 roomy,
                 limits,
                 wait_ms=self.schedule.wait_ms(leaves_out=len(roomy) < len(eligible)),

@@ -141,7 +141,7 @@ class ProduceConnection:
                 return
             request = _SentRequest(picked, size, time.monotonic())
             try:
-                request.answer = self.connection.ask(self._request(picked), partial(self._answered, request))
+                request.answer = self.connection.send(self._request(picked), partial(self._answered, request))
             except BrokerUnreachable as exc:
                 self._lost(request, str(exc))
                 continue

@@ -250,8 +250,8 @@ class ControlTopicWriter:
         )
         (sent,) = self._events.send([event.encode()], partition=0)
 
-        def on_answer(answered: asyncio.Future[tuple[int, int]]) -> None:
+        def on_response(answered: asyncio.Future[tuple[int, int]]) -> None:
             if not answered.cancelled() and (trouble := answered.exception()) is not None:
                 self._log.warn("event not written", f"{kind} of {subject}: {trouble}")
 
-        sent.add_done_callback(on_answer)
+        sent.add_done_callback(on_response)

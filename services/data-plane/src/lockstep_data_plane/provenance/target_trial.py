@@ -186,7 +186,7 @@ class TargetTrial:
         (outgoing,) = build([PlainRecord(0, now_ms(), key, value, ())], NONE, 2**20, -1)
         data = stamp(outgoing.data, producer_id, epoch, sequence, transactional=in_transaction is not None)
         request = produce_request(version, [(self._tp, leader, data)], WITHIN, in_transaction)
-        answer: Any = await connection.call(request)
+        answer: Any = await connection.request(request)
         produced = produce_answer(answer.responses[0].partition_responses[0])
         trial = TrialAnswer(produced.code, produced.base_offset if produced.code == KafkaErrorCode.NONE else -1)
         if trial.passes or produced.code in BACK_PRESSURE:

@@ -220,7 +220,7 @@ class TransactionRunner:
             request = produce_request(
                 version, [(progress_partition, leader, data)], PROGRESS_WITHIN, self._id(partition)
             )
-            answer = produce_answer((await connection.call(request)).responses[0].partition_responses[0])
+            answer = produce_answer((await connection.request(request)).responses[0].partition_responses[0])
             if answer.code != KafkaErrorCode.NONE:
                 about = f"cluster {self._target.alias}: progress into {progress_partition[0]}-{progress_partition[1]}"
                 raise KafkaProtocolError(

@@ -177,7 +177,7 @@ class GroupCoordinators:
                 if (address := self._known_address(group)) is None:
                     address = self._addresses[group] = await self._find(group)
                 connection = await self._connection(address)
-                return await connection.ask(request(message(api, connection.version(api), "request")))
+                return await connection.send(request(message(api, connection.version(api), "request")))
         except ProtocolUnfitError as exc:
             raise KafkaException(KafkaError(KafkaError.UNSUPPORTED_VERSION)) from exc
         except NO_ANSWER as exc:
@@ -210,7 +210,7 @@ class GroupCoordinators:
             try:
                 connection = await self._connection(address)
                 request = coordinator_request(connection.version("find_coordinator"), group, GROUP_KEY)
-                answer = read_coordinator(await connection.ask(request))
+                answer = read_coordinator(await connection.send(request))
             except ProtocolUnfitError:
                 raise
             except NO_ANSWER as exc:

@@ -40,7 +40,7 @@ async def list_group_protocols(
         for broker in cluster.brokers:
             connection = await cluster.connection(broker, GROUPS)
             m = message("list_groups", connection.version("list_groups"), "request")
-            answer = await connection.call(m.ListGroupsRequest())
+            answer = await connection.request(m.ListGroupsRequest())
             if answer.error_code:
                 code = int(answer.error_code)
                 raise RequestRefused(alias, "list", GROUPS, code, error_name(code))

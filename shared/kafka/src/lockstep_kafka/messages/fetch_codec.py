@@ -177,7 +177,7 @@ def topic_names(positions: Iterable[FetchPosition]) -> Mapping[Any, str]:
     return names
 
 
-def read_answer(
+def read_response(
     partitions: Iterable[TopicPartition], answer: Any, names: Mapping[Any, str]
 ) -> Iterator[FetchedPartition]:
     """Yield the answer for each partition.

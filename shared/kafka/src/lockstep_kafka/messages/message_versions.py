@@ -19,14 +19,14 @@ NAMES = {api.key: name for name, api in APIS.items()}
 _CORRELATION_ID_SIZE = 4
 
 
-class AnswerFormat(Protocol):
+class ResponseFormat(Protocol):
     """The framing of an API's messages in one version, with the reader of an answer."""
 
     @property
     def is_flexible(self) -> bool:
         """True if headers have tags (KIP-482)."""
 
-    def read_answer(self, frame: memoryview) -> Any:
+    def read_response(self, frame: memoryview) -> Any:
         """Return the answer in a frame that begins with its correlation id.
 
         Raises:
@@ -42,7 +42,7 @@ class EncodedRequest(NamedTuple):
     parts: Parts
     asked_bytes: int = 0
     """The number of bytes that the request asks for. A far longer answer is refused."""
-    format: "AnswerFormat | None" = None
+    format: "ResponseFormat | None" = None
     """The format of the answer. None is kio's."""
 
 
@@ -55,7 +55,7 @@ class MessageFormat(NamedTuple):
     is_flexible: bool
     reader: Callable[[memoryview, int], tuple[Any, int]]
 
-    def read_answer(self, frame: memoryview) -> Any:
+    def read_response(self, frame: memoryview) -> Any:
         """Return the answer in a frame that begins with its correlation id.
 
         Raises:

@@ -232,7 +232,7 @@ class BrokerSession:
 
     async def _call(self, entity: Any) -> Any:
         try:
-            return await self._connection.call(entity)
+            return await self._connection.request(entity)
         except OSError as exc:
             raise BrokerRequestFailed(innermost(exc)) from exc
 

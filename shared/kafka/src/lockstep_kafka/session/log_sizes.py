@@ -49,7 +49,7 @@ async def read_log_sizes(
             topics = tuple(
                 m.DescribableLogDirTopic(topic=topic, partitions=tuple(numbers)) for topic, numbers in by_topic.items()
             )
-            answer = await connection.call(m.DescribeLogDirsRequest(topics=topics))
+            answer = await connection.request(m.DescribeLogDirsRequest(topics=topics))
             _gather(alias, answer.results, sizes)
     return sizes
 

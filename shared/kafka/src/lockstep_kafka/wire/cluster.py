@@ -125,7 +125,7 @@ class ClusterClient:
             try:
                 connection = await self._open((broker, "metadata"), address)
                 version = connection.version("metadata")
-                self._learn(await connection.call(metadata_request(version, requested)), requested)
+                self._learn(await connection.request(metadata_request(version, requested)), requested)
                 self._answered = address
                 return
             except BrokerUnreachable as exc:
@@ -146,7 +146,7 @@ class ClusterClient:
         """
         await self.refresh([])  # so the broker that is asked is up
         connection = await self.any_connection()
-        answer = await connection.call(metadata_request(connection.version("metadata"), None))
+        answer = await connection.request(metadata_request(connection.version("metadata"), None))
         return [str(topic.name) for topic in answer.topics if topic.name is not None]
 
     def _learn(self, answer: Any, requested: Sequence[str]) -> None:
@@ -356,7 +356,7 @@ class ClusterClient:
         """
         leader = self.require_leader(tp)
         connection = await self.connection(leader.broker, purpose)
-        answer = await connection.call(request(message(api, connection.version(api, oldest), "request"), leader))
+        answer = await connection.request(request(message(api, connection.version(api, oldest), "request"), leader))
         partition_answer = answer.topics[0].partitions[0]
         if partition_answer.error_code != KafkaErrorCode.NONE:
             about = f"cluster {self.alias}: {subject} of {tp[0]}-{tp[1]}"

@@ -47,7 +47,7 @@ class Connection:
     needs a connection of its own.
 
     An answer may say that we are over a quota, and for how long the broker reads nothing more of this connection
-    (KIP-219). `call` waits for so long. A caller of `ask` checks `throttled_for` before, or awaits `throttle_over`.
+    (KIP-219). `request` waits for so long. A caller of `send` checks `throttled_for` before, or awaits `throttle_over`.
 
     Args:
         host: The broker's name or address.
@@ -70,7 +70,7 @@ class Connection:
     """The time of `time.monotonic` before which no request is to be sent."""
 
     short_request_s = 30.0
-    """Seconds that `call` waits for an answer."""
+    """Seconds that `request` waits for an answer."""
 
     trusted_s = 30.0
     """Seconds of silence after which a connection is tried before it is used: a firewall may have forgotten it."""
@@ -184,7 +184,7 @@ class Connection:
     async def _learn_versions(self) -> None:
         self.step = OpeningStep.VERSIONS
         asked_at = time.monotonic()
-        answer = await self.call_at_once(message("api_versions", 0, "request").ApiVersionsRequest())
+        answer = await self.request_at_once(message("api_versions", 0, "request").ApiVersionsRequest())
         self.round_trip_s = time.monotonic() - asked_at
         self._versions = {int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys}
 
@@ -219,8 +219,8 @@ class Connection:
         if future.done():
             return
         try:
-            if request.on_answer is not None:
-                request.on_answer(entity)
+            if request.on_response is not None:
+                request.on_response(entity)
         except Exception as exc:  # noqa: BLE001  # raised in the task that awaits the answer
             future.set_exception(exc)
         else:
@@ -263,7 +263,7 @@ class Connection:
         """Return whether both sides know an API in a version."""
         return APIS[api].common_version(*self._versions.get(APIS[api].key, NO_VERSIONS)) is not None
 
-    def ask(self, entity: Any, on_answer: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
+    def send(self, entity: Any, on_response: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         """Send a request, and return a future for its answer.
 
         The request is sent at once, unless the connection has to log in again first. The future fails with
@@ -271,7 +271,7 @@ class Connection:
 
         Args:
             entity: The request.
-            on_answer: Called with the answer as soon as it is read, a turn of the event loop before any task that
+            on_response: Called with the answer as soon as it is read, a turn of the event loop before any task that
                 awaits the future. The future gets the error that it raises.
 
         Raises:
@@ -279,7 +279,7 @@ class Connection:
         """
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
-        framed = self._framing.framed(entity, on_answer)
+        framed = self._framing.framed(entity, on_response)
         if self._session is not None:
             self._session.begin_overdue_login()
             if self._session.is_holding:
@@ -288,7 +288,7 @@ class Connection:
         self._put(*framed)
         return framed[-1]
 
-    async def call_at_once(self, entity: Any) -> Any:
+    async def request_at_once(self, entity: Any) -> Any:
         """Send a request of a login, ahead of those that are held back, and return its answer.
 
         Raises:
@@ -380,7 +380,7 @@ class Connection:
         while (seconds := self.throttled_for) > 0:
             await asyncio.sleep(seconds)
 
-    async def call(self, entity: Any) -> Any:
+    async def request(self, entity: Any) -> Any:
         """Send a request as soon as that is allowed, and return its answer.
 
         Raises:
@@ -390,7 +390,7 @@ class Connection:
         await self.throttle_over()
         try:
             async with asyncio.timeout(self.short_request_s):
-                return await self.ask(entity)
+                return await self.send(entity)
         except TimeoutError as exc:
             self.give_up()
             raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {self.short_request_s:g} s") from exc
@@ -419,7 +419,7 @@ class Connection:
         """
         try:
             async with asyncio.timeout(self.trial_s + 2 * self.round_trip_s):
-                await self.ask(entity)
+                await self.send(entity)
         except (TimeoutError, BrokerUnreachable):
             self.close()
         return not self.closed

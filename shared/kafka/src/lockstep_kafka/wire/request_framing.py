@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from lockstep_kafka.messages.flexible_encoding import NO_TAGS
-from lockstep_kafka.messages.message_versions import AnswerFormat, EncodedRequest, encoded, message_format
+from lockstep_kafka.messages.message_versions import ResponseFormat, EncodedRequest, encoded, message_format
 
 NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
@@ -26,12 +26,12 @@ class PendingRequest(NamedTuple):
     """A request without an answer.
 
     `format` is the answer's format. `framed_at` is when the request was framed, in seconds of the monotonic clock.
-    `on_answer` is called with the answer, and `largest` is the largest size of the answer in bytes.
+    `on_response` is called with the answer, and `largest` is the largest size of the answer in bytes.
     """
 
-    format: AnswerFormat
+    format: ResponseFormat
     framed_at: float
-    on_answer: Callable[[Any], None] | None
+    on_response: Callable[[Any], None] | None
     largest: int
 
     def read(self, frame: memoryview, correlation_id: int) -> Any:
@@ -42,7 +42,7 @@ class PendingRequest(NamedTuple):
         """
         if NUMBER.unpack_from(frame)[0] != correlation_id:
             raise ConnectionError("the broker answered another question than the one that was next")
-        return self.format.read_answer(frame)
+        return self.format.read_response(frame)
 
 
 FramedRequest = tuple[bytes, int, PendingRequest, "asyncio.Future[Any]"]
@@ -58,18 +58,18 @@ class RequestFraming:
         self._client_id_headers = named, named + NO_TAGS
         self._correlation_id = 0
 
-    def framed(self, entity: Any, on_answer: Callable[[Any], None] | None = None) -> FramedRequest:
+    def framed(self, entity: Any, on_response: Callable[[Any], None] | None = None) -> FramedRequest:
         """Return a message of kio's, or an EncodedRequest, as it is sent.
 
-        Call it in a running event loop, which owns the future of the answer. `on_answer` is called with the answer.
+        Call it in a running event loop, which owns the future of the answer. `on_response` is called with the answer.
         """
-        key, version, parts, asked_bytes, answer_format = (
+        key, version, parts, asked_bytes, response_format = (
             entity if isinstance(entity, EncodedRequest) else encoded(entity)
         )
         self._correlation_id = correlation_id = (self._correlation_id + 1) % 2**31
-        answer_format = answer_format or message_format(key, version)
-        client_id_header = self._client_id_headers[answer_format.is_flexible]
+        response_format = response_format or message_format(key, version)
+        client_id_header = self._client_id_headers[response_format.is_flexible]
         size = _HEADER.size + len(client_id_header) + sum(map(len, parts))
         frame = b"".join((NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), client_id_header, *parts))
-        pending = PendingRequest(answer_format, time.monotonic(), on_answer, asked_bytes + ANSWER_BYTES)
+        pending = PendingRequest(response_format, time.monotonic(), on_response, asked_bytes + ANSWER_BYTES)
         return frame, correlation_id, pending, asyncio.get_running_loop().create_future()

@@ -66,7 +66,7 @@ class Peer(Protocol):
     def version(self, api: str, oldest: int = 0) -> int:
         """Return the newest version of an API that both sides know."""
 
-    async def call_at_once(self, entity: Any) -> Any:
+    async def request_at_once(self, entity: Any) -> Any:
         """Send a request ahead of those that are held back, and return its answer.
 
         Raises:
@@ -133,7 +133,7 @@ class SaslSession:
         mechanism = self._login.mechanism
         self._peer.step = OpeningStep.MECHANISM
         request = message("sasl_handshake", HANDSHAKE_VERSION, "request").SaslHandshakeRequest(mechanism=mechanism)
-        answer = await self._peer.call_at_once(request)
+        answer = await self._peer.request_at_once(request)
         self._peer.offered = tuple(answer.mechanisms)
         if answer.error_code or mechanism not in self._peer.offered:
             offered = ", ".join(self._peer.offered) or "none"
@@ -144,7 +144,7 @@ class SaslSession:
     async def _send_token(self, token: bytes) -> bytes:
         self._peer.step = OpeningStep.CREDENTIALS
         m = message("sasl_authenticate", self._peer.version("sasl_authenticate"), "request")
-        answer = await self._peer.call_at_once(m.SaslAuthenticateRequest(auth_bytes=token))
+        answer = await self._peer.request_at_once(m.SaslAuthenticateRequest(auth_bytes=token))
         if answer.error_code == KafkaErrorCode.SASL_AUTHENTICATION_FAILED:
             raise SaslRefused(f"SaslAuthenticationFailed: {answer.error_message or 'the broker does not say why'}")
         if answer.error_code:

@@ -124,7 +124,7 @@ class TransactionCoordinators:
                     broker = self._brokers[transactional_id] = await self._coordinator(transactional_id)
                 purpose = f"transactions-{crc32(transactional_id.encode()) % CONNECTIONS}"
                 connection = await self._cluster.connection(broker, purpose)
-                answer = await connection.call(request(message(api, connection.version(api), "request")))
+                answer = await connection.request(request(message(api, connection.version(api), "request")))
                 code = _code(answer)
             except BrokerUnreachable:
                 self._brokers.pop(transactional_id, None)
@@ -149,7 +149,7 @@ class TransactionCoordinators:
         connection = await self._cluster.any_connection()
         version = connection.version("find_coordinator")
         request = coordinator_request(version, transactional_id, TRANSACTION_KEY)
-        coordinator = read_coordinator(await connection.call(request))
+        coordinator = read_coordinator(await connection.request(request))
         if coordinator.error_code != KafkaErrorCode.NONE:
             if coordinator.error_code == KafkaErrorCode.COORDINATOR_NOT_AVAILABLE:
                 raise BrokerUnreachable(f"no coordinator of {transactional_id} yet", self._cluster.alias)

@@ -169,7 +169,7 @@ class _ResponseFormat:
         self._note_code = note_code
         self.is_flexible = bool(struct.FLEXIBLE_VERSION)
 
-    def read_answer(self, frame: memoryview) -> Any:
+    def read_response(self, frame: memoryview) -> Any:
         """Return the answer as aiokafka's class for it."""
         content = BytesIO(frame)
         self._struct.parse_response_header(content)
@@ -214,10 +214,10 @@ class AiokafkaConnection:
             KafkaConnectionError: The connection has ended, or ends before the answer.
         """
         struct = with_newer_versions(request).prepare(self._connection.versions)
-        answer_format = _ResponseFormat(struct, self._note_code)
-        encoded = EncodedRequest(struct.API_KEY, struct.API_VERSION, (struct.encode(),), format=answer_format)
+        response_format = _ResponseFormat(struct, self._note_code)
+        encoded = EncodedRequest(struct.API_KEY, struct.API_VERSION, (struct.encode(),), format=response_format)
         try:
-            response = self._connection.ask(encoded)
+            response = self._connection.send(encoded)
         except BrokerUnreachable as exc:
             raise KafkaConnectionError(str(exc)) from exc
         return self._answer(response)
