@@ -120,12 +120,12 @@ async def reading(
     offsets: dict[int, list[int]] = defaultdict(list)
     codes: list[int] = []
     asked: list[Any] = []
-    ask = Connection.ask
+    send = Connection.send
 
     def noted(connection: Connection, entity: Any, *more: Any) -> asyncio.Future[Any]:
         if isinstance(entity, EncodedRequest):
             asked.append(read_back(entity))
-        return ask(connection, entity, *more)
+        return send(connection, entity, *more)
 
     def fetched(delivery: Delivery) -> None:
         if delivery.fetched.code:

@@ -42,11 +42,11 @@ def broker() -> Iterator[Broker]:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
     """When each request was sent, and until when its connection was to be left alone then."""
     found: list[tuple[float, float]] = []
-    ask = Connection.ask
+    send = Connection.send
 
     def noted(connection: Connection, *what: Any) -> asyncio.Future[Any]:
         found.append((time.monotonic(), connection.resting_until))
-        return ask(connection, *what)
+        return send(connection, *what)
 
     monkeypatch.setattr(Connection, "send", noted)
     return found

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeAlias
 
-from lockstep_data_plane.common.single_flight import SingleFlight
+from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_data_plane.log_reader import LogCursor
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.rebuild import read_records

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.common.single_flight import SingleFlight
+from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import OWN, FlowIds, ProvenanceRule, batches_with_records, origins_by_producer
 from lockstep_data_plane.fetch.fetcher import Delivery

@@ -6,7 +6,7 @@ It reads what the target's log, MM2's progress and the offset syncs still say (`
 from collections.abc import Iterable, Sequence
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.common.single_flight import SingleFlight
+from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import SEARCHED
 from lockstep_data_plane.core.target_log.unaccounted_append import UnaccountedAppend, last_unaccounted, row_at

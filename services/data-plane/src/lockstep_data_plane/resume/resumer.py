@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.offset_admin import RESET
-from lockstep_data_plane.common.single_flight import SingleFlight
+from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_data_plane.core.events import RowLoaded, Unplaced
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import FlowIds

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lockstep_data_plane.common.single_flight import SingleFlight
+from lockstep_kafka.common.single_flight import SingleFlight
 
 
 class Work:

@@ -1,1 +1,0 @@
-"""Small parts that know nothing of Kafka or Spark: shared work."""
