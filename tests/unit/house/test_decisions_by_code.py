@@ -128,16 +128,28 @@ def is_empty(node: ast.AST) -> bool:
 
 def readings(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Return the function and the line of each place that reads a text."""
-    for function, node in _within(tree, ""):
-        if _reads(node) or any(map(_is_sentence_field, _tests(node))):
+    for function, variables, node in _within(tree, "", _sentence_variables(tree)):
+        if _reads(node) or any(_is_sentence_field(test, variables) for test in _tests(node)):
             yield function, getattr(node, "lineno", 0) or _tests(node)[0].lineno
 
 
-def _within(tree: ast.AST, function: str) -> Iterator[tuple[str, ast.AST]]:
+def _within(tree: ast.AST, function: str, variables: frozenset[str]) -> Iterator[tuple[str, frozenset[str], ast.AST]]:
     for node in ast.iter_child_nodes(tree):
-        inner = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else function
-        yield inner, node
-        yield from _within(node, inner)
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        inner = (node.name, _sentence_variables(node)) if is_function else (function, variables)
+        yield *inner, node
+        yield from _within(node, *inner)
+
+
+def _sentence_variables(function: ast.AST) -> frozenset[str]:
+    """Return the local variables that get a sentence, from a field or from what makes one."""
+    return frozenset(
+        node.targets[0].id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and (_is_sentence_field(node.value, frozenset()) or is_text(node.value))
+    )
 
 
 def _tests(node: ast.AST) -> list[ast.expr]:
@@ -156,12 +168,14 @@ def _tests(node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def _is_sentence_field(node: ast.expr) -> bool:
+def _is_sentence_field(node: ast.expr, variables: frozenset[str]) -> bool:
     match node:
         case ast.NamedExpr(value=value):
-            return _is_sentence_field(value)
+            return _is_sentence_field(value, variables)
         case ast.BoolOp(values=values):  # `or`: it counts where its truth is asked for
-            return any(map(_is_sentence_field, values))
+            return any(_is_sentence_field(value, variables) for value in values)
+        case ast.Name(id=name):
+            return name in variables
         case ast.Attribute(attr=name):
             return name.strip("_") in FOLLOWS_CAUSE
     return False
@@ -233,6 +247,8 @@ def test_each_place_that_may_read_a_text_still_does() -> None:
         "not (self.trouble or self.silent)",
         "(text := refusal.text) and stop()",
         "view.synced and not view.left_alone",
+        "cause = row.reason; halted = not cause",
+        "shown = format_sentence(cause); stop() if shown else None",
     ],
 )
 def test_reading_of_a_text_is_found(line: str) -> None:

@@ -137,7 +137,8 @@ class TransactionRunner:
     # -- one transaction -----------------------------------------------------------------------------------------------
 
     async def _run_transaction(self, partition: PartitionState, incarnation: int) -> None:
-        reason, transactional_id = "", self._id(partition)
+        failed: Failed | None = None
+        transactional_id = self._id(partition)
         producer = Producer(partition.routing.producer_id, partition.routing.epoch)
         try:
             await self._transaction(partition, incarnation, producer)
@@ -145,12 +146,12 @@ class TransactionRunner:
                 # Readers of committed records would wait for its end until it times out.
                 await self._coordinators.end(transactional_id, producer, commit=False)
         except (BrokerUnreachable, KafkaProtocolError, ProducerFenced) as exc:
-            reason = str(exc)
+            failed = Failed(str(exc))
         finally:
             self._tasks.pop(partition, None)
             self._landed.pop(partition, None)
-        if reason:
-            self._step(partition, Failed(reason))
+        if failed is not None:
+            self._step(partition, failed)
         else:
             self.update(partition)
 
