@@ -135,8 +135,9 @@ def readings(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 def _within(tree: ast.AST, function: str, variables: frozenset[str]) -> Iterator[tuple[str, frozenset[str], ast.AST]]:
     for node in ast.iter_child_nodes(tree):
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        inner = (node.name, _sentence_variables(node)) if is_function else (function, variables)
+        inner = function, variables
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inner = node.name, _sentence_variables(node)
         yield *inner, node
         yield from _within(node, *inner)
 
