@@ -22,10 +22,10 @@ class Remembering(GroupCoordinators):
         return FOUND
 
     async def _connection(self, address: Address) -> Any:
-        async def ask(_: object) -> object:
+        async def send(_: object) -> object:
             return SimpleNamespace(error_code=self.code, topics=[])
 
-        return SimpleNamespace(ask=ask, version=lambda _: 7)
+        return SimpleNamespace(send=send, version=lambda _: 7)
 
     @property
     def remembered(self) -> set[str]:
