@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lockstep_data_plane.record_batch.layout import Batch, OutgoingBatch, scan
+from lockstep_data_plane.core.quarantine_entry import skipped
+from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits
+from lockstep_data_plane.record_batch.layout import CONTROL, Batch, OutgoingBatch, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_data_plane.record_batch.rebuild import build, read_records, rebuild
+from lockstep_rules.record_rules import RecordRules
 from lockstep_state.offsets import TopicPartition
 
 
@@ -75,3 +78,67 @@ class RecordTransform(Protocol):
             RetriableError: It was not evaluated, and may be evaluated later.
             NeedsDecision: It cannot be evaluated.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTransform:
+    """The transform that header rules are. A slot applies the same rules inside the rebuild of a batch."""
+
+    rules: RecordRules
+
+    @property
+    def version(self) -> str:
+        """Return the version of the rules."""
+        return self.rules.version
+
+    async def transform(self, batches: Sequence[Batch], start: int, tp: TopicPartition) -> TransformedRecords:
+        """Return what the rules leave, as `RecordTransform`. Raises CorruptRecordError for a batch that is damaged."""
+        limits, covers = TargetLimits(max_bytes=NO_LIMIT, rules=self.rules), start - 1
+        outgoing_batches: list[OutgoingBatch] = []
+        for batch in batches:
+            if not batch.attributes & CONTROL:
+                outgoing_batches += rebuild(batch, start, limits)
+            covers = max(covers, batch.last_offset)
+        if not outgoing_batches:
+            return TransformedRecords(None, covers)
+        if len(outgoing_batches) == 1:
+            return TransformedRecords(outgoing_batches[0], covers)
+        records = [record for each in outgoing_batches for record in TransformedRecords(each, covers).records()]
+        last = outgoing_batches[-1]
+        (joined,) = build(records, last.codec, NO_LIMIT, last.leader_epoch)
+        return TransformedRecords(joined, covers)
+
+
+async def transformed_records(
+    transform: RecordTransform, batch: Batch, start: int, tp: TopicPartition, skips: Sequence[tuple[int, int]] = ()
+) -> tuple[list[PlainRecord], int | None]:
+    """Return what a transform leaves of a batch, with source offsets, and the offset of the first failed record.
+
+    Records behind a failed one are left out. The offset is None if there is no failed one.
+
+    Args:
+        transform: The transform.
+        batch: A batch that is to be copied.
+        start: The first source offset that counts.
+        tp: The partition on the source.
+        skips: The offsets (first, last) that are passed over. It does not matter whether they can be evaluated.
+
+    Raises:
+        RetriableError: It was not evaluated, and may be evaluated later.
+        NeedsDecision: It cannot be evaluated.
+        ValueError: The transform decides nothing more, or made something that is no batch.
+    """
+    records: list[PlainRecord] = []
+    while True:
+        answer = await transform.transform([batch], start, tp)
+        failed = next((each.offset for each in answer.failures if not skipped(each.offset, skips)), None)
+        records += [
+            record
+            for record in answer.records()
+            if not skipped(record.offset, skips) and (failed is None or record.offset < failed)
+        ]
+        if failed is not None or answer.is_whole:
+            return records, failed
+        if answer.covers < start:
+            raise ValueError(f"the transform of {tp[0]} decides nothing from offset {start} on")
+        start = answer.covers + 1
