@@ -24,7 +24,11 @@ from tests.support.mirror import Mirror, MirroredFlow
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 WITHIN = 120.0
-NOTHING_ELSE = ("sync.topic.acls.enabled = false", "emit.heartbeats.enabled = false", "emit.checkpoints.enabled = false")
+NOTHING_ELSE = (
+    "sync.topic.acls.enabled = false",
+    "emit.heartbeats.enabled = false",
+    "emit.checkpoints.enabled = false",
+)
 
 ODD, DEBUG, VIA = "odd", "x-debug-a", ("via", b"A")
 HEADERS = "drop x-debug-* ; add via=A"
@@ -58,7 +62,7 @@ def numbered(first: int, count: int) -> list[Record]:
             tuple(
                 (name, b"%d" % number) for name, divisor in ((DEBUG, 3), (ODD, 2), ("own", 1)) if number % divisor == 0
             ),
-            partition=number \/\/ 2 % 2,
+            partition=number // 2 % 2,
         )
         for number in range(first, first + count)
     ]
@@ -176,7 +180,7 @@ def test_other_rules_hold_from_the_offset_of_their_event(pair: Pair, tmp_path: P
     mark = unique_name("hr").replace("-", "")
     lines = {"first": ("lockstep.headers = add rules=first",), "second": ("lockstep.headers = add rules=second",)}
     folders = {}
-    for name, rules in (*lines.items(), ("none", ())):
+    for name in (*lines, "none"):
         folders[name] = tmp_path / name
         folders[name].mkdir()
     with ruled(folders["first"], pair, *lines["first"], mark=mark) as mirror:
@@ -194,11 +198,13 @@ def test_other_rules_hold_from_the_offset_of_their_event(pair: Pair, tmp_path: P
         flow.wait_written_down(topic, within=WITHIN)
         events = {event.subject: event.detail for event in flow.events("TransformChanged", topic)}
         first = {number: events[f"{topic}-{number}"]["first"] for number in (0, 1)}
-        assert all(0 < first[number] for number in first)
+        assert all(first[number] > 0 for number in first)
 
         def rule(record: Record) -> Record:
             word = b"first" if (record.offset or 0) < first[record.partition or 0] else b"second"
-            return Record(record.key, record.value, (*record.headers, ("rules", word)), record.timestamp_ms, record.partition)
+            return Record(
+                record.key, record.value, (*record.headers, ("rules", word)), record.timestamp_ms, record.partition
+            )
 
         wait_as_wanted(flow, topic, rule)
         code, report = verify(mirror, str(mirror.config), "--topic", topic)

@@ -23,11 +23,11 @@ CONNECT = "org.apache.kafka.connect.transforms."
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
 
 
-def step(kind: str, name: str, short: str, **keys: str) -> str:
+def step(kind: str, called: str, short: str, /, **keys: str) -> str:
     """Return the lines of a transform or predicate."""
     java_class = f"{CONNECT}{'predicates.' if kind == 'predicates' else ''}{short}"
     lines = {"type": java_class, **{key.replace("_", "."): value for key, value in keys.items()}}
-    return "".join(f"{kind}.{name}.{key} = {value}\n" for key, value in lines.items())
+    return "".join(f"{kind}.{called}.{key} = {value}\n" for key, value in lines.items())
 
 
 INTERNAL = "predicates = p\n" + step("predicates", "p", "HasHeaderKey", name="x-internal")
@@ -54,7 +54,10 @@ def test_a_filter_is_read(text: str, rules: tuple[DropRecord, ...]) -> None:
         ("drop x-* ; add b=c", (DropHeaders("x-*"), AddHeader("b", b"c"))),
         ("add b = c=d e", (AddHeader("b", b"c=d e"),)),
         ("add b=", (AddHeader("b", b""),)),
-        ("add b=ü if not header b and tombstone", (AddHeader("b", "ü".encode(), (HasHeader("b", True), IsTombstone())),)),
+        (
+            "add b=ü if not header b and tombstone",
+            (AddHeader("b", "ü".encode(), (HasHeader("b", True), IsTombstone())),),
+        ),
     ],
 )
 def test_changes_of_headers_are_read(text: str, rules: tuple[Rule, ...]) -> None:
@@ -160,22 +163,34 @@ INSERT = {"header": "h", "value_literal": "v"}
             f"transforms = f\n{FILTER}" + step("predicates", "p", "RecordIsTombstone"),
             "but there is no 'p' in predicates",
         ),
-        ("transforms = f\n" + step("transforms", "f", "Filter"), "is a Filter without transforms.f.predicate, which drops"),
+        (
+            "transforms = f\n" + step("transforms", "f", "Filter"),
+            "is a Filter without transforms.f.predicate, which drops",
+        ),
         (f"{INTERNAL}transforms = f\n{FILTER}transforms.f.negate = maybe", "transforms.f.negate: is 'maybe'"),
         (f"{INTERNAL}transforms = f\n{FILTER}transforms.f.extra = 1", "it is no key of Filter that has a counterpart"),
         (
             "predicates = p\npredicates.p.type = com.acme.Mine\ntransforms = f\n" + FILTER,
             "Only HasHeaderKey, RecordIsTombstone, TopicNameMatches of",
         ),
-        ("predicates = p\n" + step("predicates", "p", "HasHeaderKey") + f"transforms = f\n{FILTER}", "without predicates.p.name"),
-        ("transforms = i\n" + step("transforms", "i", "InsertHeader", header="h"), "without transforms.i.value.literal"),
+        (
+            "predicates = p\n" + step("predicates", "p", "HasHeaderKey") + f"transforms = f\n{FILTER}",
+            "without predicates.p.name",
+        ),
+        (
+            "transforms = i\n" + step("transforms", "i", "InsertHeader", header="h"),
+            "without transforms.i.value.literal",
+        ),
         *(
-            ("transforms = i\n" + step("transforms", "i", "InsertHeader", header="h", value_literal=literal), "may write otherwise")
+            (
+                "transforms = i\n" + step("transforms", "i", "InsertHeader", header="h", value_literal=literal),
+                "may write otherwise",
+            )
             for literal in ("1.0", "01", "true", '"a"', "[1]", "2026-01-01")
         ),
         (
             "transforms = m\n" + step("transforms", "m", "MaskField$Value", fields="name"),
-            "lockstep.transform.NAME.sql = SELECT json_mask(value, '$.FIELD', 'mask') AS value FROM records does the same",
+            "NAME.sql = SELECT json_mask(value, '$.FIELD', 'mask') AS value FROM records does the same",
         ),
         ("transforms = m\ntransforms.m.type = com.acme.Mine", "no Java runs for records here"),
         (

@@ -1,4 +1,4 @@
-"""Where a transformed copy ends: each record of ours behind the row has to be what the transform leaves of the source."""
+"""Where a transformed copy ends: each of our last records has to be what the transform leaves of the source."""
 
 from collections.abc import Sequence
 

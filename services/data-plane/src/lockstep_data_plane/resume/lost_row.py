@@ -4,9 +4,9 @@ It reads what the target's log, MM2's progress and the offset syncs still say (`
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from lockstep_config import FlowSettings
-from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.record_transform import transformed_records
 from lockstep_data_plane.core.target_log.target_tail import SEARCHED
@@ -15,6 +15,7 @@ from lockstep_data_plane.log_reader import LogCursor, first_batch, log_between
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_kafka.wire.cluster import EARLIEST, ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.error_codes import DENIED
 from lockstep_kafka.wire.optional_requests import active_producers
@@ -126,7 +127,9 @@ class LostRowFinder:
         original = await _transformed_at(partition, source_batch, upstream)
         if not _are_equal(original, _record_at(target_batch, downstream)):
             return None
-        return row_at(row, target_batch, upstream, downstream)
+        proved = row_at(row, target_batch, upstream, downstream)
+        # Nothing shows which version of the transform has made what is before.
+        return proved if partition.transform is None else replace(proved, transform_since=upstream)
 
     async def _is_repeated(self, tp: TopicPartition, offset: int) -> bool:
         """Return whether the record before may have the same content, so that an equal copy proves nothing.

@@ -353,13 +353,15 @@ def _search(
     search: AgreementSearch, log: int, batches: Iterable[SourceBatch], begin: int, end: int
 ) -> Agreement | None:
     for batch in batches:
-        is_of_source = log == SOURCE or isinstance(batch, TransformedBatch)
-        has_own_time = is_of_source or not batch.attributes & LOG_APPEND_TIME
-        try:
-            decoded = batch.records if isinstance(batch, TransformedBatch) else read_records(batch)
-            records = [as_aligned(record) for record in decoded if begin <= record.offset < end]
-        except ValueError:
-            continue  # the comparison reports it
+        if isinstance(batch, TransformedBatch):
+            decoded, has_own_time = batch.records, True
+        else:
+            try:
+                decoded = tuple(read_records(batch))
+            except ValueError:
+                continue  # the comparison reports it
+            has_own_time = log == SOURCE or not batch.attributes & LOG_APPEND_TIME
+        records = [as_aligned(record) for record in decoded if begin <= record.offset < end]
         for record in records:
             agreement = search.add_record(log, record.offset, record.content, has_own_time=has_own_time)
             if agreement is not None:

@@ -42,7 +42,9 @@ def verdict(report: VerificationReport) -> str:
     through = _through_transforms(report)
     if report.exit_code is Exit.TROUBLE:
         more = f"; {not_verified:,} not verified" if not_verified else ""
-        return f"{report.flow}: {count_text(differences, 'difference')} in {count_text(records, 'record')}{more}{through}"
+        return (
+            f"{report.flow}: {count_text(differences, 'difference')} in {count_text(records, 'record')}{more}{through}"
+        )
     if report.exit_code is Exit.FINE:
         return f"{report.flow}: equal, {count_text(records, 'record')} verified by {report.depth}{through}"
     if not report.topics:

@@ -228,9 +228,7 @@ class _ChainReader:
             self._findings.problem(lines[needed or "type"].entry, str(exc))
             return None
 
-    def _has_keys(
-        self, kind: Cell, short: str, prefix: str, lines: Mapping[str, Cell], needed: Iterable[str]
-    ) -> bool:
+    def _has_keys(self, kind: Cell, short: str, prefix: str, lines: Mapping[str, Cell], needed: Iterable[str]) -> bool:
         """Return whether a class has its keys and no others. Each that is missing or too many is a problem."""
         missing = [f"{prefix}.{key}" for key in needed if key not in lines]
         if missing:
@@ -252,7 +250,7 @@ def _refusal(short: str) -> str:
     """Return why a class is refused, and what to write in its place."""
     text = f"no Java runs for records here. Only {KNOWN} have a counterpart"
     if short in IN_SQL:
-        sql = f"SELECT {IN_SQL[short]} FROM records"
+        sql = f"SELECT {IN_SQL[short]} FROM records"  # noqa: S608  # a sentence for people
         text = f"{text}. For values in JSON, lockstep.transform.NAME.sql = {sql} does the same"
     return text
 

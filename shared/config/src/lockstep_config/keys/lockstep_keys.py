@@ -5,8 +5,8 @@ from lockstep_config.keys.key_values import field_keys
 from lockstep_config.keys.lockstep_settings import CopySettings, SwitchSettings, VerifySettings
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY
 from lockstep_config.keys.python_classes import PYTHON_KEYS
-from lockstep_config.keys.spark_settings import MASTER, parse_master
 from lockstep_config.keys.record_rules import FILTER_KEY, HEADERS_KEY, parse_filter, parse_headers
+from lockstep_config.keys.spark_settings import MASTER, parse_master
 from lockstep_config.keys.topic_renames import parse_renames
 from lockstep_config.text.values import BadValue, choice, version
 from lockstep_rules.topic_plan import RENAME_KEY

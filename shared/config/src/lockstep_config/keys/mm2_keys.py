@@ -254,7 +254,7 @@ _REFUSED_KEYS = (
         name="transforms",
         kind=Kind.LIST,
         default="",
-        meaning="names of single message transforms. Of Connect's, RegexRouter becomes `lockstep.rename`. Filter becomes "
+        meaning="names of single message transforms. Of Connect's, RegexRouter becomes `lockstep.rename`, Filter "
         "`lockstep.filter`, InsertHeader and DropHeaders `lockstep.headers`",
     ),
     Key(

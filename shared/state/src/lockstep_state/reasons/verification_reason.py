@@ -92,7 +92,7 @@ class NotComparedReason(Enum):
     OTHER_TRANSFORM = (
         "other-transform",
         "another version of the transform has made them",
-        "another version of the topic's transform, or of its header rules, has made the record, and is not known any more",
+        "another version of the topic's transform, or of its header rules, has made the record",
     )
     UNREADABLE = (
         "unreadable",
