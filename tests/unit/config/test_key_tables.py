@@ -103,7 +103,6 @@ REMOVED = {
     "config.properties.blacklist": "config.properties.exclude",
 }
 CHANGE_DATA = {
-    "predicates": "p",
     "key.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter": "org.apache.kafka.connect.storage.StringConverter",
     "header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter",

@@ -42,7 +42,6 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
             "is '/', which a topic's name cannot hold: use letters, digits, '.', '_', '-'",
         ),
         ("transforms = mask", "names 'mask', but there is no transforms.mask.type"),
-        ("A->B.predicates = p", f"is 'p', which is refused: {BYTES}: remove it"),
         (
             "value.converter = org.apache.kafka.connect.json.JsonConverter",
             "is 'org.apache.kafka.connect.json.JsonConverter', which is refused: "

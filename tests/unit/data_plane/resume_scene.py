@@ -13,6 +13,7 @@ from lockstep_data_plane.core.events import PartitionEvent, Resumed, Unplaced
 from lockstep_data_plane.core.keyed_routing import KeyedRouting
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import OWN, FlowIds
+from lockstep_data_plane.core.record_transform import RuleTransform
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.classify import TargetLimits
@@ -21,6 +22,7 @@ from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
+from lockstep_rules.record_rules import RecordRules
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_state.codecs.mm2_codec import encode_source_progress, encode_source_progress_reset
@@ -146,6 +148,8 @@ class Scene:
     reads_back: bool = False
     quarantines: tuple[tuple[int, int], ...] = ()
     tombstones_kept_ms: int = 0
+    rules: RecordRules | None = None
+    """The rules of the topic's records."""
     topic_ids: tuple[str, str] = (FIRST_ID, FIRST_ID)
     """As topic-sync saw them."""
     later: "Callable[[Scene], None] | None" = None
@@ -261,8 +265,9 @@ class Scene:
             *("t", 0, self.target_topic),
             settings.data_plane.offset_lag_max,
             routing=KeyedRouting(0) if self.by_key else IdentityRouting(0),
-            limits=TargetLimits(tombstones_kept_ms=self.tombstones_kept_ms),
+            limits=TargetLimits(tombstones_kept_ms=self.tombstones_kept_ms, rules=self.rules),
             provenance=_Provenance(self.trail, self.others, self.meanwhile),
+            transform=None if self.rules is None else RuleTransform(self.rules),
         )
         if self.remembers is not None:
             end = LastAppend(self.remembers.sequence, self.remembers.downstream)

@@ -1,6 +1,7 @@
 """What becomes of a batch: each row of the table in `batches.md` is a case."""
 
 import struct
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -8,6 +9,7 @@ from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from lockstep_data_plane.record_batch.classify import BatchAction, BatchCase, TargetLimits, classify
 from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_rules.record_rules import DropHeaders, RecordRules
 from tests.support.batch_bytes import (
     CONTROL,
     DELETE_HORIZON,
@@ -118,6 +120,7 @@ class Everything(NamedTuple):
 
 
 ASKED = TargetLimits(100, LZ4, recompress=True)
+WITH_RULES = replace(ASKED, rules=RecordRules((DropHeaders("a"),)))
 NO_GZIP = TargetLimits(recompress=True, refused_codecs=frozenset({GZIP}))
 GAPS = [*records(10, 1), *records(12, 2)]
 DESCENDING = [
@@ -130,6 +133,7 @@ DESCENDING = [
     Everything(BatchCase.EMPTY, empty(attributes=LOG_APPEND_TIME), 12, ASKED, True),
     Everything(BatchCase.ABORTED, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, True),
     Everything(BatchCase.ELSEWHERE, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, False),
+    Everything(BatchCase.HAS_RULES, batch(GAPS, attributes=LOG_APPEND_TIME), 12, WITH_RULES, False),
     Everything(BatchCase.BEGINS_BEFORE, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, False),
     Everything(BatchCase.COMPACTED, batch(GAPS, attributes=LOG_APPEND_TIME), 10, ASKED, False),
     Everything(BatchCase.APPEND_TIME, three(attributes=LOG_APPEND_TIME), 10, ASKED, False),

@@ -14,6 +14,7 @@ from tests.unit.data_plane import (
     resume_cases_compared,
     resume_cases_fenced,
     resume_cases_read_back,
+    resume_cases_transformed,
     resume_cases_without,
 )
 
@@ -24,6 +25,7 @@ CASES = {
     **resume_cases_fenced.CASES,
     **resume_cases_without.CASES,
     **resume_cases_read_back.CASES,
+    **resume_cases_transformed.CASES,
 }
 HEAD = "== "
 

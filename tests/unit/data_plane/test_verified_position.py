@@ -10,6 +10,7 @@ from lockstep_data_plane.verify.verified_position import (
     ComparisonStretch,
     CopyState,
     LogRanges,
+    comparable_from,
     compared,
     counted,
     finished,
@@ -268,3 +269,57 @@ def test_source_of_a_traced_copy_is_read_from_its_start() -> None:
     copy = replace(COPY, offsets=offsets, logs=LogRanges(0, 0, 200, 200, 100), is_traced=True)
     stretch = next_stretch(requested(None, copy=copy), copy)
     assert (stretch.begin, stretch.row.not_verified) == ((0, 40), ())
+
+
+# -- transforms --------------------------------------------------------------------------------------------------------
+
+
+FILTERED = replace(PROGRESS, transform="v2", transform_since=120)
+EVERY_SECOND = OffsetMap([Run(at, at // 2, 1) for at in range(0, 200, 2)], decided=199)
+
+
+@pytest.mark.parametrize(
+    ("row", "version", "begins"),
+    [
+        (PROGRESS, "", 0),
+        (PROGRESS, "v2", 0),
+        (replace(PROGRESS, transform="v2"), "v2", 0),
+        (FILTERED, "v2", 120),
+        (FILTERED, "v3", 200),
+        (FILTERED, "", 200),
+        (replace(PROGRESS, transform_since=50), "v2", 50),
+    ],
+)
+def test_records_of_another_version_cannot_be_compared(row: PartitionProgress, version: str, begins: int) -> None:
+    assert comparable_from(row, version) == begins
+
+
+def transformed(row: VerifiedPartition | None, begins: int, offsets: OffsetMap = EVERY_SECOND) -> ComparisonStretch:
+    copy = CopyState(FILTERED, offsets, WHOLE, 1234, comparable_from=begins)
+    return next_stretch(requested(row, copy=copy), copy)
+
+
+def test_stretch_begins_behind_what_another_version_has_made() -> None:
+    stretch = transformed(None, 121)
+    assert (stretch.begin, stretch.end) == ((121, 61), (200, 100))
+    assert stretch.row.stretches == (("other-transform", 0, 120, 61),)
+    assert (stretch.row.first, stretch.row.upstream, stretch.row.transform) == (121, 120, "v2")
+
+
+def test_known_row_loses_only_what_is_behind_it() -> None:
+    stretch = transformed(replace(ROW, first=0, upstream=99, downstream=49), 121)
+    assert stretch.begin == (121, 61)
+    assert stretch.row.stretches == (("other-transform", 100, 120, 11),)
+
+
+def test_nothing_of_an_unknown_version_is_compared() -> None:
+    stretch = transformed(None, 200)
+    assert stretch.begin == stretch.end == (200, 100)
+    assert stretch.row.not_verified == (("other-transform", 100),)
+
+
+def test_records_dropped_in_front_of_the_first_run_are_read() -> None:
+    stretch = transformed(None, 0, OffsetMap([Run(40, 0, 100)], decided=199))
+    assert (stretch.begin, stretch.row.not_verified) == ((0, 0), ())
+    nothing_kept = transformed(None, 0, OffsetMap(decided=199))
+    assert (nothing_kept.begin, nothing_kept.row.not_verified) == ((0, 100), ())

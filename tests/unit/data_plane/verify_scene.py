@@ -93,7 +93,9 @@ def next_agreement(
     search, aborted = AgreementSearch(most=SEARCHED), AbortedTransactions()
     for copy, original in zip_longest(target, source):
         agreement = verifier.search_target(search, [copy], aborted) if copy else None
-        agreement = agreement or (verifier.search_source(search, [original], aborted) if original else None)
+        agreement = agreement or (
+            verifier.search_source(search, verifier.searched_batches([original], aborted)) if original else None
+        )
         if agreement is not None:
             return agreement
     return search.at_end() or Agreement(*end)

@@ -104,6 +104,12 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             _warning("GapSkipped", "partition", "The policy continues behind the gap.", _DECIDED),
             _warning("CopyRestarted", "partition", "The policy copies the partition again.", _DECIDED),
             _warning("ResumedWithDoubt", "partition", "The policy continues at the progress written.", _DECIDED),
+            EventKind(
+                "TransformChanged",
+                "partition",
+                "Records from this source offset on are copied by another version of the partition's transform.",
+                "old new first",
+            ),
             EventKind("ProgressRecovered", "partition", "The target has more than its progress.", "records upstream"),
             _warning("BatchQuarantined", "partition", "Refused records are in the quarantine topic.", "ranges reason"),
             _warning("ForeignWrite", "target partition", "Another client writes to the copy.", "records before"),

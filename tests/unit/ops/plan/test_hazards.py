@@ -146,6 +146,17 @@ def test_entry_is_fit_for_the_page(kind: Any) -> None:
         ("LS025", {"target": cluster("B", min_insync=3)}, "A.orders on B has 2 replicas, and min.insync.replicas is 3"),
         ("LS025", STRICT_SOURCE, "A.orders on B has 2 replicas, and min.insync.replicas is 3"),
         ("LS025", copies(1), "A.orders on B has 1 replica, and min.insync.replicas is 2"),
+        (
+            "LS033",
+            {"lines": "lockstep.filter = header x", "source": source(cleanup_policy="compact")},
+            "orders is compacted, and its rules may drop tombstones",
+        ),
+        (
+            "LS033",
+            {"lines": "lockstep.filter = header x and not tombstone", "source": source(cleanup_policy="compact")},
+            "orders is compacted, and its rules may drop records, but no tombstones",
+        ),
+        ("LS013", {"lines": "lockstep.headers = drop x"}, "orders: lockstep.filter or lockstep.headers holds for it"),
     ],
 )
 def test_hazard_is_found_with_its_details(code: str, fields: dict[str, Any], details: str) -> None:
@@ -158,6 +169,8 @@ def test_hazard_is_found_with_its_details(code: str, fields: dict[str, Any], det
     ("code", "fields"),
     [
         ("LS001", {**cycle_through("mm2-lockstep-state.B.internal"), "lines": ""}),
+        ("LS033", {"lines": "lockstep.headers = drop x", "source": source(cleanup_policy="compact")}),
+        ("LS033", {"lines": "lockstep.filter = header x"}),
         ("LS001", {**cycle_through("mm2-lockstep-state.B.internal"), "opposite": True}),
         ("LS003", {"lines": IDENTITY, **EXISTS, "unaccounted": {"orders": 7}, "opposite": True}),
         ("LS004", {"lines": IDENTITY, "claims": {"A.orders": CLAIM}}),

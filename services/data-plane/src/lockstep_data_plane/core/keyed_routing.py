@@ -80,7 +80,7 @@ class KeyedRouting:
     def queue_records(
         self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int
     ) -> int | None:
-        records = unread(batch, position, skips, limits.unpacked_at_most)
+        records = unread(batch, position, skips, limits.unpacked_at_most, limits.rules)
         if not records:
             return None
         gathering = self._gathering = self._gathering or KeyPartitioner(position - 1)

@@ -36,6 +36,7 @@ from lockstep_data_plane.core.keyed_routing import Routing
 from lockstep_data_plane.core.phases import READS, RESETS_APPENDS, SENDS, TRANSITIONS, Phase, PhaseEvent
 from lockstep_data_plane.core.provenance import NO_PROVENANCE, Provenance
 from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords, refuse_records
+from lockstep_data_plane.core.record_transform import RecordTransform
 from lockstep_data_plane.core.resume_deduplicator import RecordMismatch
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
@@ -66,6 +67,7 @@ class PartitionState:
         limits: TargetLimits | None = None,
         provenance: Provenance = NO_PROVENANCE,
         has_foreign_writers: bool | None = None,
+        transform: RecordTransform | None = None,
     ) -> None:
         """Begin in the phase `resuming`, with nothing known of the target's log.
 
@@ -79,6 +81,7 @@ class PartitionState:
             provenance: The origins of the source's batches, which decide whether they are copied.
             has_foreign_writers: Records of other writers are expected in the target's log, as its topic's name does not
                 show where they came from. None: it is so if both topics have one name.
+            transform: The transform of the topic. None: its records are copied as they are.
         """
         self.topic = topic
         self.number = number
@@ -86,6 +89,7 @@ class PartitionState:
         self.tp = (topic, number)
         self.target_tp = (target_topic, number)
         self.provenance = provenance
+        self.transform = transform
         self.name = f"{topic}-{number}"
         self.target_name = f"{target_topic}-{number}"
         self.has_foreign_writers = topic == target_topic if has_foreign_writers is None else has_foreign_writers
@@ -161,7 +165,13 @@ class PartitionState:
             limits=self.limits,
             provenance=self.provenance,
             has_foreign_writers=self.has_foreign_writers,
+            transform=self.transform,
         )
+
+    @property
+    def transform_version(self) -> str:
+        """Return the version of the transform of what is copied next, as `PartitionProgress.transform`."""
+        return "" if self.transform is None else self.transform.version
 
     # -- what others read ----------------------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from lockstep_data_plane.record_batch.codecs import UNPACKED_AT_MOST
 from lockstep_data_plane.record_batch.layout import LARGEST_OFFSET, Batch, OutgoingBatch, expected_crc, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_data_plane.record_batch.rebuild import read_records, with_rules
+from lockstep_rules.record_rules import RecordRules
 from lockstep_state.errors import NeedsDecision
 from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode
@@ -129,13 +130,19 @@ def refused_outgoing(outgoing: OutgoingBatch, indexes: Iterable[int], reason: st
 
 
 def unread(
-    batch: Batch, position: int, ranges: Sequence[tuple[int, int]], at_most: int = UNPACKED_AT_MOST
+    batch: Batch,
+    position: int,
+    ranges: Sequence[tuple[int, int]],
+    at_most: int = UNPACKED_AT_MOST,
+    rules: RecordRules | None = None,
 ) -> list[PlainRecord]:
     """Return the records of a batch from upstream offset `position` on that are not passed over.
 
-    `ranges` are the (first, last) offsets that are passed over. Raises as `read_records`.
+    `ranges` are the (first, last) offsets that are passed over. Records that `rules` drop are left out, and the others
+    have the headers that they get. Raises as `read_records`.
     """
-    return [r for r in read_records(batch, at_most) if r.offset >= position and not skipped(r.offset, ranges)]
+    records = read_records(batch, at_most) if rules is None else with_rules(read_records(batch, at_most), rules)
+    return [r for r in records if r.offset >= position and not skipped(r.offset, ranges)]
 
 
 def wholly_skipped(batch: Batch, position: int, ranges: Iterable[tuple[int, int]]) -> bool:

@@ -24,6 +24,7 @@ from lockstep_data_plane.record_batch.layout import (
     TRANSACTIONAL,
     Batch,
 )
+from lockstep_rules.record_rules import RecordRules
 
 
 class BatchAction(Enum):
@@ -47,6 +48,7 @@ class BatchCase(Enum):
     EMPTY = BatchAction.SKIP, "empty batch"
     ABORTED = BatchAction.SKIP, "aborted transaction"
     ELSEWHERE = BatchAction.SKIP, "originated elsewhere"
+    HAS_RULES = BatchAction.REBUILD, "records are filtered, or their headers changed"
     BEGINS_BEFORE = BatchAction.REBUILD, "begins before the position"
     COMPACTED = BatchAction.REBUILD, "compacted"
     APPEND_TIME = BatchAction.REBUILD, "log append time"
@@ -83,6 +85,7 @@ class TargetLimits:
         split_above: A guessed limit, after the target refused a batch of several records. It only splits batches: a
             single record may be larger, and is sent alone.
         refused_codecs: Codecs for which the target has refused batches. They are replaced.
+        rules: The rules by which records are filtered, and headers changed. None: records stay as they are.
     """
 
     max_bytes: int = 1048588
@@ -92,6 +95,7 @@ class TargetLimits:
     tombstones_kept_ms: int = 0
     split_above: int = NO_LIMIT
     refused_codecs: frozenset[int] = frozenset()
+    rules: RecordRules | None = None
 
     @property
     def largest_split(self) -> int:
@@ -102,6 +106,10 @@ class TargetLimits:
     def unpacked_at_most(self) -> int:
         """Return how many bytes the uncompressed records of a batch that is rebuilt may take."""
         return min(max(UNPACKED_TIMES * self.max_bytes, UNPACKED_AT_LEAST), UNPACKED_AT_MOST)
+
+    def adds_too_much(self, records: int) -> bool:
+        """Return whether the headers that the rules add to so many records take more memory than records may."""
+        return self.rules is not None and records * self.rules.added_bytes > self.unpacked_at_most
 
     def choose_codec(self, had: int) -> int:
         """Return the codec of a batch that is rebuilt from one that had `had`."""
@@ -182,6 +190,8 @@ def classify(
 
 
 def _rebuild_or_pass(batch: Batch, position: int, limits: TargetLimits) -> BatchCase:
+    if limits.rules is not None:
+        return BatchCase.HAS_RULES
     if batch.base_offset < position:
         return BatchCase.BEGINS_BEFORE
     if batch.last_offset_delta + 1 != batch.record_count:

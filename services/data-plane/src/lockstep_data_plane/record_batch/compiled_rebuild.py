@@ -16,6 +16,7 @@ from lockstep_data_plane.record_batch.layout import (
     COVERED,
     HEADER_SIZE,
     LOG_APPEND_TIME,
+    OLD_LEAST_SIZE,
     PREFIX,
     Batch,
     CorruptRecordError,
@@ -39,14 +40,20 @@ def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips
     compiled = find_compiled()
     if compiled is None:
         return None
-    had = batch.attributes & CODEC_MASK
+    had, program = batch.attributes & CODEC_MASK, b"" if limits.rules is None else limits.rules.program
     try:
         copied: Copied | None
         if batch.magic < 2:
             messages = message_set.unpack_set(batch, limits.unpacked_at_most)
             append_time, last_offset = messages.append_time, messages.last_offset
-            copied = compiled.translate(messages.messages, batch.magic, last_offset, append_time, position, skips)
+            if limits.adds_too_much(len(messages.messages) // OLD_LEAST_SIZE):
+                return None
+            copied = compiled.translate(
+                messages.messages, batch.magic, last_offset, append_time, position, skips, program
+            )
         else:
+            if limits.adds_too_much(batch.record_count):
+                return None
             unpacked = decompress(batch.data[HEADER_SIZE:], had, limits.unpacked_at_most)
             append_time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None
             copied = compiled.renumber(
@@ -58,6 +65,7 @@ def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips
                 append_time,
                 position,
                 skips,
+                program,
             )
     except CorruptRecordError:
         return None  # decoding them says what is wrong

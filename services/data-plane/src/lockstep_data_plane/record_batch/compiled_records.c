@@ -8,6 +8,9 @@
  * copy records without objects, into the same bytes that record_batch/rebuild.py makes of decoded records. `renumber`
  * reads the records of a batch of format 2, `join` those of several, `translate` messages of formats 0 and 1.
  *
+ * `renumber` and `translate` take rules, which drop records and change headers (lockstep_rules/record_rules.py). Only the
+ * names of headers are read for them. Without rules they are empty bytes.
+ *
  * Each of these four may return None. Then the records do not have the one form that an encoder gives them, or they are
  * damaged. Examples are a number with more bytes than it needs, a record with attributes, and offsets that do not ascend.
  * Plain Python decodes such records, and copies them or reports what is wrong. So nothing is decided here.
@@ -36,8 +39,10 @@
 #define CODEC_MASK 0x07
 #define LOG_APPEND_TIME 0x08
 #define LEAST_RECORD 7          /* length, attributes, two deltas, key, value, headers: a byte each */
+#define NO_VALUE 1              /* the length -1, as records have it */
 #define LEAST_HEADER 2          /* name and value */
 #define MESSAGE_FRONT 12        /* offset and size */
+#define LEAST_MESSAGE 26        /* one of format 0, with neither key nor value */
 #define GROWTH 18               /* longer deltas of timestamp (9) and offset (4), their effect on the length (5) */
 #define FURTHEST (1LL << 60)    /* timestamps and offsets beyond it are decoded in Python: differences may overflow */
 
@@ -45,9 +50,52 @@ typedef struct {
     const unsigned char *at, *end;
 } Reader;
 
+/* The name of a header, or the beginning of names. */
+typedef struct {
+    const unsigned char *at;
+    Py_ssize_t size;
+    int is_prefix;
+} Name;
+
+#define HAS_HEADER 1
+#define IS_TOMBSTONE 2
+
+typedef struct {
+    int kind, negated;
+    Name name;
+} Condition;
+
+#define DROP_RECORD 1
+#define DROP_HEADERS 2
+#define ADD_HEADER 3
+
+typedef struct {
+    int effect;
+    Name name;                  /* of the headers that are dropped */
+    const unsigned char *added; /* the header that is added, as a record has it */
+    Py_ssize_t added_size, name_at;
+    Condition *conditions;      /* all of them have to hold */
+    Py_ssize_t condition_count;
+} Rule;
+
+typedef struct {
+    const unsigned char *name, *at;
+    Py_ssize_t name_size, size; /* `at` and `size` have the whole header */
+} Header;
+
+typedef struct {
+    Rule *rules;
+    Condition *conditions;
+    unsigned char *added;
+    Py_ssize_t count, added_size;
+    Header *headers; /* those of one record */
+    Py_ssize_t header_count, header_room;
+} Rules;
+
 typedef struct {
     PyObject *offsets;
     unsigned char *records, *to;
+    Rules rules;
     int64_t *skips;
     Py_ssize_t skip_count;
     int64_t position, base, newest, oldest;
@@ -160,6 +208,188 @@ static void write_front(Copy *copy, int64_t timestamp, Py_ssize_t rest)
     copy->to += end - front;
 }
 
+static uint32_t little_endian_32(const unsigned char *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static int read_byte(Reader *from, int *value)
+{
+    if (from->at == from->end)
+        return 0;
+    *value = *from->at++;
+    return 1;
+}
+
+static int read_text(Reader *from, const unsigned char **at, Py_ssize_t *size)
+{
+    if (from->end - from->at < 4)
+        return 0;
+    *size = (Py_ssize_t)little_endian_32(from->at);
+    *at = from->at += 4;
+    if (*size > from->end - from->at)
+        return 0;
+    from->at += *size;
+    return 1;
+}
+
+static int read_name(Reader *from, Name *name)
+{
+    return read_byte(from, &name->is_prefix) && read_text(from, &name->at, &name->size);
+}
+
+/* Reads one rule. Its header, if it adds one, is encoded at `*added`. */
+static int read_rule(Reader *from, Rule *rule, Condition *conditions, unsigned char **added)
+{
+    int count;
+    rule->conditions = conditions;
+    rule->condition_count = 0;
+    if (!read_byte(from, &rule->effect))
+        return 0;
+    if (rule->effect == DROP_HEADERS) {
+        if (!read_name(from, &rule->name))
+            return 0;
+    } else if (rule->effect == ADD_HEADER) {
+        const unsigned char *value;
+        Py_ssize_t value_size;
+        unsigned char *to = *added;
+        if (!read_text(from, &rule->name.at, &rule->name.size) || !read_text(from, &value, &value_size))
+            return 0;
+        rule->added = to;
+        to = write_number(to, rule->name.size);
+        rule->name_at = to - *added;
+        memcpy(to, rule->name.at, (size_t)rule->name.size);
+        to = write_number(to + rule->name.size, value_size);
+        memcpy(to, value, (size_t)value_size);
+        to += value_size;
+        rule->added_size = to - *added;
+        *added = to;
+    } else if (rule->effect != DROP_RECORD) {
+        return 0;
+    }
+    if (!read_byte(from, &count))
+        return 0;
+    for (; count--; rule->condition_count++) {
+        Condition *condition = &conditions[rule->condition_count];
+        if (!read_byte(from, &condition->kind) || !read_byte(from, &condition->negated))
+            return 0;
+        if (condition->kind == HAS_HEADER ? !read_name(from, &condition->name) : condition->kind != IS_TOMBSTONE)
+            return 0;
+    }
+    return 1;
+}
+
+/* Returns 0, or -1 with an exception set. The program has to outlive the rules. */
+static int read_rules(Rules *rules, const Py_buffer *program)
+{
+    Reader from = {program->buf, (const unsigned char *)program->buf + program->len};
+    size_t most = (size_t)program->len + 1;
+    Condition *conditions;
+    unsigned char *added;
+    if (!program->len)
+        return 0;
+    rules->rules = PyMem_Malloc(most * sizeof(Rule));
+    rules->conditions = conditions = PyMem_Malloc(most * sizeof(Condition));
+    rules->added = added = PyMem_Malloc(2 * most + 16); /* its lengths may take 10 bytes and not 8 */
+    if (rules->rules == NULL || conditions == NULL || added == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    while (from.at < from.end) {
+        Rule *rule = &rules->rules[rules->count++];
+        if (!read_rule(&from, rule, conditions, &added)) {
+            PyErr_SetString(PyExc_ValueError, "the rules cannot be read");
+            return -1;
+        }
+        conditions += rule->condition_count;
+    }
+    rules->added_size = added - rules->added;
+    return 0;
+}
+
+static void release_rules(Rules *rules)
+{
+    PyMem_Free(rules->rules);
+    PyMem_Free(rules->conditions);
+    PyMem_Free(rules->added);
+    PyMem_Free(rules->headers);
+}
+
+/* Returns 0, or -1 with an exception set. */
+static int add_header(Rules *rules, Header header)
+{
+    if (rules->header_count == rules->header_room) {
+        Py_ssize_t room = 2 * rules->header_room + 16;
+        Header *headers = PyMem_Realloc(rules->headers, (size_t)room * sizeof(Header));
+        if (headers == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        rules->headers = headers;
+        rules->header_room = room;
+    }
+    rules->headers[rules->header_count++] = header;
+    return 0;
+}
+
+static int has_name(const Header *header, const Name *name)
+{
+    if (name->is_prefix ? header->name_size < name->size : header->name_size != name->size)
+        return 0;
+    return !memcmp(header->name, name->at, (size_t)name->size);
+}
+
+static int holds(const Condition *condition, const Rules *rules, int is_tombstone)
+{
+    int is_so = is_tombstone;
+    if (condition->kind == HAS_HEADER) {
+        Py_ssize_t each;
+        for (is_so = 0, each = 0; !is_so && each < rules->header_count; each++)
+            is_so = has_name(&rules->headers[each], &condition->name);
+    }
+    return is_so != condition->negated;
+}
+
+static int all_hold(const Rule *rule, const Rules *rules, int is_tombstone)
+{
+    Py_ssize_t each;
+    for (each = 0; each < rule->condition_count; each++)
+        if (!holds(&rule->conditions[each], rules, is_tombstone))
+            return 0;
+    return 1;
+}
+
+/* Applies the rules to the headers of one record. Returns 1 if the record stays, 0 if it is dropped, -1 if an exception
+ * is set. */
+static int apply_rules(Rules *rules, int is_tombstone)
+{
+    Py_ssize_t index, from, to;
+    for (index = 0; index < rules->count; index++) {
+        const Rule *rule = &rules->rules[index];
+        if (!all_hold(rule, rules, is_tombstone))
+            continue;
+        if (rule->effect == DROP_RECORD)
+            return 0;
+        if (rule->effect == ADD_HEADER) {
+            Header header = {rule->added + rule->name_at, rule->added, rule->name.size, rule->added_size};
+            if (add_header(rules, header) < 0)
+                return -1;
+            continue;
+        }
+        for (from = to = 0; from < rules->header_count; from++)
+            if (!has_name(&rules->headers[from], &rule->name))
+                rules->headers[to++] = rules->headers[from];
+        rules->header_count = to;
+    }
+    return 1;
+}
+
+/* Returns the most bytes by which the rules make a record longer: its headers, their number, its own length. */
+static Py_ssize_t growth_by(const Rules *rules)
+{
+    return rules->count ? rules->added_size + 10 : 0;
+}
+
 static int read_item(PyObject *range, Py_ssize_t index, int64_t *value)
 {
     PyObject *item = PySequence_GetItem(range, index);
@@ -173,7 +403,6 @@ static int read_item(PyObject *range, Py_ssize_t index, int64_t *value)
 static int begin(Copy *copy, int64_t position, PyObject *skips, Py_ssize_t room)
 {
     Py_ssize_t each;
-    memset(copy, 0, sizeof *copy);
     copy->position = position;
     copy->last = -1;
     copy->skip_count = PySequence_Size(skips);
@@ -216,9 +445,36 @@ static PyObject *finish(Copy *copy)
 
 static void release(Copy *copy)
 {
+    release_rules(&copy->rules);
     PyMem_Free(copy->skips);
     Py_XDECREF(copy->offsets);
     PyMem_Free(copy->records);
+}
+
+static Py_ssize_t number_size(int64_t value)
+{
+    unsigned char number[10];
+    return write_number(number, value) - number;
+}
+
+/* Returns the bytes that the headers take that the rules have left, with their number. */
+static Py_ssize_t headers_size(const Rules *rules)
+{
+    Py_ssize_t each, size = number_size(rules->header_count);
+    for (each = 0; each < rules->header_count; each++)
+        size += rules->headers[each].size;
+    return size;
+}
+
+static void write_headers(Copy *copy)
+{
+    const Rules *rules = &copy->rules;
+    Py_ssize_t each;
+    copy->to = write_number(copy->to, rules->header_count);
+    for (each = 0; each < rules->header_count; each++) {
+        memcpy(copy->to, rules->headers[each].at, (size_t)rules->headers[each].size);
+        copy->to += rules->headers[each].size;
+    }
 }
 
 /* Returns 1 if all records are copied, 0 if Python has to decode them, -1 if an exception is set. */
@@ -227,9 +483,9 @@ static int copy_records(Copy *copy, Reader *body, Py_ssize_t count, int64_t base
 {
     while (count--) {
         Reader record;
-        const unsigned char *rest;
+        const unsigned char *rest, *value, *front_end;
         int64_t length, delta, timestamp, offset, headers;
-        int admitted;
+        int admitted, kept = 1;
         if (!read_number(body, &length) || length < LEAST_RECORD - 1 || length > body->end - body->at)
             return 0;
         record.at = body->at;
@@ -246,17 +502,44 @@ static int copy_records(Copy *copy, Reader *body, Py_ssize_t count, int64_t base
             return 0;
         copy->last = offset;
         rest = record.at;
-        if (!pass_sized(&record, 1) || !pass_sized(&record, 1) || !read_number(&record, &headers) || headers < 0)
+        if (!pass_sized(&record, 1))
             return 0;
-        while (headers--)
-            if (!pass_sized(&record, 0) || !pass_sized(&record, 1))
+        value = record.at;
+        if (!pass_sized(&record, 1))
+            return 0;
+        front_end = record.at;
+        if (!read_number(&record, &headers) || headers < 0)
+            return 0;
+        copy->rules.header_count = 0;
+        while (headers--) {
+            Header header = {NULL, record.at, 0, 0};
+            if (!read_number(&record, &delta) || delta < 0 || delta > record.end - record.at)
                 return 0;
+            header.name = record.at;
+            header.name_size = (Py_ssize_t)delta;
+            record.at += delta;
+            if (!pass_sized(&record, 1))
+                return 0;
+            header.size = record.at - header.at;
+            if (copy->rules.count && add_header(&copy->rules, header) < 0)
+                return -1;
+        }
         if (record.at != record.end)
             return 0;
-        admitted = admit(copy, offset, timestamp);
+        if (copy->rules.count) {
+            kept = apply_rules(&copy->rules, *value == NO_VALUE);
+            if (kept < 0)
+                return -1;
+        }
+        admitted = kept ? admit(copy, offset, timestamp) : 0;
         if (admitted < 0)
             return -1;
-        if (admitted) {
+        if (admitted && copy->rules.count) {
+            write_front(copy, timestamp, front_end - rest + headers_size(&copy->rules));
+            memcpy(copy->to, rest, (size_t)(front_end - rest));
+            copy->to += front_end - rest;
+            write_headers(copy);
+        } else if (admitted) {
             write_front(copy, timestamp, record.end - rest);
             memcpy(copy->to, rest, (size_t)(record.end - rest));
             copy->to += record.end - rest;
@@ -279,12 +562,6 @@ static int read_part(Reader *from, const unsigned char **part, int32_t *size)
     return 1;
 }
 
-static Py_ssize_t number_size(int64_t value)
-{
-    unsigned char number[10];
-    return write_number(number, value) - number;
-}
-
 static void write_part(Copy *copy, const unsigned char *part, int32_t size)
 {
     copy->to = write_number(copy->to, size);
@@ -302,7 +579,7 @@ static int copy_messages(Copy *copy, Reader set, int magic, int64_t shift, int h
         const unsigned char *key, *value;
         int64_t offset, timestamp = -1;
         int32_t size, key_size, value_size;
-        int admitted;
+        int admitted, kept;
         if (set.end - set.at < MESSAGE_FRONT)
             return 0;
         offset = big_endian_64(set.at);
@@ -330,16 +607,20 @@ static int copy_messages(Copy *copy, Reader set, int magic, int64_t shift, int h
             return 0;
         if (message.at != message.end)
             return 0;
-        admitted = admit(copy, offset, timestamp);
+        copy->rules.header_count = 0;
+        kept = apply_rules(&copy->rules, value_size < 0);
+        if (kept < 0)
+            return -1;
+        admitted = kept ? admit(copy, offset, timestamp) : 0;
         if (admitted < 0)
             return -1;
         if (admitted) {
             write_front(copy, timestamp,
                         number_size(key_size) + (key_size > 0 ? key_size : 0) + number_size(value_size) +
-                            (value_size > 0 ? value_size : 0) + 1);
+                            (value_size > 0 ? value_size : 0) + headers_size(&copy->rules));
             write_part(copy, key, key_size);
             write_part(copy, value, value_size);
-            *copy->to++ = 0; /* no headers */
+            write_headers(copy);
         }
     }
     return 1;
@@ -359,23 +640,23 @@ static int is_far(int64_t time)
 
 static PyObject *renumber(PyObject *module, PyObject *arguments)
 {
-    Py_buffer body;
+    Py_buffer body, program;
     Py_ssize_t count;
     long long base_offset, last_delta, base_timestamp, position;
     int64_t append_time;
     int has_append_time, copied = 0;
     PyObject *given_time, *skips, *result = NULL;
     Copy copy;
-    if (!PyArg_ParseTuple(arguments, "y*nLLLOLO", &body, &count, &base_offset, &last_delta, &base_timestamp, &given_time,
-                          &position, &skips))
+    if (!PyArg_ParseTuple(arguments, "y*nLLLOLOy*", &body, &count, &base_offset, &last_delta, &base_timestamp,
+                          &given_time, &position, &skips, &program))
         return NULL;
     memset(&copy, 0, sizeof copy);
-    if (read_time(given_time, &has_append_time, &append_time) < 0)
+    if (read_time(given_time, &has_append_time, &append_time) < 0 || read_rules(&copy.rules, &program) < 0)
         goto done;
     if (count > 0 && count <= body.len / LEAST_RECORD && base_offset >= 0 && base_offset <= FURTHEST &&
         last_delta <= INT32_MAX && !is_far(base_timestamp) && !is_far(append_time)) {
         Reader records = {body.buf, (const unsigned char *)body.buf + body.len};
-        if (begin(&copy, position, skips, body.len + GROWTH * count) < 0)
+        if (begin(&copy, position, skips, body.len + (GROWTH + growth_by(&copy.rules)) * count) < 0)
             goto done;
         copied = copy_records(&copy, &records, count, base_offset, last_delta, base_timestamp, has_append_time,
                               append_time);
@@ -389,6 +670,7 @@ static PyObject *renumber(PyObject *module, PyObject *arguments)
 done:
     release(&copy);
     PyBuffer_Release(&body);
+    PyBuffer_Release(&program);
     return result;
 }
 
@@ -695,11 +977,6 @@ done:
 #define ALONE 0x60              /* flags of version 1 with blocks that do not refer to earlier ones */
 #define BLOCK_CHECKSUMS 0x10    /* a checksum behind each block: liblz4 writes them, Java's producer does not */
 
-static uint32_t little_endian_32(const unsigned char *at)
-{
-    return (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | (uint32_t)at[0];
-}
-
 /* Skips the blocks of a frame, up to the bytes that end it, which must be the last of the body. */
 static int pass_blocks(Reader *body, int has_checksums)
 {
@@ -770,16 +1047,17 @@ static PyObject *join_frames(PyObject *module, PyObject *given)
 
 static PyObject *translate(PyObject *module, PyObject *arguments)
 {
-    Py_buffer set;
+    Py_buffer set, program;
     int magic, has_append_time, copied = 0;
     long long last_offset, position;
     int64_t append_time, shift = 0;
     PyObject *given_time, *skips, *result = NULL;
     Copy copy;
-    if (!PyArg_ParseTuple(arguments, "y*iLOLO", &set, &magic, &last_offset, &given_time, &position, &skips))
+    if (!PyArg_ParseTuple(arguments, "y*iLOLOy*", &set, &magic, &last_offset, &given_time, &position, &skips,
+                          &program))
         return NULL;
     memset(&copy, 0, sizeof copy);
-    if (read_time(given_time, &has_append_time, &append_time) < 0)
+    if (read_time(given_time, &has_append_time, &append_time) < 0 || read_rules(&copy.rules, &program) < 0)
         goto done;
     if (!is_far(append_time) && !is_far(last_offset)) {
         Reader messages = {set.buf, (const unsigned char *)set.buf + set.len};
@@ -799,7 +1077,8 @@ static PyObject *translate(PyObject *module, PyObject *arguments)
             }
             shift = last_offset - inner;
         }
-        if (begin(&copy, position, skips, set.len + set.len / 4 + 64) < 0)
+        if (begin(&copy, position, skips,
+                  set.len + set.len / 4 + 64 + growth_by(&copy.rules) * (set.len / LEAST_MESSAGE + 1)) < 0)
             goto done;
         copied = copy_messages(&copy, messages, magic, shift, has_append_time, append_time);
     }
@@ -810,6 +1089,7 @@ static PyObject *translate(PyObject *module, PyObject *arguments)
 done:
     release(&copy);
     PyBuffer_Release(&set);
+    PyBuffer_Release(&program);
     return result;
 }
 
@@ -1120,9 +1400,10 @@ static PyMethodDef methods[] = {
     {"read", read_records, METH_VARARGS,
      "read(records, count, base_offset, last_delta, base_timestamp, append_time): a tuple for each of format 2."},
     {"renumber", renumber, METH_VARARGS,
-     "renumber(records, count, base_offset, last_delta, base_timestamp, append_time, position, skips): those of format 2."},
+     "renumber(records, count, base_offset, last_delta, base_timestamp, append_time, position, skips, rules): those of "
+     "format 2."},
     {"translate", translate, METH_VARARGS,
-     "translate(messages, magic, last_offset, append_time, position, skips): messages of format 0 or 1."},
+     "translate(messages, magic, last_offset, append_time, position, skips, rules): messages of format 0 or 1."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -25,6 +25,7 @@ def renumber(
     append_time: int | None,
     position: int,
     skips: Skips,
+    rules: bytes,
     /,
 ) -> Copied | None: ...
 def translate(
@@ -34,5 +35,6 @@ def translate(
     append_time: int | None,
     position: int,
     skips: Skips,
+    rules: bytes,
     /,
 ) -> Copied | None: ...

@@ -5,7 +5,7 @@ compression frame do not.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
@@ -38,6 +38,7 @@ from lockstep_data_plane.record_batch.layout import (
 )
 from lockstep_data_plane.record_batch.message_set import read_messages
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_rules.record_rules import RecordRules
 from lockstep_state.errors import NeedsDecision
 
 _LENGTH = struct.Struct(">i")
@@ -94,13 +95,14 @@ def rebuild(
     """Return the batch's records from `position` on, in as few outgoing batches as the target's limit allows.
 
     Offsets in `skips` (first, last) are left out. The list is empty if no record is left. The codec stays, unless
-    `limits` ask for another (`TargetLimits.choose_codec`). Raises RecordTooLarge, and what `read_records` raises.
+    `limits` ask for another (`TargetLimits.choose_codec`). Records are dropped and changed as their rules say. Raises
+    RecordTooLarge, and what `read_records` raises.
     """
     if (copied := copy_records(batch, position, limits, skips)) is not None:
         return copied
     records = [
         r
-        for r in read_records(batch, limits.unpacked_at_most)
+        for r in _ruled(read_records(batch, limits.unpacked_at_most), limits)
         if r.offset >= position and not any(first <= r.offset <= last for first, last in skips)
     ]
     if not records:
@@ -109,6 +111,26 @@ def rebuild(
     outgoing_batches = build(records, codec, limits.max_bytes, batch.leader_epoch, limits.levels, limits.split_above)
     outgoing_batches[-1].covers = max(batch.last_offset, outgoing_batches[-1].covers)
     return outgoing_batches
+
+
+def with_rules(records: Iterable[PlainRecord], rules: RecordRules) -> Iterator[PlainRecord]:
+    """Yield the records that rules leave, with the headers that they get."""
+    for record in records:
+        headers = rules.apply(record.headers, is_tombstone=record.value is None)
+        if headers is not None:
+            yield record if headers is record.headers else record._replace(headers=headers)
+
+
+def _ruled(records: Iterator[PlainRecord], limits: TargetLimits) -> Iterator[PlainRecord]:
+    if limits.rules is None:
+        return records
+    plain = list(records)
+    if limits.adds_too_much(len(plain)):
+        raise CorruptRecordError(
+            f"with the headers that lockstep.headers adds, its {len(plain)} records take more than "
+            f"{limits.unpacked_at_most} bytes uncompressed"
+        )
+    return with_rules(plain, limits.rules)
 
 
 def build(

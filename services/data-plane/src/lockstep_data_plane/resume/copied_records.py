@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import batches_with_records
 from lockstep_data_plane.core.quarantine_entry import unread, wholly_skipped
+from lockstep_data_plane.core.record_transform import transformed_records
 from lockstep_data_plane.log_reader import log_between, next_offset
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
@@ -19,7 +20,9 @@ async def copied_records(
 ) -> AsyncIterator[tuple[list[PlainRecord], int]]:
     """Read the records from `position` on that are to be copied: those of each batch, and the offset behind it.
 
-    Records in quarantine were not appended, so they are left out.
+    Records in quarantine were not appended, so they are left out. If the row names a transform, the records are those
+    that the partition's transform leaves. They end before the first one that it cannot evaluate: nothing behind that
+    was appended.
 
     Args:
         source: The source cluster.
@@ -30,8 +33,10 @@ async def copied_records(
         isolation: The isolation level of the fetches.
 
     Raises:
-        RetriableError: The source does not answer or refuses a request.
+        RetriableError: The source does not answer or refuses a request, or the transform is not evaluated now.
+        NeedsDecision: The transform cannot be evaluated.
     """
+    transform = partition.transform if row.transform else None
     async for batches, aborted in log_between(source, partition.tp, position, end, isolation):
         await partition.provenance.learn(batches_with_records(batches))
         for batch in batches:
@@ -39,5 +44,10 @@ async def copied_records(
             action, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
             if action in (BatchAction.SKIP, BatchAction.REFUSE) or wholly_skipped(batch, position, row.skips):
                 yield [], batch.last_offset + 1
-            else:
+            elif transform is None:
                 yield unread(batch, position, row.skips), next_offset(batch)
+            else:
+                records, failed = await transformed_records(transform, batch, position, partition.tp, row.skips)
+                yield records, next_offset(batch) if failed is None else failed
+                if failed is not None:
+                    return

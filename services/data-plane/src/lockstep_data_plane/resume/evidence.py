@@ -20,6 +20,7 @@ from lockstep_data_plane.core.target_log.locate import LogEnds, NeedsMore, Posit
 from lockstep_data_plane.core.target_log.log_read_back import ComparedCopy, ReadBackTail
 from lockstep_data_plane.core.target_log.surviving_appends import SurvivingAppends
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
+from lockstep_data_plane.core.target_log.transformed_match import TransformedComparison, TransformedMatch
 from lockstep_data_plane.log_reader import first_batch, log_between
 from lockstep_data_plane.resume.copied_records import copied_records
 from lockstep_data_plane.resume.read_back_reader import compare_logs, read_back
@@ -28,6 +29,7 @@ from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.optional_requests import active_producers, epoch_end
 from lockstep_kafka.wire.unsupported_requests import UnsupportedCase
 from lockstep_rules.offsets.gap_policy import GapCase, GapFound
+from lockstep_state.errors import NeedsDecision
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import PartitionProgress
 
@@ -126,15 +128,16 @@ class EvidenceReader:
             self.policy(partition.topic),
         )
         source = await self.log_ends(partition.tp, row)
-        match: MatchedPosition | ComparedCopy | str | None = None
+        match: MatchedPosition | ComparedCopy | TransformedMatch | str | None = None
         if isinstance(target, ReadBackTail) and target.is_whole and source.agreed > row.upstream:
             match = await self._compare(partition, row, target, source)
-        counts = counts and not partition.misnumbered
+        counts = counts and not partition.misnumbered and not row.transform
         while isinstance(located := locate(row, source, target, fence, policy, counts=counts, match=match), NeedsMore):
             try:
                 isolation = self._settings.data_plane.isolation_level
-                match = await match_logs(self._source, self._target, partition, row, located.end, isolation=isolation)
-            except (AmbiguousMatch, ValueError) as exc:  # ValueError: records cannot be read
+                ask = match_transformed if row.transform else match_logs
+                match = await ask(self._source, self._target, partition, row, located.end, isolation=isolation)
+            except (NeedsDecision, ValueError) as exc:  # ValueError: records cannot be read
                 match = str(exc)
         return self._accounted(partition, located)
 
@@ -356,17 +359,8 @@ async def match_logs(
         RetriableError: A cluster does not answer or refuses a request.
     """
     beyond = appended_since(row, chain_end.sequence, chain_end.others)
-    if beyond > MOST:
-        raise AmbiguousMatch(
-            f"the target holds {beyond} records of ours beyond the last progress written, more than {MOST}"
-        )
-    surviving = SurvivingAppends(row, chain_end)
-    end = await target.end_offset(partition.target_tp)
+    surviving = await _surviving(target, partition, row, chain_end, beyond)
     start = await target.end_offset(partition.target_tp, timestamp=EARLIEST)
-    async for batches, _ in log_between(target, partition.target_tp, max(row.downstream + 1, start), end):
-        for batch in batches:
-            surviving.add_batch(batch)
-    surviving.ends()
     compacted = start <= row.downstream + 1 and not surviving.strangers
     # A record cannot have been copied before it was written. Half of the time is left for clocks that are ahead.
     since = round(time.time() * 1000) - partition.limits.tombstones_kept_ms // 2 if compacted else None
@@ -389,3 +383,58 @@ async def match_logs(
     if match.next is None:
         return MatchedPosition(match.upstream, reached, at_end=True)
     return MatchedPosition(match.upstream, match.next)
+
+
+async def match_transformed(
+    source: ClusterClient,
+    target: ClusterClient,
+    partition: PartitionState,
+    row: PartitionProgress,
+    chain_end: LastAppend,
+    *,
+    isolation: str,
+) -> TransformedMatch:
+    """Return where a copy whose row names a transform ends, by each of our records behind the row.
+
+    They are compared with what the partition's transform leaves of the source. That transform may have another version
+    than the row names. Then equal records show that it makes the same of them.
+
+    Raises:
+        AmbiguousMatch: The records do not show it.
+        RetriableError: A cluster does not answer or refuses a request, or the transform is not evaluated now.
+        NeedsDecision: The transform cannot be evaluated.
+    """
+    beyond = appended_since(row, chain_end.sequence, chain_end.others)
+    surviving = await _surviving(target, partition, row, chain_end, beyond)
+    if surviving.gone_before >= 0 or len(surviving.records) != beyond:
+        raise AmbiguousMatch("the target has lost some of them, so they cannot be compared with what the source gives")
+    comparison = TransformedComparison(surviving.records)
+    end = await source.end_offset(partition.tp)
+    start = max(row.upstream + 1, await source.end_offset(partition.tp, timestamp=EARLIEST))
+    async for copied, _ in copied_records(source, partition, row, start, end, isolation):
+        if comparison.compare(surviving.as_stamped(copied)):
+            break
+    return comparison.result()
+
+
+async def _surviving(
+    target: ClusterClient, partition: PartitionState, row: PartitionProgress, chain_end: LastAppend, beyond: int
+) -> SurvivingAppends:
+    """Return those of our `beyond` records behind the row that the target's log still holds.
+
+    Raises:
+        AmbiguousMatch: They are too many to compare.
+        RetriableError: The target does not answer or refuses a request.
+    """
+    if beyond > MOST:
+        raise AmbiguousMatch(
+            f"the target holds {beyond} records of ours beyond the last progress written, more than {MOST}"
+        )
+    surviving = SurvivingAppends(row, chain_end)
+    end = await target.end_offset(partition.target_tp)
+    start = await target.end_offset(partition.target_tp, timestamp=EARLIEST)
+    async for batches, _ in log_between(target, partition.target_tp, max(row.downstream + 1, start), end):
+        for batch in batches:
+            surviving.add_batch(batch)
+    surviving.ends()
+    return surviving

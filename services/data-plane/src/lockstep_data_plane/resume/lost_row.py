@@ -4,9 +4,11 @@ It reads what the target's log, MM2's progress and the offset syncs still say (`
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.core.partition_state import PartitionState
+from lockstep_data_plane.core.record_transform import transformed_records
 from lockstep_data_plane.core.target_log.target_tail import SEARCHED
 from lockstep_data_plane.core.target_log.unaccounted_append import UnaccountedAppend, last_unaccounted, row_at
 from lockstep_data_plane.log_reader import LogCursor, first_batch, log_between
@@ -18,6 +20,7 @@ from lockstep_kafka.wire.cluster import EARLIEST, ClusterClient, KafkaProtocolEr
 from lockstep_kafka.wire.error_codes import DENIED
 from lockstep_kafka.wire.optional_requests import active_producers
 from lockstep_state.codecs.mm2_codec import MalformedRecord, decode_offset_sync
+from lockstep_state.errors import NeedsDecision
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import PartitionProgress
@@ -96,7 +99,10 @@ class LostRowFinder:
             proved = await self._proved(partition, row, append, *sync)
             if proved is not None:
                 return proved
-        if committed is None or committed < 0 or await self._is_repeated(partition.tp, committed):
+        # The offsets of a transformed copy are seldom equal, and equal ones prove nothing.
+        if committed is None or committed < 0 or partition.transform is not None:
+            return None
+        if await self._is_repeated(partition.tp, committed):
             return None
         return await self._proved(partition, row, append, committed, committed)
 
@@ -116,11 +122,14 @@ class LostRowFinder:
         ):
             return None
         source_batch = await _batch_at(self._source, partition.tp, upstream)
-        if source_batch is None or not _are_equal(
-            _record_at(source_batch, upstream), _record_at(target_batch, downstream)
-        ):
+        if source_batch is None:
             return None
-        return row_at(row, target_batch, upstream, downstream)
+        original = await _transformed_at(partition, source_batch, upstream)
+        if not _are_equal(original, _record_at(target_batch, downstream)):
+            return None
+        proved = row_at(row, target_batch, upstream, downstream)
+        # Nothing shows which version of the transform has made what is before.
+        return proved if partition.transform is None else replace(proved, transform_since=upstream)
 
     async def _is_repeated(self, tp: TopicPartition, offset: int) -> bool:
         """Return whether the record before may have the same content, so that an equal copy proves nothing.
@@ -189,6 +198,21 @@ async def _batch_at(cluster: ClusterClient, tp: TopicPartition, offset: int) -> 
         return None
     batch = await first_batch(cluster, tp, offset, offset + 1)
     return batch if batch is not None and batch.base_offset <= offset else None
+
+
+async def _transformed_at(partition: PartitionState, batch: Batch, offset: int) -> PlainRecord | None:
+    """Return what the partition's transform makes of a source record; None: it drops it, or cannot be evaluated.
+
+    Raises:
+        RetriableError: The transform is not evaluated now.
+    """
+    if partition.transform is None:
+        return _record_at(batch, offset)
+    try:
+        records, _ = await transformed_records(partition.transform, batch, offset, partition.tp)
+    except (NeedsDecision, ValueError):
+        return None
+    return next((record for record in records if record.offset == offset), None)
 
 
 def _record_at(batch: Batch, offset: int) -> PlainRecord | None:

@@ -73,6 +73,13 @@ async def compare_logs(
         LogContradiction: The records do not show it.
         RetriableError: The source does not answer or refuses a request.
     """
+    if row.transform and row.transform != partition.transform_version:
+        if tail.records:
+            raise LogContradiction(
+                f"the target's log of {partition.target_name} holds {len(tail.records)} records behind our last known "
+                "one that another version of the transform has made, and the target keeps no producer ids"
+            )
+        return ComparedCopy(row.upstream + 1, row.upstream + 1)
     comparison = CopyComparison(row, tail)
     pair = last_pair(row)
     if pair is not None and ends.start <= pair[0] < ends.end:

@@ -75,6 +75,7 @@ class Resumer:
         | none, and the target holds records of ours | where both logs prove it; otherwise the partition is in doubt |
         | altered, reset | in a new chain where the operator says, or as without a row; no former end is looked for |
         | of the other fence, or of another producer id | in a new chain behind the end of the former one |
+        | of another version of the transform | likewise; in transactions behind what is committed |
         | of the flow's fence | in the same chain; in transactions behind what is committed. If committed progress was |
         | | lost, and the target holds records behind the row, the partition is in doubt |
 
@@ -90,7 +91,8 @@ class Resumer:
             # It is acknowledged before the first append, so a run that is killed later leaves no row that is `located`.
             row = replace(row, located=False, beyond=0)
             await uninterrupted(self._control_writer.write(row))
-        if row is None or row.begins or not self._fence.owns(row):
+        differs = row is not None and row.transform != partition.transform_version
+        if row is None or row.begins or not self._fence.owns(row) or (differs and not row.transactional):
             return await self._begin(partition, topic, row or replace(partition.acked.written, begins=RESET))
         if row.transactional:
             fence, committed = await self._take_over(partition)
@@ -100,6 +102,8 @@ class Resumer:
                 row = await self.gap_resolver.decided(partition, topic, row, gap)
             row = await self._committed(partition, row, committed)
             row = fence.take_over(row if partition.routing.in_one_log else replace(row, downstream=-1))
+            if differs:  # everything behind the row was aborted, so nothing is left of the former version
+                row = await self._under_present_transform(partition, row)
         return await self._go_on(partition, topic, row)
 
     async def located(self, partition: PartitionState, *, asks_source: bool) -> Position | Unplaced | None:
@@ -150,6 +154,25 @@ class Resumer:
             self._control_writer.event("RecordsDoubled", name, f"{name}: {text}", records=count, first=first, last=last)
         return position
 
+    async def _under_present_transform(self, partition: PartitionState, row: PartitionProgress) -> PartitionProgress:
+        """Return the row of the same copy, whose next records get the present version of the transform.
+
+        Raises:
+            RetriableError: The row could not be written.
+        """
+        changed = _under_transform(row, row, partition)
+        await uninterrupted(self._write(partition, changed))
+        self._report_transform(partition, row, changed)
+        return changed
+
+    def _report_transform(self, partition: PartitionState, former: PartitionProgress, row: PartitionProgress) -> None:
+        """Report that the copy goes on with another version of the transform, if the former row was of a copy."""
+        if former.producer_id < 0 or former.transform == row.transform:
+            return
+        name, old, new, first = partition.name, former.transform, row.transform, row.upstream + 1
+        text = f"{name}: records from offset {first} on are copied {_words(new)}, and those before {_words(old)}"
+        self._control_writer.event("TransformChanged", name, text, old=old, new=new, first=first)
+
     async def _go_on(
         self,
         partition: PartitionState,
@@ -198,6 +221,10 @@ class Resumer:
                 return recovered
         goes_on = takes_over and not former.begins
         row = former if goes_on else await self._new_row(partition, topic, former, committed)
+        if goes_on:
+            row = _under_transform(row, former, partition)
+        elif not former.begins and self._fence.owns(former):  # only its transform is another one
+            row = replace(row, upstream_epoch=former.upstream_epoch, skips=former.skips, open_run=former.open_run)
         row = fence.begin(row, self._sequences.left_epoch(former))
         if takes_over:
             # Progress is written first, because it counts as soon as the row is transactional.
@@ -205,6 +232,7 @@ class Resumer:
         elif former.producer_id < 0:
             return await self._go_on(partition, topic, row, unwritten=True)
         await uninterrupted(self._write(partition, row))
+        self._report_transform(partition, former, row)
         return await self._go_on(partition, topic, await self._committed(partition, row, committed) if goes_on else row)
 
     async def _recover(
@@ -265,7 +293,7 @@ class Resumer:
             raise ClusterError("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
         if begins_behind is None:
             begins_behind = await first_offset(self._source, self._settings, partition.tp) - 1
-        return PartitionProgress(
+        row = PartitionProgress(
             topic=partition.topic,
             partition=partition.number,
             upstream=begins_behind,
@@ -279,6 +307,7 @@ class Resumer:
             doubled=former.doubled,
             gaps=former.gaps,
         )
+        return _under_transform(row, former, partition)
 
     async def _take_over(self, partition: PartitionState) -> tuple[TransactionFence, int | None]:
         """Take over the partition's transactional id, which ends its open transaction.
@@ -347,3 +376,15 @@ def _behind(row: PartitionProgress, committed: int | None) -> PartitionProgress:
     if committed is None or committed <= row.upstream:
         return row
     return replace(row, upstream=committed, upstream_epoch=-1)
+
+
+def _under_transform(row: PartitionProgress, former: PartitionProgress, partition: PartitionState) -> PartitionProgress:
+    """Return the row of a copy that goes on behind `row` with the partition's present transform."""
+    version = partition.transform_version
+    if former.transform == version:
+        return replace(row, transform=version, transform_since=former.transform_since)
+    return replace(row, transform=version, transform_since=row.upstream + 1 if former.producer_id >= 0 else -1)
+
+
+def _words(version: str) -> str:
+    return f"with transform {version}" if version else "as they are"

@@ -27,12 +27,13 @@ from lockstep_data_plane.core.keyed_routing import KeyedRouting
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import NO_PROVENANCE, FlowIds
+from lockstep_data_plane.core.record_transform import RuleTransform
 from lockstep_data_plane.fetch.fetcher import Delivery, Fetcher
 from lockstep_data_plane.produce.sender import AnsweredBatch, Sender
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.provenance.origin_lookup import OriginLookup
-from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.error_handler import ErrorHandler
@@ -254,10 +255,14 @@ class SlotLoop:
         Partitions whose topic was re-created are examined again before they go on.
         """
         now = topic.source_topic_id, topic.target_topic_id, topic.target_partitions
-        event = TopicChanged(target_limits(self._plane, topic, self._error_handler.refused_codecs), *now)
+        event = TopicChanged(self._limits(topic), *now)
         for partition in self.partitions.values():
             if partition.topic == topic.source_topic:
                 self.apply_event(partition, event)
+
+    def _limits(self, topic: MirroredTopic) -> TargetLimits:
+        rules = self._settings.record_rules(topic.source_topic)
+        return target_limits(self._plane, topic, self._error_handler.refused_codecs, rules)
 
     # -- one partition -------------------------------------------------------------------------------------------------
 
@@ -270,14 +275,16 @@ class SlotLoop:
             rests: None if it is to be copied. Otherwise only the end of its copy is found, and it is released with
                 this phase.
         """
+        rules = self._settings.record_rules(tp[0])
         partition = PartitionState(
             *tp,
             topic.target_topic,
             self._plane.offset_lag_max,
             routing=KeyedRouting(tp[1]) if self._plane.by_key else IdentityRouting(tp[1]),
-            limits=target_limits(self._plane, topic, self._error_handler.refused_codecs),
+            limits=self._limits(topic),
             provenance=self._origins if self._origins.concerns(tp[0]) else NO_PROVENANCE,
             has_foreign_writers=self._settings.hides_origin(tp[0]),
+            transform=None if rules is None else RuleTransform(rules),
         )
         self.partitions[tp] = partition
         self._control_writer.add_partition(partition)

@@ -9,11 +9,13 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.core.provenance import producers_of_copy
+from lockstep_data_plane.core.record_transform import RecordTransform, RuleTransform
 from lockstep_data_plane.provenance.origin_filter import OriginFilter
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
 from lockstep_data_plane.slot.progress_rows import ProgressRows
@@ -24,10 +26,12 @@ from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_share import comparing_slot, copied_partitions
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules
+from lockstep_data_plane.verify.transformed_batch import transform_batch
 from lockstep_data_plane.verify.verified_position import (
     ComparisonStretch,
     CopyState,
     LogRanges,
+    comparable_from,
     compared,
     counted,
     finished,
@@ -42,12 +46,13 @@ from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_kafka.topics.topic_follower import target_follower
 from lockstep_kafka.topics.topic_reader import Record
-from lockstep_kafka.wire.cluster import DEBUGGING, EARLIEST, ClusterClient, KafkaProtocolError, connect_cluster
-from lockstep_kafka.wire.connection_errors import BrokerUnreachable
+from lockstep_kafka.wire.cluster import DEBUGGING, EARLIEST, ClusterClient, connect_cluster
+from lockstep_kafka.wire.error_codes import RETRIABLE_ERRORS
 from lockstep_rules.offsets.offset_runs import RunMap
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
+from lockstep_state.errors import NeedsDecision
 from lockstep_state.names import state_topic
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason import NO_REASON, Reason
@@ -213,7 +218,7 @@ class VerifySlot:
                 row = counted(stretch, copy.offsets, copy.logs.target_log_end)
             else:
                 row = await self._compare_stretch(tp, remote, stretch, copy, state)
-        except (BrokerUnreachable, KafkaProtocolError) as exc:
+        except (*RETRIABLE_ERRORS, NeedsDecision) as exc:
             if fresh.cause != (cause := ReasonCode.REPORTED.to_reason(text=str(exc))):
                 self._log.warn("verification waits", f"{tp[0]}-{tp[1]}: {exc}")
             await self._write(replace(self._rows.get(tp, fresh), cause=cause), state)
@@ -249,7 +254,14 @@ class VerifySlot:
         )
         run_map = RunMap.build(progress, self._runs.get(tp, {}).values())
         offsets = OffsetMap(run_map.runs, progress.upstream, run_map.generation)
-        return CopyState(progress, offsets, logs, at_ms, self._origins.concerns(tp[0]))
+        transform = self._transform_of(tp[0])
+        known_from = comparable_from(progress, "" if transform is None else transform.version)
+        return CopyState(progress, offsets, logs, at_ms, self._origins.concerns(tp[0]), known_from)
+
+    def _transform_of(self, topic: str) -> RecordTransform | None:
+        """Return the transform of a topic of the source; None: its records are copied as they are."""
+        rules = self._settings.record_rules(topic)
+        return None if rules is None else RuleTransform(rules)
 
     async def _compare_stretch(
         self,
@@ -299,8 +311,10 @@ class VerifySlot:
         target_isolation = "read_committed" if progress.transactional else "read_uncommitted"
         target = LogStretch(self._target, remote, stretch.begin[1], ends[1], target_isolation)
         learn = self._origins.learn if traces else None
+        transform = self._transform_of(tp[0]) if progress.transform else None
+        made = None if transform is None else partial(transform_batch, transform, tp=tp)
         try:
-            await compare_logs(verifier, source, target, self._limit, goes_on, learn)
+            await compare_logs(verifier, source, target, self._limit, goes_on, learn, made)
         finally:
             await asyncio.gather(*writes)
         verified = so_far()
@@ -316,7 +330,7 @@ class VerifySlot:
                 source._replace(begin=stretch.end[0], end=end[0]),
                 target._replace(begin=stretch.end[1], end=end[1]),
             )
-            await compare_logs(tail, source, target, self._limit, lambda: True, learn)
+            await compare_logs(tail, source, target, self._limit, lambda: True, learn, made)
         return with_beyond(verified, tail)
 
     # -- the state topic -----------------------------------------------------------------------------------------------

@@ -10,12 +10,14 @@ from lockstep_data_plane.log_reader import log_between, next_offset
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.verify.agreement_search import SOURCE, TARGET, Agreement, AgreementSearch
-from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
+from lockstep_data_plane.verify.partition_verifier import PartitionVerifier, SourceBatch
+from lockstep_data_plane.verify.transformed_batch import TransformedBatch
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.offsets import TopicPartition
 
 Fetched = tuple[list[Batch], AbortedTransactions]
+Transform = Callable[[Batch], Awaitable[TransformedBatch]]
 
 
 class LogStretch(NamedTuple):
@@ -77,6 +79,7 @@ async def compare_logs(
     limit: ReadLimit,
     goes_on: Callable[[], bool],
     learn: Callable[[Sequence[Batch]], Awaitable[None]] | None = None,
+    transform: Transform | None = None,
 ) -> None:
     """Read both logs to their ends and compare them with `verifier`.
 
@@ -91,19 +94,20 @@ async def compare_logs(
         limit: The limit of bytes a second.
         goes_on: Asked after each comparison. The reading ends if it returns False.
         learn: Gets the batches of the source before the verifier does.
+        transform: Returns what the transform of the topic leaves of a batch of the source. None: there is no transform.
 
     Raises:
         KafkaProtocolError: A broker answers with an error.
         BrokerUnreachable: A leader cannot be reached, or a log does not give its records.
     """
     while True:
-        await _compare_until_lost(verifier, source, target, limit, goes_on, learn)
+        await _compare_until_lost(verifier, source, target, limit, goes_on, learn, transform)
         if not verifier.is_lost:
             return
         source, target = (
             log._replace(begin=begin) for log, begin in zip((source, target), verifier.position, strict=True)
         )
-        verifier.go_on(await _find_agreement(verifier, source, target, limit))
+        verifier.go_on(await _find_agreement(verifier, source, target, limit, transform))
 
 
 async def _compare_until_lost(
@@ -113,6 +117,7 @@ async def _compare_until_lost(
     limit: ReadLimit,
     goes_on: Callable[[], bool],
     learn: Callable[[Sequence[Batch]], Awaitable[None]] | None,
+    transform: Transform | None,
 ) -> None:
     reading = {source: source.read(), target: target.read()}
     while reading:
@@ -132,7 +137,8 @@ async def _compare_until_lost(
             if log is source:
                 if learn is not None:
                     await learn(batches)
-                verifier.add_source(batches, aborted)
+                kept = verifier.source_batches(batches, aborted)
+                verifier.add_source_batches(await _transformed(kept, transform))
             else:
                 verifier.add_target(batches, aborted)
         verifier.compare()
@@ -144,8 +150,25 @@ async def _compare_until_lost(
     verifier.finish()
 
 
+async def _transformed(batches: Sequence[Batch], transform: Transform | None) -> Sequence[SourceBatch]:
+    """Return what the transform leaves of batches. One that cannot be read stays, and the verifier reports it."""
+    if transform is None:
+        return batches
+    left: list[SourceBatch] = []
+    for batch in batches:
+        try:
+            left.append(await transform(batch))
+        except ValueError:
+            left.append(batch)
+    return left
+
+
 async def _find_agreement(
-    verifier: PartitionVerifier, source: LogStretch, target: LogStretch, limit: ReadLimit
+    verifier: PartitionVerifier,
+    source: LogStretch,
+    target: LogStretch,
+    limit: ReadLimit,
+    transform: Transform | None,
 ) -> Agreement:
     """Return where both logs agree again after they differed for long, or their ends if they do not.
 
@@ -161,9 +184,12 @@ async def _find_agreement(
         if answer is None:
             ended[log] = True
             continue
-        agreement = (
-            verifier.search_source(search, *answer) if log == SOURCE else verifier.search_target(search, *answer)
-        )
+        batches, aborted = answer
+        if log == SOURCE:
+            searched = await _transformed(verifier.searched_batches(batches, aborted), transform)
+            agreement = verifier.search_source(search, searched)
+        else:
+            agreement = verifier.search_target(search, batches, aborted)
         if agreement is not None:
             return agreement
         await limit.count(sum(len(batch.data) for batch in answer[0]))

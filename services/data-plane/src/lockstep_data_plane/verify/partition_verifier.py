@@ -14,7 +14,11 @@ from lockstep_data_plane.verify.batch_comparison import Depth, is_copy, is_empty
 from lockstep_data_plane.verify.difference import Difference, NotCompared
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.record_alignment import AHEAD, Findings, RecordAlignment, TargetRules, as_aligned
+from lockstep_data_plane.verify.transformed_batch import TransformedBatch
 from lockstep_state.reasons.verification_reason import DifferenceKind, NotComparedReason
+
+SourceBatch = Batch | TransformedBatch
+"""A batch of the source, or what a transform leaves of it."""
 
 LISTED = 100
 """The most differences of a partition that are kept one by one, and the most stretches that are not compared. The
@@ -75,7 +79,7 @@ class PartitionVerifier:
     def _begin(self, begin: tuple[int, int], shift: int, agreement: Agreement | None) -> None:
         findings = Findings(self._differs, self._not_compared, self._add_pair)
         self._alignment = RecordAlignment(self._rules, self._offsets, findings, begin, shift, agreement)
-        self._source: deque[Batch] = deque()
+        self._source: deque[SourceBatch] = deque()
         self._target: deque[Batch] = deque()
         self._read_bytes: deque[tuple[int, int]] = deque()
         """The last offset and size of each batch of the target whose records are being compared."""
@@ -123,7 +127,15 @@ class PartitionVerifier:
 
         Control batches, aborted transactions and batches that the flow does not copy are skipped.
         """
-        self._source.extend(self._of_source(batches, aborted, self._read_to[0]))
+        self.add_source_batches(self.source_batches(batches, aborted))
+
+    def source_batches(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> list[Batch]:
+        """Return the batches of the source's log that are to be compared, as `add_source` adds them."""
+        return list(self._of_source(batches, aborted, self._read_to[0]))
+
+    def add_source_batches(self, batches: Iterable[SourceBatch]) -> None:
+        """Add batches of `source_batches`, or what a transform leaves of them."""
+        self._source.extend(batches)
 
     def add_target(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
         """Add batches of the target's log.
@@ -168,12 +180,17 @@ class PartitionVerifier:
         """
         self._begin(self.position, self.shift, agreement)
 
-    def search_source(
-        self, search: AgreementSearch, batches: Iterable[Batch], aborted: AbortedTransactions
-    ) -> Agreement | None:
-        """Add the source's batches from `position` on to a search. Return where both logs agree, once it is known."""
-        searched = self._of_source(batches, aborted, self.position[0])
-        return _search(search, SOURCE, searched, self.position[0], self._end[0])
+    def searched_batches(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> list[Batch]:
+        """Return the source's batches from `position` on that a search needs."""
+        return list(self._of_source(batches, aborted, self.position[0]))
+
+    def search_source(self, search: AgreementSearch, batches: Iterable[SourceBatch]) -> Agreement | None:
+        """Add the source's batches of `searched_batches`, or what a transform leaves of them, to a search.
+
+        Returns:
+            The place where both logs agree, once it is known.
+        """
+        return _search(search, SOURCE, batches, self.position[0], self._end[0])
 
     def search_target(
         self, search: AgreementSearch, batches: Iterable[Batch], aborted: AbortedTransactions
@@ -221,6 +238,8 @@ class PartitionVerifier:
         if self._alignment.has_waiting or not (self._source and self._target):
             return False
         source, target = self._source[0], self._target[0]
+        if isinstance(source, TransformedBatch):
+            return False
         are_whole = source.base_offset >= self._read_to[0] and target.base_offset >= self._read_to[1]
         are_whole = are_whole and source.last_offset < self._end[0] and target.last_offset < self._end[1]
         if not (are_whole and is_copy(source, target, self._depth)):
@@ -261,6 +280,9 @@ class PartitionVerifier:
     def _read_source(self) -> None:
         batch = self._source.popleft()
         begin, end = self._read_to[0], self._end[0]
+        if isinstance(batch, TransformedBatch):
+            self._add_transformed(batch)
+            return
         last = batch.base_offset if batch.magic < 2 else batch.last_offset
         try:
             _check_crc(batch)
@@ -272,6 +294,15 @@ class PartitionVerifier:
             last = max(last, max((record.offset for record in records), default=last))
             self._alignment.source.extend(as_aligned(record) for record in records if begin <= record.offset < end)
         self._read_to[0] = max(begin, min(last + 1, end))
+
+    def _add_transformed(self, batch: TransformedBatch) -> None:
+        begin, end = self._read_to[0], self._end[0]
+        records = (record for record in batch.records if begin <= record.offset < end)
+        self._alignment.source.extend(as_aligned(record) for record in records)
+        for offset in batch.failed:
+            if begin <= offset < end:
+                self._not_compared(NotComparedReason.PASSED_OVER, offset, -1)
+        self._read_to[0] = max(begin, min(batch.last_offset + 1, end))
 
     def _read_target(self) -> None:
         batch = self._target.popleft()
@@ -318,13 +349,19 @@ class PartitionVerifier:
             self.stretches.append(NotCompared(reason, source, source + records - 1 if source >= 0 else -1, records))
 
 
-def _search(search: AgreementSearch, log: int, batches: Iterable[Batch], begin: int, end: int) -> Agreement | None:
+def _search(
+    search: AgreementSearch, log: int, batches: Iterable[SourceBatch], begin: int, end: int
+) -> Agreement | None:
     for batch in batches:
-        has_own_time = log == SOURCE or not batch.attributes & LOG_APPEND_TIME
-        try:
-            records = [as_aligned(record) for record in read_records(batch) if begin <= record.offset < end]
-        except ValueError:
-            continue  # the comparison reports it
+        if isinstance(batch, TransformedBatch):
+            decoded, has_own_time = batch.records, True
+        else:
+            try:
+                decoded = tuple(read_records(batch))
+            except ValueError:
+                continue  # the comparison reports it
+            has_own_time = log == SOURCE or not batch.attributes & LOG_APPEND_TIME
+        records = [as_aligned(record) for record in decoded if begin <= record.offset < end]
         for record in records:
             agreement = search.add_record(log, record.offset, record.content, has_own_time=has_own_time)
             if agreement is not None:

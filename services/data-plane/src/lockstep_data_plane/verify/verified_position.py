@@ -46,6 +46,8 @@ class CopyState:
     at_ms: int
     is_traced: bool = False
     """True if records are left out by their origin, and other clients write to the target too."""
+    comparable_from: int = 0
+    """The first source offset that the known version of the transform has made the copy of."""
 
 
 class ComparisonStretch(NamedTuple):
@@ -80,6 +82,7 @@ def row_to_compare(
         downstream_end=progress.downstream,
         generation=copy.offsets.generation,
         decisions=count_decisions(progress),
+        transform=progress.transform,
     )
 
 
@@ -129,6 +132,8 @@ def next_stretch(row: VerifiedPartition, copy: CopyState) -> ComparisonStretch:
     logs, end = copy.logs, (row.upstream_end + 1, row.downstream_end + 1)
     goes_on = row.first >= 0
     begin = (row.upstream + 1, row.downstream + 1) if goes_on else (0, 0)
+    if begin[0] < copy.comparable_from <= end[0]:
+        return _behind_other_transform(row, copy, begin[0], end)
     if goes_on and begin[0] >= logs.source_start and begin[1] >= logs.target_start:
         return ComparisonStretch(row, begin, end)
     least = max(begin[0], logs.source_start), max(begin[1], logs.target_start)
@@ -136,7 +141,7 @@ def next_stretch(row: VerifiedPartition, copy: CopyState) -> ComparisonStretch:
     if start[0] > end[0] or start[1] > end[1]:
         start = end
     missed = list(_unpaired(least, start, copy.offsets))
-    if copy.is_traced:  # what is in front of the runs need not be of this flow: reading it decides
+    if copy.is_traced or copy.progress.transform:  # what is in front of the runs may be left out: reading it decides
         missed = [stretch for stretch in missed if stretch.reason is not NotComparedReason.BEFORE_THE_RUNS]
         first_run = copy.offsets.runs[0].upstream if copy.offsets.runs else start[0]
         start = (least[0] if first_run >= start[0] else start[0], start[1])
@@ -145,6 +150,48 @@ def next_stretch(row: VerifiedPartition, copy: CopyState) -> ComparisonStretch:
         counts[stretch.reason] += stretch.records
     row = _with_not_compared(row, counts, missed)
     return ComparisonStretch(replace(row, first=row.first if goes_on else start[0]), start, end)
+
+
+def comparable_from(progress: PartitionProgress, version: str) -> int:
+    """Return the first source offset whose copy can be compared.
+
+    Args:
+        progress: The progress of the copy.
+        version: The version of the topic's transform that is known; "": none.
+    """
+    if progress.transform not in ("", version):
+        return progress.upstream + 1
+    return max(0, progress.transform_since)
+
+
+def _behind_other_transform(
+    row: VerifiedPartition, copy: CopyState, begin: int, end: tuple[int, int]
+) -> ComparisonStretch:
+    """Return what to compare next behind records that another version of the transform has made.
+
+    Args:
+        row: The row that ends before these records.
+        copy: The facts about the copy.
+        begin: The first source offset that is not compared.
+        end: The offsets behind the copy.
+    """
+    source_start = max(copy.comparable_from, copy.logs.source_start)
+    pair = copy.offsets.find_start(source_start, copy.logs.target_start) or end
+    nearest = next((run.upstream for run in copy.offsets.runs if run.upstream_end > source_start), end[0])
+    # What is in front of the nearest run may be left out: reading it decides.
+    start = (source_start if pair[0] == max(nearest, source_start) else pair[0], pair[1])
+    stretches = (
+        (max(begin, run.upstream, copy.logs.source_start), min(run.upstream_end, copy.comparable_from))
+        for run in copy.offsets.runs
+    )
+    made = [(first, behind) for first, behind in stretches if first < behind]
+    if made:
+        records = sum(behind - first for first, behind in made)
+        reason = NotComparedReason.OTHER_TRANSFORM
+        missed = NotCompared(reason, made[0][0], made[-1][1] - 1, records)
+        row = _with_not_compared(row, {reason: records}, [missed])
+    first = row.first if row.first >= 0 else start[0]
+    return ComparisonStretch(replace(row, first=first, upstream=max(row.upstream, start[0] - 1)), start, end)
 
 
 def _unpaired(least: tuple[int, int], start: tuple[int, int], offsets: OffsetMap) -> Iterator[NotCompared]:

@@ -39,14 +39,24 @@ def verdict(report: VerificationReport) -> str:
     records = sum(topic.records for topic in report.topics)
     differences = sum(topic.differ + topic.missing + topic.extra + topic.beyond for topic in report.topics)
     not_verified = sum(topic.not_verified + topic.behind for topic in report.topics)
+    through = _through_transforms(report)
     if report.exit_code is Exit.TROUBLE:
         more = f"; {not_verified:,} not verified" if not_verified else ""
-        return f"{report.flow}: {count_text(differences, 'difference')} in {count_text(records, 'record')}{more}"
+        return (
+            f"{report.flow}: {count_text(differences, 'difference')} in {count_text(records, 'record')}{more}{through}"
+        )
     if report.exit_code is Exit.FINE:
-        return f"{report.flow}: equal, {count_text(records, 'record')} verified by {report.depth}"
+        return f"{report.flow}: equal, {count_text(records, 'record')} verified by {report.depth}{through}"
     if not report.topics:
         return f"{report.flow}: no topic is mirrored, so nothing is verified"
-    return f"{report.flow}: no difference in {count_text(records, 'record')}; {not_verified:,} not verified"
+    return f"{report.flow}: no difference in {count_text(records, 'record')}; {not_verified:,} not verified{through}"
+
+
+def _through_transforms(report: VerificationReport) -> str:
+    topics = [topic.topic for topic in report.topics if topic.transforms]
+    if not topics:
+        return ""
+    return f". The source of {', '.join(topics)} was compared as the transform leaves it"
 
 
 def verification_parts(report: VerificationReport) -> Iterator[RenderableType]:

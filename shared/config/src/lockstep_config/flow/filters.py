@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from lockstep_config.flow.identity_topology import stem
 from lockstep_config.flow.reader import Reader
-from lockstep_config.flow.transform_chain import TRANSFORMS, read_renames
+from lockstep_config.flow.transform_chain import TRANSFORMS, read_chain
 from lockstep_config.keys.key_types import KeyLevel
 from lockstep_config.keys.lockstep_keys import HEARTBEATS_TOPICS
 from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES, KEYS
@@ -35,6 +35,7 @@ from lockstep_rules.policy import (
     ReplicationPolicy,
     keeps_names,
 )
+from lockstep_rules.record_rules import RuleSelection
 from lockstep_rules.renames import Rename
 from lockstep_rules.topic_plan import RENAME_KEY
 from lockstep_rules.versions import RuleSet
@@ -45,12 +46,13 @@ C = TypeVar("C", bound=PythonClass)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of topics, groups and configs of a flow, and its replication policy."""
+    """The filters of topics, groups and configs of a flow, its replication policy, and the rules for its records."""
 
     policy: ReplicationPolicy
     topics: Names
     groups: Names
     config_properties: ConfigPropertyFilter
+    rules: RuleSelection
 
 
 def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagnostics) -> Filters:
@@ -66,7 +68,8 @@ def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagn
         "narrow_internal": rules.narrow_internal,
     }
     policy = _user_class(PythonPolicy, "replication.policy.class", layers, reader, findings, arguments)
-    renames = read_renames(layers, reader, findings)
+    chain = read_chain(layers, reader, findings)
+    renames = chain.renames
     if policy is not None:
         _remark(policy, reader, alias, findings)
         if renames:
@@ -88,6 +91,7 @@ def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagn
         or _selection("groups", reader),
         config_properties=_user_class(PythonConfigProperties, "config.property.filter.class", layers, reader, findings)
         or ConfigPropertyExclude(reader.value("config.properties.exclude").include, reader.value("use.defaults.from")),
+        rules=chain.rules,
     )
 
 

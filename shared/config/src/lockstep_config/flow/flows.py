@@ -103,6 +103,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
     checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
     plane = _data_plane(layers, flow, source, worker, copies)
     filters = read_filters(layers, _with_defaults_of(rules, reader), rules, findings)
+    plane = replace(plane, record_rules=filters.rules)
     policy = (
         filters.policy
         if plane.legacy is None

@@ -32,7 +32,14 @@ from lockstep_config.text.config_errors import Problem, UnknownFlow
 from lockstep_config.text.sources import Sources
 from lockstep_rules.filters import ConfigPropertyFilter, Names, should_replicate_topic
 from lockstep_rules.groups.group_readings import age_limit_ms
-from lockstep_rules.policy import DefaultReplicationPolicy, ReplicationPolicy, hides_origin, keeps_names
+from lockstep_rules.policy import (
+    DefaultReplicationPolicy,
+    ReplicationPolicy,
+    hides_origin,
+    keeps_names,
+    without_renames,
+)
+from lockstep_rules.record_rules import NO_RULES, RecordRules, RuleSelection
 from lockstep_rules.switch.switch_readiness import SwitchLimits
 from lockstep_rules.versions import RuleSet, find_rules
 from lockstep_state.names import Flow
@@ -124,6 +131,7 @@ class DataPlaneSettings(CopySettings):
 
     `read_back` is no setting of a file: the target neither treats producer ids as Kafka does, nor has transactions.
     `spark` is the same for all flows of a file. `legacy` is None if the flow takes no MirrorMaker 1's place.
+    `record_rules` are asked through `FlowSettings.record_rules`.
     """
 
     enabled: bool = True
@@ -148,6 +156,7 @@ class DataPlaneSettings(CopySettings):
     spark: SparkSettings = LOCAL_SPARK
     legacy: LegacySettings | None = None
     verify: VerifySettings = NOT_VERIFIED
+    record_rules: RuleSelection = NO_RULES
 
     @property
     def by_key(self) -> bool:
@@ -307,6 +316,16 @@ class FlowSettings:
     def remote_topic(self, topic: str) -> str:
         """Return the name on the target of a topic of the source."""
         return self.policy.format_remote_topic(self.aliases.source, topic)
+
+    def record_rules(self, topic: str) -> RecordRules | None:
+        """Return the rules by which the records of a topic of the source are filtered, and their headers changed.
+
+        None: they are copied as they are, which heartbeats always are.
+        """
+        selection = self.data_plane.record_rules
+        if not selection.rules or self.policy.is_heartbeats_topic(topic):
+            return None
+        return selection.for_topic(without_renames(self.policy).format_remote_topic(self.aliases.source, topic))
 
     def replicates(self, topic: str, *, one_cluster: bool = False) -> bool:
         """Return whether a topic of the source is mirrored, as far as its name shows.

@@ -5,6 +5,7 @@ from lockstep_config.keys.key_values import field_keys
 from lockstep_config.keys.lockstep_settings import CopySettings, SwitchSettings, VerifySettings
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY
 from lockstep_config.keys.python_classes import PYTHON_KEYS
+from lockstep_config.keys.record_rules import FILTER_KEY, HEADERS_KEY, parse_filter, parse_headers
 from lockstep_config.keys.spark_settings import MASTER, parse_master
 from lockstep_config.keys.topic_renames import parse_renames
 from lockstep_config.text.values import BadValue, choice, version
@@ -123,6 +124,19 @@ LOCKSTEP_KEYS = (
         parse=parse_renames,
         meaning="new names of topics on the target: PATTERN -> NAME, several between semicolons. The first Java "
         "regular expression that matches the whole name that the replication policy gives counts; $1 is its group 1",
+    ),
+    Key(
+        name=FILTER_KEY,
+        parse=parse_filter,
+        meaning="records that are not copied: CONDITION and CONDITION ..., several such rules between semicolons. A "
+        "condition is header NAME, tombstone or topic PATTERN, or one of them behind not. NAME may end with *. PATTERN "
+        "is a Java regular expression for the whole name that the replication policy gives a topic",
+    ),
+    Key(
+        name=HEADERS_KEY,
+        parse=parse_headers,
+        meaning="changes of the headers of each record, in their order, between semicolons: drop NAME, or add "
+        "NAME=VALUE. Behind one may be if, and conditions as in lockstep.filter. NAME behind drop may end with *",
     ),
     Key(
         name=UNKNOWN_KEYS,

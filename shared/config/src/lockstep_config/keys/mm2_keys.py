@@ -254,9 +254,15 @@ _REFUSED_KEYS = (
         name="transforms",
         kind=Kind.LIST,
         default="",
-        meaning="names of single message transforms. Of Connect's, RegexRouter is known: it becomes `lockstep.rename`",
+        meaning="names of single message transforms. Of Connect's, RegexRouter becomes `lockstep.rename`, Filter "
+        "`lockstep.filter`, InsertHeader and DropHeaders `lockstep.headers`",
     ),
-    _only("predicates", (), "predicates of transforms", BYTES_UNTOUCHED, ANYWHERE),
+    Key(
+        name="predicates",
+        kind=Kind.LIST,
+        default="",
+        meaning="names of predicates of transforms. HasHeaderKey, RecordIsTombstone and TopicNameMatches are known",
+    ),
     _only("topic.filter.class", (MIRROR + "DefaultTopicFilter",), "filter of topics", NO_CLASSES),
     _only("group.filter.class", (MIRROR + "DefaultGroupFilter",), "filter of groups", NO_CLASSES),
     _only(

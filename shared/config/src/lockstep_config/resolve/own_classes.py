@@ -55,9 +55,10 @@ def own_classes(layers: Layers) -> OwnClasses:
 
 
 def _transform_keys(layers: Layers, lines: Mapping[str, Cell]) -> frozenset[str]:
-    """Return the keys of the transforms that some `transforms` names: each transform takes keys of its own."""
-    chains = [cells["transforms"] for cells in (layers.top, *layers.flows.values()) if "transforms" in cells]
-    prefixes = tuple(f"transforms.{name}." for cell in chains for name in cell.value or ())
+    """Return the keys of the transforms and predicates that some line names: each of them takes keys of its own."""
+    every = (layers.top, *layers.flows.values())
+    named = ((kind, cells[kind]) for kind in ("transforms", "predicates") for cells in every if kind in cells)
+    prefixes = tuple(f"{kind}.{name}." for kind, cell in named for name in cell.value or ())
     return frozenset(key for key in lines if key.startswith(prefixes)) if prefixes else frozenset()
 
 

@@ -236,8 +236,8 @@ class _FlowReader:
                 self.lines.add_line(self._own(name, key), setting.value, setting)
             return
         # A Python class may read a key that no table has, whichever connector has the key.
-        # A transform of the checkpoint connector renames no topic that the source connector copies.
-        is_transform = key.partition(".")[0] == "transforms"
+        # A transform of the checkpoint connector changes no topic that the source connector copies.
+        is_transform = key.partition(".")[0] in ("transforms", "predicates")
         is_of_all = key not in NAMING_KEYS and not is_transform and connectors_reading(key) == CONNECTORS
         leading = next(name for name in present if name in (settings if is_of_all else connectors_reading(key)))
         if (counts := settings.get(leading)) is not None:

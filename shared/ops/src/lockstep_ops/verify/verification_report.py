@@ -34,6 +34,8 @@ class VerifiedTopic:
     A request names the wanted ones. Without one, all that are copied are wanted.
     """
     seconds: float
+    transforms: tuple[str, ...] = ()
+    """The versions of the transforms through which the source was read. (): its records were compared as they are."""
 
     @property
     def is_complete(self) -> bool:
@@ -205,6 +207,7 @@ def _topic(
         extra=extra,
         beyond=sum(row.beyond for row, _ in partitions),
         not_verified=sum(count for row, _ in partitions for _, count in row.not_verified),
+        transforms=tuple(sorted({row.transform for row, _ in partitions if row.transform})),
         behind=sum(_behind(*partition, request) for partition in partitions),
         seconds=round(sum(row.busy_ms for row, _ in partitions) / 1000, 1),
     )

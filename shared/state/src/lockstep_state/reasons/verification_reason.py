@@ -89,6 +89,11 @@ class NotComparedReason(Enum):
         "the target sets its own timestamps; all else is equal",
         "the target sets its own timestamps (`message.timestamp.type=LogAppendTime`). All else is equal",
     )
+    OTHER_TRANSFORM = (
+        "other-transform",
+        "another version of the transform has made them",
+        "another version of the topic's transform, or of its header rules, has made the record",
+    )
     UNREADABLE = (
         "unreadable",
         "their bytes are no records",

@@ -169,6 +169,12 @@ class PartitionProgress(ReasonedRow):
     uncounted: Count = 0
     """Records of ours that the target's log holds behind `downstream`, and that a resumed copy has yet to count in the
     source's log. It appends nothing until then. 0: none, or `beyond` has them."""
+    transform: str = ""
+    """The version of the transform, or of the header rules, that the records behind `transform_since` up to `upstream`
+    were made with; "": they are as they were. Records of ours that the target holds behind `downstream` were made with
+    it too."""
+    transform_since: Offset = -1
+    """The first upstream offset under that version; -1: the version never changed."""
     begins: str = ""
     """The operator's change of the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset`
     (it begins where the first one would). Or `lost`: nothing says where the copy ends, and it is halted."""

@@ -51,6 +51,8 @@ class VerifiedPartition(ReasonedRow):
     """The request of `request` is carried out."""
     source_topic_id: str = ""
     target_topic_id: str = ""
+    transform: str = ""
+    """The version of the transform through which the source was read; "": its records were compared as they are."""
     generation: Epoch = 0
     """The generation of the offset runs by which it was compared."""
     decisions: Count = 0
@@ -89,6 +91,7 @@ class VerifiedPartition(ReasonedRow):
     """The first ones, as (kind, source offset, target offset); -1 where a log has no such record."""
     not_verified: tuple[tuple[str, Count], ...] = ()
     """Records that could not be compared, by reason: `before-the-offset-runs` | `removed-on-source` |
-    `removed-on-target` | `passed-over` | `no-offset-run` | `target-timestamps` | `unreadable`."""
+    `removed-on-target` | `passed-over` | `no-offset-run` | `target-timestamps` | `other-transform` |
+    `unreadable`."""
     stretches: tuple[tuple[str, Offset, Offset, Count], ...] = ()
     """The first of these, as (reason, first and last source offset, records); -1: only the target has them."""

@@ -13,6 +13,7 @@ from lockstep_data_plane.core.target_log.content_match import MatchedPosition
 from lockstep_data_plane.core.target_log.fencing import Fencing
 from lockstep_data_plane.core.target_log.log_read_back import ComparedCopy
 from lockstep_data_plane.core.target_log.target_tail import LastAppend, LogContradiction, TargetTail
+from lockstep_data_plane.core.target_log.transformed_match import TransformedMatch
 from lockstep_data_plane.record_batch.layout import add_sequence
 from lockstep_rules.offsets.gap_policy import GapCase, GapFound, decide_gap
 from lockstep_state.rows.state_rows import PartitionProgress
@@ -56,7 +57,7 @@ def locate(
     policy: Callable[[GapCase], str],
     *,
     counts: bool = True,
-    match: MatchedPosition | ComparedCopy | str | None = None,
+    match: MatchedPosition | ComparedCopy | TransformedMatch | str | None = None,
 ) -> Position | GapFound | NeedsMore:
     """Return where the copy that `row` describes goes on, or why it cannot simply go on, with the policy's decision.
 
@@ -80,6 +81,7 @@ def locate(
     | the source's log parts from the one that was copied | a gap: SOURCE_TRUNCATED |
     | records of ours beyond the row, and the source has all | the row, and the chain's end: they are counted past |
     | records of ours beyond the row, and the source lost some | by the records; RECORDS_GONE if it lost all; in doubt |
+    | transformed records of ours beyond the row | the last of them, if each is what the source gives; in doubt |
     | records of ours beyond the row, and others in their place | a gap: SOURCE_TRUNCATED |
     | the next record is gone from the source | a gap: RECORDS_GONE |
     | none of these | the row |
@@ -109,7 +111,7 @@ def _on_both(
     source: LogEnds,
     end: LastAppend,
     beyond: int,
-    match: MatchedPosition | ComparedCopy | str | None,
+    match: MatchedPosition | ComparedCopy | TransformedMatch | str | None,
     *,
     counts: bool,
 ) -> Position | GapFound | NeedsMore:
@@ -128,6 +130,10 @@ def _on_both(
         if isinstance(match, str):
             text = f"the target holds {beyond} records beyond the last progress written; {match}"
             return _gap(row, source, GapCase.DOUBT, text)
+        if isinstance(match, TransformedMatch):
+            row = replace(row, upstream=match.next - 1, upstream_epoch=-1, downstream=end.downstream)
+            row = replace(row, sequence=end.sequence, others=end.others)
+            return _removed_gap(row, source, match.next) or Position(row, replace(end, compared_runs=match.runs))
         # Each of the records appended has an upstream offset of its own, and what comes next is behind all of them.
         if (source.end if match.at_end else match.next) < next_upstream + beyond:
             copied_end = next_upstream + beyond

@@ -142,6 +142,8 @@ class CopyComparison:
     def __init__(self, row: PartitionProgress, tail: ReadBackTail) -> None:
         self._tail = tail
         self._name = f"{row.topic}-{row.partition}"
+        self._is_transformed = bool(row.transform)
+        """The transform may have dropped what is missing in the source, so that explains no other record."""
         self._indexes: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for index, record in enumerate(tail.records):
             self._indexes[tail.content(record)].append(index)
@@ -192,7 +194,7 @@ class CopyComparison:
     def _match(self, upstream: int, index: int) -> None:
         if index > self._reached:
             strangers = self._tail.records[self._reached : index]
-            self._stretches.append((strangers, upstream - self._upstream - 1))
+            self._stretches.append((strangers, self._lost_before(upstream)))
         downstream = self._tail.records[index].offset
         run = self._runs[-1] if self._runs else None
         if run is not None and (run.upstream_end, run.downstream_end) == (upstream, downstream):
@@ -201,12 +203,16 @@ class CopyComparison:
             self._runs.append(Run(upstream, downstream, 1))
         self._reached, self._upstream = index + 1, upstream
 
+    def _lost_before(self, upstream: int) -> int:
+        """Return how many records the source may have lost between the last matched one and this offset."""
+        return 0 if self._is_transformed else max(0, upstream - self._upstream - 1)
+
     def ends(self, source_end: int) -> None:
         """Note that the position is known, or that the source has nothing more before `source_end`."""
         if self._next is None:
             self._next = self._upstream + 1 if self._reached == len(self._tail.records) else source_end
         if self._reached < len(self._tail.records):
-            lost = max(0, self._next - self._upstream - 1)
+            lost = self._lost_before(self._next)
             self._stretches.append((self._tail.records[self._reached :], lost))
 
     @property

@@ -207,6 +207,8 @@ def find_rebuilt(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
             reasons.append("cleanup.policy has compact")
         if source_topic.configs.get("message.timestamp.type") == "LogAppendTime":
             reasons.append("message.timestamp.type is LogAppendTime")
+        if facts.settings.record_rules(topic.topic) is not None:
+            reasons.append("lockstep.filter or lockstep.headers holds for it")
         if reasons:
             yield topic.topic, f"{topic.topic}: {' and '.join(reasons)}"
 
@@ -389,3 +391,16 @@ def find_demanded_factors(facts: FlowFacts, copy: CopyForecast) -> Iterator[Find
     own = {topic.name: topic.alias for topic in facts.control_topics}
     for topic, factor in facts.factors.items():
         yield topic, f"{topic}: {own.get(topic, facts.target.alias)} takes {factor_words(factor)}"
+
+
+def find_filtered_compacted(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find compacted topics of which rules drop some records, and thus the newest value of a key or its deletion."""
+    for topic in copy.topics:
+        rules = facts.settings.record_rules(topic.topic)
+        if rules is None or not rules.drops_records:
+            continue
+        names = ((facts.source, topic.topic), (facts.target, facts.settings.remote_topic(topic.topic)))
+        present = (cluster.topics[name] for cluster, name in names if name in cluster.topics)
+        if any("compact" in each.configs.get("cleanup.policy", "") for each in present):
+            lost = "tombstones" if rules.drops_tombstones else "records, but no tombstones"
+            yield topic.topic, f"{topic.topic} is compacted, and its rules may drop {lost}"

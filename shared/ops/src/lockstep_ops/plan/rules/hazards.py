@@ -324,6 +324,15 @@ HAZARDS = (
         WARNING,
         find=checks.find_exceeded_limits,
     ),
+    HazardKind(
+        "LS033",
+        "Records filtered from a compacted topic",
+        "Records of a compacted topic are filtered. If the newest record of a key is dropped, an older one that passed "
+        "stays on the target as its value. If tombstones are dropped, deleted keys stay for ever.",
+        "Let the filter pass tombstones (`not tombstone` in `lockstep.filter`), and drop all records of a key or none",
+        WARNING,
+        find=checks.find_filtered_compacted,
+    ),
 )
 
 
