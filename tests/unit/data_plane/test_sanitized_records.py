@@ -31,6 +31,7 @@ lockstep_data_plane.record_batch.compiled_records = module
 
 from lockstep_data_plane.record_batch.checksum import crc32c
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
+from lockstep_rules.record_rules import AddHeader, DropHeaders, DropRecord, HasHeader, IsTombstone, RecordRules
 from tests.support.hostile_batches import HostileBatches
 from tests.unit.data_plane import test_hostile_batches as tests
 
@@ -41,6 +42,9 @@ for each in (seed, seed + 1):
         tests.test_hostile_batches_are_copied_or_refused_by_their_offset(each, grouped)
     tests.test_both_ways_to_read_and_rebuild_a_batch_make_the_same(each)
     tests.test_both_ways_to_merge_batches_make_the_same(each)
+RULES = RecordRules((
+    DropRecord((HasHeader("a*", True), IsTombstone())), DropHeaders("*", (HasHeader("b"),)), AddHeader("c", bytes(200)),
+))
 hostile = HostileBatches(seed)
 for _ in range(3000):  # not even a whole batch, and not one that was judged before
     data = hostile.log()
@@ -48,10 +52,17 @@ for _ in range(3000):  # not even a whole batch, and not one that was judged bef
         module.gather(cut, 0, 4096, 65536, True)
         module.join([cut], None)
         module.join_frames([cut])
-        module.translate(cut, 0, -1, None, 0, ())
-        module.translate(cut, 1, 2**62, 2**62, 0, ((1, 2),))
+        for rules in (b"", RULES.program):
+            module.translate(cut, 0, -1, None, 0, (), rules)
+            module.translate(cut, 1, 2**62, 2**62, 0, ((1, 2),), rules)
+            for count in (-1, 1, 3, 2**40):
+                module.renumber(cut[61:], count, 0, 5, 0, None, 0, (), rules)
+        for rules in (cut[:80], RULES.program[: len(cut) % 90], RULES.program[:20] + cut[:40]):
+            try:
+                module.renumber(cut[61:], 3, 0, 5, 0, None, 0, (), rules)
+            except ValueError:
+                pass
         for count in (-1, 1, 3, 2**40):
-            module.renumber(cut[61:], count, 0, 5, 0, None, 0, ())
             module.read(cut[61:], count, 2**63 - 1, 5, 2**63 - 1, None)
             module.read(cut[61:], count, 0, 2**31 - 1, -(2**63), 7)
         for size in range(0, min(len(cut), 80)):

@@ -135,7 +135,7 @@ class EvidenceReader:
         while isinstance(located := locate(row, source, target, fence, policy, counts=counts, match=match), NeedsMore):
             try:
                 isolation = self._settings.data_plane.isolation_level
-                ask = match_transformed if row.transform else match_logs
+                ask = _match_transformed if row.transform else match_logs
                 match = await ask(self._source, self._target, partition, row, located.end, isolation=isolation)
             except (NeedsDecision, ValueError) as exc:  # ValueError: records cannot be read
                 match = str(exc)
@@ -385,7 +385,7 @@ async def match_logs(
     return MatchedPosition(match.upstream, match.next)
 
 
-async def match_transformed(
+async def _match_transformed(
     source: ClusterClient,
     target: ClusterClient,
     partition: PartitionState,

@@ -65,7 +65,7 @@ def _parse_header_rule(element: str) -> DropHeaders | AddHeader:
     word, _, argument = rule.partition(" ")
     argument = argument.strip()
     if word == "drop" and argument:
-        return DropHeaders(header_pattern(argument), conditions)
+        return DropHeaders(_header_pattern(argument), conditions)
     name, equals, value = argument.partition("=")
     if word != "add" or not equals or not name.strip():
         raise BadValue(
@@ -86,14 +86,14 @@ def _parse_condition(text: str) -> Condition:
     negated = found["negated"] is not None
     match found["kind"]:
         case "header":
-            return HasHeader(header_pattern(found["text"]), negated)
+            return HasHeader(_header_pattern(found["text"]), negated)
         case "topic":
             return InTopic(NameFilter((found["text"],)), negated)
         case _:
             return IsTombstone(negated)
 
 
-def header_pattern(text: str) -> str:
+def _header_pattern(text: str) -> str:
     """Return a header's name, or the beginning of names, which ends with `*`. Raises BadValue."""
     if WILDCARD in text.removesuffix(WILDCARD):
         raise BadValue(f"has {text!r}: {WILDCARD} stands only at the end of a header's name")
