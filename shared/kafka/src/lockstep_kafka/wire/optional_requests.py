@@ -100,7 +100,9 @@ async def new_producer(cluster: ClusterClient) -> tuple[int, int] | None:
         if not connection.announces("init_producer_id"):
             return None
         m = message("init_producer_id", connection.version("init_producer_id"), "request")
-        return await connection.request(m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0)))
+        return await connection.request(
+            m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0))
+        )
 
     answer = await ask_again(ask)
     if answer is None or answer.error_code == KafkaErrorCode.UNSUPPORTED_VERSION:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from lockstep_kafka.messages.flexible_encoding import NO_TAGS
-from lockstep_kafka.messages.message_versions import ResponseFormat, EncodedRequest, encoded, message_format
+from lockstep_kafka.messages.message_versions import EncodedRequest, ResponseFormat, encoded, message_format
 
 NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
