@@ -57,6 +57,12 @@ def test_pattern_that_no_filter_takes_is_refused(pattern: str) -> None:
         Rename(pattern, "x")
 
 
+@pytest.mark.parametrize("pattern", ["(.*)+", "(a?)*-b", "x(?:(-[a-z]*)?){2}", r"(?=(\b){2})a", "((b*|c)+)?"])
+def test_pattern_that_repeats_a_part_without_text_is_refused(pattern: str) -> None:
+    with pytest.raises(UntranslatablePattern, match="it repeats a part that may match nothing"):
+        Rename(pattern, "x")
+
+
 @pytest.mark.parametrize(
     ("pattern", "replacement", "renamed", "original"),
     [

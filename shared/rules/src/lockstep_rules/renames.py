@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep_rules.patterns.java_matcher import build_java_matcher
+from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
 from lockstep_rules.patterns.java_regex.translate import to_python
 from lockstep_rules.patterns.matcher import MOST_CHOICES, Matcher, parser
 from lockstep_rules.patterns.unmatchable_patterns import compiler
@@ -21,6 +22,11 @@ Part = str | int
 EXAMPLES = "tT1-._" + "".join(sorted(TOPIC_CHARACTERS))
 """The characters of examples, the first one that a class has."""
 MOST_EXAMPLES = 20
+
+REPEATS_NOTHING = (
+    "it repeats a part that may match nothing, such as (.*)+. What its groups hold then differs from Java: let the "
+    "part match one character at least, or do not repeat it"
+)
 
 
 class BadReplacement(ValueError):
@@ -48,6 +54,8 @@ class Rename:
     def __post_init__(self) -> None:
         matcher = build_java_matcher(self.pattern, captures=True)
         tree = parser.parse(to_python(self.pattern))
+        if _repeats_nothing(tree):
+            raise UntranslatablePattern(self.pattern, REPEATS_NOTHING)
         parts = _parse_replacement(self.replacement, tree.state.groups - 1, tree.state.groupdict)
         object.__setattr__(self, "_matcher", matcher)
         object.__setattr__(self, "_parts", parts)
@@ -187,6 +195,29 @@ def _examples(nodes: Iterable[Any]) -> list[str]:
                 continue  # a place; whether the name fits is seen in the end
         texts = [text + part for text in texts for part in parts][:MOST_EXAMPLES]
     return texts
+
+
+def _repeats_nothing(nodes: Iterable[Any]) -> bool:
+    """Return whether a part that may match nothing is repeated.
+
+    Java, Python and RE2 end such a repetition after different rounds, so that groups and the matched text may differ.
+    """
+    for operator, argument in nodes:
+        match str(operator):
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                _, most, repeated = argument
+                if (int(most) > 1 and repeated.getwidth()[0] == 0) or _repeats_nothing(repeated):
+                    return True
+            case "BRANCH":
+                if any(map(_repeats_nothing, argument[1])):
+                    return True
+            case "SUBPATTERN" if _repeats_nothing(argument[3]):
+                return True
+            case "ATOMIC_GROUP" if _repeats_nothing(argument):
+                return True
+            case "ASSERT" | "ASSERT_NOT" if _repeats_nothing(argument[1]):
+                return True
+    return False
 
 
 def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
