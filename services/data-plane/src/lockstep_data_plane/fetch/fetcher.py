@@ -30,8 +30,8 @@ from lockstep_kafka.messages.fetch_codec import (
     UNKNOWN,
     FetchedPartition,
     fetch_request,
-    read_response,
     read_error,
+    read_response,
     read_session_id,
     topic_names,
 )

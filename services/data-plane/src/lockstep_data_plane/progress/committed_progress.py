@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeAlias
 
-from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_data_plane.log_reader import LogCursor
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_runtime.state.unreadable_records import PassOver
 from lockstep_state.codecs.connect_offsets import OffsetFold

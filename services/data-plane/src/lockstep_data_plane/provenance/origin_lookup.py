@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from lockstep_config import FlowSettings
-from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import OWN, FlowIds, ProvenanceRule, batches_with_records, origins_by_producer
 from lockstep_data_plane.fetch.fetcher import Delivery
@@ -20,6 +19,7 @@ from lockstep_data_plane.record_batch.layout import CONTROL, Batch, CorruptRecor
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.backoff import AWAY_AT_MOST_S, Backoff
+from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.error_codes import RETRIABLE_ERRORS

@@ -6,7 +6,6 @@ It reads what the target's log, MM2's progress and the offset syncs still say (`
 from collections.abc import Iterable, Sequence
 
 from lockstep_config import FlowSettings
-from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import SEARCHED
 from lockstep_data_plane.core.target_log.unaccounted_append import UnaccountedAppend, last_unaccounted, row_at
@@ -14,6 +13,7 @@ from lockstep_data_plane.log_reader import LogCursor, first_batch, log_between
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_kafka.wire.cluster import EARLIEST, ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.error_codes import DENIED
 from lockstep_kafka.wire.optional_requests import active_producers

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.offset_admin import RESET
-from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_data_plane.core.events import RowLoaded, Unplaced
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import FlowIds
@@ -20,6 +19,7 @@ from lockstep_data_plane.resume.lost_row import LostRowFinder
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_kafka.common.asyncio_util import uninterrupted
 from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_rules.offsets.gap_policy import GapCase, GapFound, decide_gap
