@@ -54,7 +54,7 @@ class Relay:
     def _fetch(self, moved: list[FetchPosition]) -> None:
         plan = self._session.onward(moved) or self._session.plan([*self._next.values()])
         request = fetch_request(self._source.version("fetch"), plan.changed, FETCH, session=plan)
-        self._source.ask(request, self._fetched).add_done_callback(self._end_if_failed)
+        self._source.send(request, self._fetched).add_done_callback(self._end_if_failed)
 
     def _fetched(self, answer: Any) -> None:
         """Send on what an answer has, as soon as it is read."""
@@ -73,7 +73,7 @@ class Relay:
         while batches:
             each = [(tp, self._to[tp[1]], queue.popleft()) for tp, queue in batches.items()]
             request = produce_request(self._target.version("produce"), each, PRODUCE_TIMEOUT)
-            self._target.ask(request, self._appended).add_done_callback(self._end_if_failed)
+            self._target.send(request, self._appended).add_done_callback(self._end_if_failed)
             batches = {tp: queue for tp, queue in batches.items() if queue}
         self._fetch(moved)
 

@@ -144,7 +144,7 @@ class Stage:
         source = self.clusters.source
         self.clusters.begin_anew()
         self.clusters.create(source, topic, PARTITIONS, configs)
-        size = {"records": records, "partitions": PARTITIONS, "batch_bytes": self.batch_bytes}
+        size: dict[str, Any] = {"records": records, "partitions": PARTITIONS, "batch_bytes": self.batch_bytes}
         return load(source, topic, **size, codec=codec, **how)
 
     def loaded(self, part: str, codec: str = "lz4", **how: Any) -> Workload:
