@@ -107,13 +107,16 @@ def test_two_topics_meet_if_each_has_a_flow(tmp_path: Path, pair: Pair) -> None:
     for codes in clusters.hazards(0):
         assert "LS023" in codes
         assert "LS004" not in codes
-    for written in (500, 900, 1300):
+    for written in (500, 4_500, 8_500):
         with clusters.running():
             clusters.wait_has(2, "all", {"de": written, "fr": written})
             for name in ("fr", "de"):
-                clusters.write(0, name, written, 400)
+                clusters.write(0, name, written, 4_000)
     with clusters.running() as run:
-        clusters.wait_has(2, "all", {"de": 1700, "fr": 1700})
+        clusters.wait_has(2, "all", {"de": 12_500, "fr": 12_500})
+        for mirrored, name in zip(clusters.flows, ("de", "fr"), strict=True):
+            mirrored.wait_written_down(f"{name}-{clusters.mark}-x", within=WITHIN)
+        run.until_said_by("run", "ready", within=WITHIN)
         assert end(run.process) == 0
 
 
