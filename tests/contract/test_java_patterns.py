@@ -8,6 +8,7 @@ from py4j.protocol import Py4JJavaError
 
 from lockstep_rules.filters import NameFilter
 from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
+from lockstep_rules.renames import BadReplacement, Rename
 
 LEAVES = [
     *("a", "b", "Z", "0", "-", "_", r"\.", ".", r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"\h", r"\H", r"\v", r"\V"),
@@ -200,3 +201,53 @@ def test_a_few_hundred_patterns(java: Any) -> None:
 @pytest.mark.timeout(900)
 def test_very_many_patterns(java: Any) -> None:
     compare(java, 20_000)
+
+
+PARTS = ("a", "b", "-", ".", "[ab]", "a?", "b*", "(?:a|b)", "[^-]+", r"\.")
+NAMES = ("", "a", "ab", "ba-b", "a-b.a", "aab", "abab-", "b.a-b", "aaa", "a.b-a.b")
+
+
+def grouped(dice: random.Random, depth: int = 0) -> str:
+    """Return a pattern with groups, some of them repeated, or in a branch that does not match."""
+    parts = []
+    for _ in range(dice.randint(1, 3)):
+        is_group = depth < 3 and dice.random() < 0.5
+        part = f"({grouped(dice, depth + 1)})" if is_group else dice.choice(PARTS)
+        if is_group and dice.random() < 0.5:
+            part += dice.choice(("*", "+", "?", "{2}", "*?", "+?", "??"))
+        parts.append(part)
+        if dice.random() < 0.15:
+            parts.append("|")
+    return "".join(parts)
+
+
+def routed(java: Any, pattern: str, replacement: str) -> list[str | None]:
+    """Return what a RegexRouter makes of each name; None: it leaves it as it is."""
+    matchers = [java.jvm.java.util.regex.Pattern.compile(pattern).matcher(name) for name in NAMES]
+    return [str(matcher.replaceFirst(replacement)) if matcher.matches() else None for matcher in matchers]
+
+
+def is_taken(pattern: str, replacement: str) -> bool:
+    try:
+        Rename(pattern, replacement)
+    except (UntranslatablePattern, BadReplacement):
+        return False
+    return True
+
+
+@pytest.mark.timeout(300)
+def test_renames_hold_in_their_groups_what_java_holds(java: Any) -> None:
+    wrong, renamed = [], 0
+    for number in range(600):
+        pattern = grouped(random.Random(f"{SEED}-{number}"))
+        groups = range(min(pattern.count("(") - pattern.count("(?:"), 9) + 1)
+        replacement = "/".join(f"${group}" for group in groups if is_taken(pattern, f"${group}"))
+        if not replacement:
+            continue  # what differs is refused
+        rename = Rename(pattern, replacement)
+        mine, theirs = [rename.rename(name) for name in NAMES], routed(java, pattern, replacement)
+        renamed += sum(name is not None for name in theirs)
+        rows = zip(NAMES, mine, theirs, strict=True)
+        wrong += [f"{pattern!r}: {name!r} is {own!r}, in Java {other!r}" for name, own, other in rows if own != other]
+    assert not wrong, f"{len(wrong)}:\n" + "\n".join(wrong[:30])
+    assert renamed > 300

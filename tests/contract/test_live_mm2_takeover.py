@@ -27,9 +27,17 @@ RATE = 2_000
 MORE = 4_000
 """Records that each of them copies before the next one's turn."""
 
-POLICIES = {
-    "renamed": ("org.apache.kafka.connect.mirror.DefaultReplicationPolicy", "{source}.{topic}"),
-    "same-names": ("org.apache.kafka.connect.mirror.IdentityReplicationPolicy", "{topic}"),
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+ROUTER = (
+    "transforms = router",
+    "transforms.router.type = org.apache.kafka.connect.transforms.RegexRouter",
+    "transforms.router.regex = (.*-numbers)",
+    "transforms.router.replacement = eu.$1",
+)
+POLICIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "renamed": ("org.apache.kafka.connect.mirror.DefaultReplicationPolicy", "{source}.{topic}", ()),
+    "same-names": (IDENTITY, "{topic}", ()),
+    "routed": (IDENTITY, "eu.{topic}", ROUTER),
 }
 
 
@@ -40,7 +48,7 @@ class Turns:
         mark = uuid.uuid4().hex[:6]
         self.a, self.b = (broker.bootstrap for broker in brokers)
         flow = Flow(f"a{mark}", f"b{mark}")
-        kind, named = POLICIES[policy]
+        kind, named, transforms = POLICIES[policy]
         self.topic = f"{mark}-numbers"
         self.copy = NumberedCopy(self.a, self.b, self.topic, named.format(source=flow.source, topic=self.topic))
         self.file = two_cluster_file(
@@ -53,6 +61,7 @@ class Turns:
             "emit.heartbeats.enabled = false",
             "emit.checkpoints.enabled = false",
             "tasks.max = 2",
+            *(f"{flow}.{line}" for line in transforms),
             *(
                 f"{topic}.replication.factor = 1"
                 for topic in ("offset-syncs.topic", "checkpoints.topic", "status.storage", "config.storage")
@@ -61,6 +70,8 @@ class Turns:
         self.mm2 = MirrorMaker(self.file)
         self.mirror = Mirror(self.file, [MirroredFlow(flow, self.a, self.b)])
         create_topic(self.a, self.topic, partitions=PARTITIONS)
+        if transforms:  # MirrorMaker 2 creates the topic of the policy's name only
+            create_topic(self.b, self.copy.remote, partitions=PARTITIONS)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

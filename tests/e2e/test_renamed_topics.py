@@ -137,6 +137,9 @@ def test_changed_rename_is_another_topic_and_waits_for_a_decision(tmp_path: Path
         wait_until(lambda: flow.is_copied(flow.renamed), within=WITHIN, every=0.5, what="it is copied")
         flow.rows.wait_written_down(flow.orders)
     flow.rename(f"{flow.mark}-orders-(.*) -> us.{flow.mark}.$1")
+    _, plan = flow.lockstep("plan", str(flow.file))
+    (hazard,) = (each for each in plan["flows"][0]["hazards"] if each["code"] == "LS035")
+    assert hazard["details"][0].endswith(f"and would be copied to us.{flow.mark}.x now")
     with flow.running():
         wait_until(lambda: flow.phase() == "halted", within=WITHIN, every=0.5, what="the partition halts")
     with flow.file.open("a") as file:

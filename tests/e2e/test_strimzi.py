@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Pair
-from tests.support.clusters import Record, create_topic, produce, read_topic, unique_name
+from tests.support.clusters import Record, create_topic, produce, read_topic, topic_names, unique_name
 from tests.support.commands import lockstep
 from tests.support.eventually import wait_until
 from tests.support.runs import LockstepRun
@@ -53,6 +53,7 @@ spec:
         replication.factor: 1
         offset-syncs.topic.replication.factor: 1
         lockstep.control.replication.factor: 1
+        {config}
     heartbeatConnector:
       state: stopped
       config:
@@ -88,7 +89,13 @@ def test_a_resource_copies_and_its_states_beat_commands(
     def written(state: str = "") -> str:
         file.write_text(
             RESOURCE.format(
-                source=source, target=target, a=pair.a.bootstrap, b=pair.b.bootstrap, topic=topic, state=state
+                source=source,
+                target=target,
+                a=pair.a.bootstrap,
+                b=pair.b.bootstrap,
+                topic=topic,
+                state=state,
+                config="",
             )
         )
         return file.read_text()
@@ -125,3 +132,31 @@ def test_a_resource_copies_and_its_states_beat_commands(
     wait_until(lambda: has_copied(150), within=WITHIN, every=0.5, what="the other 50 records are copied")
     copied = compare(read_topic(pair.a.bootstrap, topic), read_topic(pair.b.bootstrap, f"{source}.{topic}"))
     assert copied.equal, copied.first_difference
+
+
+def test_regex_router_of_a_resource_renames_topics(
+    pair: Pair, tmp_path: Path, start: Callable[[Path], LockstepRun]
+) -> None:
+    """Under the default policy it gets the prefixed name, as in MirrorMaker 2."""
+    source, target, topic = unique_name("src"), unique_name("dst"), unique_name("strimzi")
+    file, copy = tmp_path / "resource.yaml", f"routed.{topic}"
+    router = {
+        "transforms": "router",
+        "transforms.router.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.router.regex": rf"{source}\.(strimzi.*)",
+        "transforms.router.replacement": "routed.$1",
+    }
+    config = "\n        ".join(f"{key}: '{value}'" for key, value in router.items())
+    addresses = {"a": pair.a.bootstrap, "b": pair.b.bootstrap}
+    file.write_text(RESOURCE.format(source=source, target=target, topic=topic, state="", config=config, **addresses))
+    create_topic(pair.a.bootstrap, topic)
+    produce(pair.a.bootstrap, topic, numbered(0, 100))
+    start(file)
+
+    def is_copied() -> bool:
+        if copy not in topic_names(pair.b.bootstrap):
+            return False
+        return compare(read_topic(pair.a.bootstrap, topic), read_topic(pair.b.bootstrap, copy)).equal
+
+    wait_until(is_copied, within=WITHIN, every=0.5, what=f"{topic} is copied to {copy}")
+    assert f"{source}.{topic}" not in topic_names(pair.b.bootstrap)

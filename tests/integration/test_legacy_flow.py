@@ -19,6 +19,7 @@ from tests.support.clusters import (
     produce,
     read_topic,
     set_configs,
+    topic_names,
 )
 from tests.support.eventually import wait_until
 from tests.support.mirror import MirroredFlow
@@ -33,14 +34,17 @@ until = partial(wait_until, within=180.0, every=0.5)
 class Place:
     """A topic of one partition under one name on both clusters, and the group."""
 
-    def __init__(self, folder: Path, pair: Pair, *options: str) -> None:
+    def __init__(self, folder: Path, pair: Pair, *options: str, rename: str = "") -> None:
+        """`rename`: what the topic is called on the target, if not the same."""
         self.a, self.b = pair.a.bootstrap, pair.b.bootstrap
         self.topic = f"legacy-{uuid.uuid4().hex[:6]}"
         self.group = f"g-{self.topic}"
         create_topic(self.a, self.topic)
-        create_topic(self.b, self.topic)
+        self.remote = rename.format(topic=self.topic) or self.topic
+        create_topic(self.b, self.remote)
         once = ("--include", self.topic, "--offset.commit.interval.ms=500", *options)
-        self.lockstep = Legacy(LegacyFolder.write(folder, self.a, self.b, self.group, *once))
+        producer = {"lockstep.rename": f"{self.topic} -> {self.remote}"} if rename else {}
+        self.lockstep = Legacy(LegacyFolder.write(folder, self.a, self.b, self.group, *once, producer=producer))
         self.flow = MirroredFlow(FLOW, self.a, self.b, self.group)
         self._written = 0
 
@@ -49,7 +53,7 @@ class Place:
         self._written += count
 
     def copied(self) -> Counter[bytes]:
-        return Counter(record.value or b"" for record in read_topic(self.b, self.topic))
+        return Counter(record.value or b"" for record in read_topic(self.b, self.remote))
 
     def wait_copied(self) -> None:
         until(lambda: len(self.copied()) == self._written, what="everything is copied")
@@ -95,6 +99,26 @@ def test_legacy_flow_begins_at_the_group_offset_and_a_kill_doubles_nothing(tmp_p
         place.lockstep.stop()
     assert sorted(place.copied().values()) == [1] * 110 + [2] * 20
     assert [event.detail["begins"] for event in place.flow.events("GroupPositionObeyed")] == [150]
+
+
+def test_renamed_legacy_flow_begins_at_the_group_offset(tmp_path: Path, pair: Pair) -> None:
+    """The group's offsets are those of the source's topic, whatever the copy is called."""
+    place = Place(tmp_path, pair, rename="eu.{topic}")
+    place.write(100)
+    commit_offset(place.a, place.group, place.topic, 0, 40)
+    with place.lockstep:
+        until(lambda: len(place.copied()) == 60, what="what the group has not read is copied")
+        place.wait_committed()
+        place.write(50)
+        until(lambda: len(place.copied()) == 110, what="it goes on")
+        place.lockstep.kill()
+    with place.lockstep:
+        place.write(10)
+        until(lambda: len(place.copied()) == 120, what="it goes on after the kill")
+        place.wait_committed()
+        place.lockstep.stop()
+    assert set(place.copied().values()) == {1}
+    assert place.topic not in topic_names(place.b)
 
 
 def test_a_refused_record_ends_the_run_and_where_it_may_go_on_is_put_aside(tmp_path: Path, pair: Pair) -> None:

@@ -101,9 +101,6 @@ def _settle(futures: Mapping[Any, Future[Any]]) -> None:
                 raise
 
 
-# -- brokers -----------------------------------------------------------------------------------------------------------
-
-
 def _options(heap: str = BROKER_HEAP) -> dict[str, Any]:
     return {"properties": BROKER_SETTINGS, "heap": heap, "jvm": [*BROKER_JVM, f"-Xms{heap}"]}
 

@@ -9,7 +9,7 @@ from typing import TextIO
 from tests.support.clusters import delete_topic
 from tests.support.systems import SystemEnded, SystemRun
 from tests.support.tree_usage import Cpu, used_by
-from tools.bench.compare import compare, compare_in_order
+from tools.bench.compare import compare, compare_in_order, content
 from tools.bench.limit import both_at_once, fetch_only, produce_only, read_batches, requests
 from tools.bench.results import LIMIT, MEBIBYTE, Readings, Systems
 from tools.bench.stage import PARTITIONS, POLL_S, STANDSTILL_S, Trial, Workload
@@ -79,11 +79,11 @@ def copy(work: Workload, trial: Trial) -> Readings:
             last_at, last_cpu = _follow(run, copied, at_first, work.loaded.records, course, settled_s=settled_s)
             brokers = used_by(work.clusters.brokers) - brokers
         peak = run.account.peak_rss
-    compare_all = compare_in_order if work.gaps else compare
+    compare_all = partial(compare_in_order, made=work.made or content) if work.gaps else compare
     compared = compare_all(work.clusters.source, work.clusters.target, work.topic, work.remote)
     return copy_readings(
-        records=work.loaded.records,
-        window_records=work.loaded.records - at_first,
+        records=round(work.loaded.records * work.read),
+        window_records=round((work.loaded.records - at_first) * work.read),
         window_s=last_at - first_at,
         start_s=first_at,
         total_s=last_at,
@@ -108,7 +108,7 @@ def _warm(work: Workload, trial: Trial) -> None:
                 run.check()
                 time.sleep(POLL_S)
             copied_s += max(SHORTEST_WARM_UP_S, run.elapsed() - began)
-        work.clusters.begin_anew([work.topic])
+        work.clusters.begin_anew([work.topic, *work.beside])
 
 
 def _follow(
@@ -136,9 +136,6 @@ def _follow(
     if seen > wanted and not settled_s:
         raise SystemEnded(f"{seen} records on the target, {wanted} on the source")
     return moved, used
-
-
-# -- the limit ---------------------------------------------------------------------------------------------------------
 
 
 def limit(work: Workload, say: Callable[[str], None]) -> Systems:

@@ -6,8 +6,6 @@ one after the other, by `lockstep run` whose place is the second rack. The bytes
 """
 
 import argparse
-import json
-import random
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,16 +18,16 @@ from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import SlotStatus
 from tests.faults.deployment import THREE
 from tests.support.broker import Broker, Quorum, started
-from tests.support.clusters import Record, admin, end_offsets, produce, wait_for_brokers
+from tests.support.clusters import admin, end_offsets, wait_for_brokers
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.services import two_cluster_file
+from tools.bench.orders import load
 
 NODES = (1, 2, 3)
 OUR_RACK = "rack-2"
 PARTITIONS = 6
 WITHIN_S = 180.0
-WORDS = ("order", "payment", "customer", "address", "city", "article", "amount", "price", "delivery", "status")
 RACK = "{source}.consumer.client.rack = " + OUR_RACK
 CASES: Mapping[str, tuple[str, ...]] = {
     "as the brokers' clients do by default": (),
@@ -43,14 +41,6 @@ CASES: Mapping[str, tuple[str, ...]] = {
 
 LinkCost = tuple[int, int, int]
 """Bytes of one copy: received, those of it that came from other racks than ours, and sent to the target."""
-
-
-def numbered_orders(count: int) -> Iterator[Record]:
-    """Yield records of JSON, of some 400 bytes each, as applications write them."""
-    chance = random.Random(7)
-    for number in range(count):
-        fields = {word: chance.choice(WORDS) + str(chance.randrange(10_000)) for word in WORDS}
-        yield Record(value=json.dumps({"id": number, **fields}).encode(), partition=number % PARTITIONS)
 
 
 @contextmanager
@@ -99,7 +89,7 @@ def _cost(mirrored: MirroredFlow) -> LinkCost:
 def main() -> None:
     """Print a line for each case."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.link_cost", description=__doc__)
-    parser.add_argument("--records", type=int, default=300_000, help="records of about 400 bytes (300,000)")
+    parser.add_argument("--records", type=int, default=300_000, help="orders of 470 bytes (300,000)")
     parser.add_argument("--codec", default="lz4", help="of the producers: none, gzip, snappy, lz4 or zstd (lz4)")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lockstep-link-") as work, clusters() as bootstrap:
@@ -107,10 +97,8 @@ def main() -> None:
         new = NewTopic("orders", num_partitions=PARTITIONS, replica_assignment=turns)  # each rack leads in turn
         client = admin(bootstrap[0])
         client.create_topics([new])["orders"].result(WITHIN_S)
-        orders = list(numbered_orders(chosen.records))
-        produce(bootstrap[0], "orders", orders, codec=chosen.codec)
-        size = sum(len(record.value or b"") for record in orders)
-        sys.stdout.write(f"records: {size / 1e6:.1f} MB uncompressed, {chosen.codec}\n")
+        loaded = load(bootstrap[0], "orders", records=chosen.records, partitions=PARTITIONS, codec=chosen.codec)
+        sys.stdout.write(f"records: {loaded.record_bytes * loaded.records / 1e6:.1f} MB uncompressed, {chosen.codec}\n")
         for number, (case, lines) in enumerate(CASES.items()):
             received, across, sent = measure(Path(work), number, bootstrap, "orders", lines)
             sys.stdout.write(

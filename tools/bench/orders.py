@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tests.support.clusters import Record, produce
+from tests.support.clusters import Headers, Record, produce
 
 POOL = 5_000
 PRODUCTS = (
@@ -75,6 +75,7 @@ def load(
     codec: str = "none",
     batch_bytes: int = 1 << 14,
     key_of: Callable[[int], bytes] | None = None,
+    headers_of: Callable[[int], Headers] = lambda number: (),
 ) -> Loaded:
     """Write orders, dealt to the partitions in turn, so that each holds the same number.
 
@@ -91,7 +92,7 @@ def load(
         for number in range(records):
             key, value = draw_key(number), orders.value(number)
             size += len(key) + len(value)
-            yield Record(key, value, partition=number % partitions)
+            yield Record(key, value, headers_of(number), partition=number % partitions)
 
     settings: dict[str, str | bool] = {
         "linger.ms": "50",  # long enough that batches fill, so their size is what was asked for

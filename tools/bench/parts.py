@@ -7,6 +7,7 @@ from pathlib import Path
 from tools.bench import arriving, control, latency, outages, resting, scale, switching, throughput, verifying
 from tools.bench.results import Row
 from tools.bench.stage import Measured, Part, Stage
+from tools.bench.transforming import MEASURES as OF_TRANSFORMS
 
 MEASURES: Mapping[str, Callable[[Stage], Measured]] = {
     **throughput.MEASURES,
@@ -18,6 +19,7 @@ MEASURES: Mapping[str, Callable[[Stage], Measured]] = {
     **resting.MEASURES,
     **arriving.MEASURES,
     **control.MEASURES,
+    **OF_TRANSFORMS,
 }
 
 

@@ -42,9 +42,6 @@ def _by_process(held: Sequence[tuple[str, int]]) -> str:
     )
 
 
-# -- startup -----------------------------------------------------------------------------------------------------------
-
-
 def start(stage: Stage, topic: str, trial: Trial) -> Readings:
     """Start a system several times, each time on a clean target, and look at it idle after the last one."""
     seconds = []
@@ -76,9 +73,6 @@ def _start(stage: Stage) -> Measured:
     stage.fresh(topic, records=START_RECORDS)
     systems = stage.each(START, topic, partial(start, stage, topic), keep=[topic], codec="lz4")
     return {"records": START_RECORDS, "partitions": PARTITIONS}, systems
-
-
-# -- idle_2000 ---------------------------------------------------------------------------------------------------------
 
 
 def idle(stage: Stage, topics: Sequence[str], trial: Trial) -> Readings:
@@ -154,9 +148,6 @@ def _idle(stage: Stage) -> Measured:
         load(stage.clusters.source, name, records=IDLE_PARTITIONS, partitions=IDLE_PARTITIONS)
     systems = stage.each(IDLE, "idle-.*", partial(idle, stage, names), keep=names, systems=stage.ours)
     return {"partitions": IDLE_TOPICS * IDLE_PARTITIONS}, systems
-
-
-# -- catch_up ----------------------------------------------------------------------------------------------------------
 
 
 def catch_up(stage: Stage, topic: str, loaded: Loaded, trial: Trial) -> Readings:

@@ -38,9 +38,6 @@ MOST_ROUNDS = 100
 Answer = TypeVar("Answer")
 
 
-# -- planning ----------------------------------------------------------------------------------------------------------
-
-
 class PlanningScene:
     """The driver's collector and the rows that it reads, for a flow that leads and has no clusters."""
 
@@ -172,9 +169,6 @@ def timed_ms(act: Callable[[], Answer], times: int = TIMES) -> tuple[float, Answ
         answer = act()
         durations_ms.append((time.perf_counter() - began) * 1000)
     return statistics.median(durations_ms), answer
-
-
-# -- the part ----------------------------------------------------------------------------------------------------------
 
 
 def _scale(stage: Stage) -> Measured:

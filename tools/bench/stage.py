@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Message
 
 from tests.support.mm2 import properties
 from tests.support.systems import System, SystemEnded, SystemRun
@@ -78,6 +78,9 @@ class Workload:
     Attributes:
         gaps: The offsets of the source are not those of the copy.
         markers: The copy has markers of transactions, which take offsets too.
+        made: What the system makes of the source's records; None: they stay as they are.
+        read: Records of the source for each record of the copy.
+        beside: Topics of the source that are not measured.
     """
 
     clusters: Clusters
@@ -87,11 +90,15 @@ class Workload:
     facts: Mapping[str, Scalar]
     gaps: bool = False
     markers: bool = False
+    made: Callable[[Message], tuple[object, ...] | None] | None = None
+    read: float = 1.0
+    beside: Sequence[str] = ()
+    copied_to: str = ""
 
     @property
     def remote(self) -> str:
-        """Return the topic on B under MM2's default policy."""
-        return f"A.{self.topic}"
+        """Return the topic on B, by default under MM2's default policy."""
+        return self.copied_to or f"A.{self.topic}"
 
     def copied_by(self, trial: Trial) -> AbstractContextManager[tuple[SystemRun, Callable[[], int], int]]:
         """Run a system as `Trial.copying` does. Its topic is read so often that it shows when the first record came."""
@@ -128,7 +135,7 @@ class Stage:
         records: int = 0,
         codec: str = "none",
         configs: Mapping[str, str] | None = None,
-        key_of: Callable[[int], bytes] | None = None,
+        **how: Any,
     ) -> Loaded:
         """Leave nothing on both clusters but this topic on the source, with so many records.
 
@@ -137,8 +144,8 @@ class Stage:
         source = self.clusters.source
         self.clusters.begin_anew()
         self.clusters.create(source, topic, PARTITIONS, configs)
-        size = {"records": records, "partitions": PARTITIONS, "batch_bytes": self.batch_bytes}
-        return load(source, topic, **size, codec=codec, key_of=key_of)
+        size: dict[str, Any] = {"records": records, "partitions": PARTITIONS, "batch_bytes": self.batch_bytes}
+        return load(source, topic, **size, codec=codec, **how)
 
     def loaded(self, part: str, codec: str = "lz4", **how: Any) -> Workload:
         """Fill the source topic of a part, as `fresh` does."""

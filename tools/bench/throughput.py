@@ -31,9 +31,6 @@ def _limit(stage: Stage, name: str, work: Workload) -> Systems:
     return {LIMIT: bound} if isinstance(bound, Failed) else bound
 
 
-# -- parts -------------------------------------------------------------------------------------------------------------
-
-
 def _copies(
     stage: Stage,
     name: str,
@@ -137,8 +134,6 @@ def _replicated(stage: Stage) -> Measured:
         systems = _copies(stage, REPLICATED, work, settings=dict.fromkeys(FACTORS, str(REPLICAS)))
     return {**work.facts, "brokers": REPLICAS, "in_sync": IN_SYNC}, systems
 
-
-# -- a source that the log cleaner has been through --------------------------------------------------------------------
 
 SHARED_KEY_EVERY = 4
 """Every fourth record of a partition has one shared key, so that only the last of them stays. All others have their

@@ -3,10 +3,15 @@
 import json
 import struct
 from collections import deque
+from functools import partial
+from hashlib import sha256
 from itertools import pairwise
 from statistics import mean
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from confluent_kafka import Message
 
 from tests.support.mm2 import properties
 from tests.support.systems import SYSTEMS
@@ -17,6 +22,7 @@ from tools.bench.limit import requests
 from tools.bench.orders import Orders
 from tools.bench.slot_path import measured
 from tools.bench.throughput import key_of, left_of
+from tools.bench.transforming import LEAST_CENTS, WAYS
 
 
 def batch(base: int, records: int, payload: int = 100) -> bytes:
@@ -116,3 +122,29 @@ def test_slot_path_copies_every_batch_between_brokers_in_memory(payload: str, re
     figures = measured(payload, 5, None)
     assert figures["sent"] == 4 * 5
     assert figures["records"] == records
+
+
+@pytest.mark.parametrize(
+    ("way", "kept", "name"), [("lockstep", 1.0, None), ("filtered", 0.5, None), ("masked", 0.5, "sha2")]
+)
+def test_way_says_what_is_left_of_an_order(way: str, kept: float, name: str | None) -> None:
+    orders, made = Orders.drawn(), list[tuple[bytes, bytes]]()
+    for number in range(0, 8_000):
+        message = SimpleNamespace(
+            key=partial(orders.key, number), value=partial(orders.value, number), headers=tuple, timestamp=tuple
+        )
+        content = WAYS[way].made(cast(Message, message))
+        if content is not None:
+            made.append((orders.value(number), content[1]))
+    assert len(made) / 8_000 == pytest.approx(kept, abs=0.05)
+    for before, after in made[:100]:
+        order = json.loads(before)
+        if name is not None:
+            order["customer"]["name"] = sha256(order["customer"]["name"].encode()).hexdigest()
+        assert json.loads(after) == order
+
+
+def test_statements_ask_for_what_python_keeps() -> None:
+    asked = [way.settings[key] for way in WAYS.values() for key in way.settings if key.endswith(".sql")]
+    assert all(f"> {LEAST_CENTS}" in sql for sql in asked if "WHERE" in sql)
+    assert sum("WHERE" in sql for sql in asked) == 3

@@ -27,6 +27,8 @@ from lockstep_rules.renames import BadReplacement, Rename, find_original_name, r
         ("(.*)-(.*)-(.*)-(.*)", "$4.$3.$2.$1", "a-b-c-d", "d.c.b.a"),  # too many choices for `re`: it runs on RE2
         ("(.*?)-(.*?)-(.*?)-(.*)", "$4/$1", "a-b-c-d-e", "d-e/a"),  # lazy repetitions, on RE2 too
         ("a-.*?-.*?-.*?", "x", "a-b-c-d", "xd"),
+        ("((?:ab)+)(c)?", "$1-$2", "ababc", "abab-c"),
+        ("(?:(a)|b)+c", "$0", "abc", "abc"),  # the group inside the repetition is not asked for
     ],
 )
 def test_name_becomes_what_regex_router_makes_of_it(pattern: str, replacement: str, name: str, new: str | None) -> None:
@@ -44,6 +46,8 @@ def test_name_becomes_what_regex_router_makes_of_it(pattern: str, replacement: s
         ("(a)", "$x", "has a $ without a group behind it"),
         ("(a)", "b\\", "ends in a backslash"),
         ("(?<a>a)", "${b}", "names the group 'b', which the pattern does not have"),
+        ("(ab)+c", "$1", "names group 1, which is inside a repetition"),
+        ("((?:x|(a))-){2}(b)", "$3$2", "names group 2, which is inside a repetition"),
     ],
 )
 def test_replacement_that_java_refuses_is_refused(pattern: str, replacement: str, sentence: str) -> None:
@@ -54,6 +58,12 @@ def test_replacement_that_java_refuses_is_refused(pattern: str, replacement: str
 @pytest.mark.parametrize("pattern", ["(", "(a+)+b(?=c)"])
 def test_pattern_that_no_filter_takes_is_refused(pattern: str) -> None:
     with pytest.raises(UntranslatablePattern):
+        Rename(pattern, "x")
+
+
+@pytest.mark.parametrize("pattern", ["(.*)+", "(a?)*-b", "x(?:(-[a-z]*)?){2}", r"(?=(\b){2})a", "((b*|c)+)?"])
+def test_pattern_that_repeats_a_part_without_text_is_refused(pattern: str) -> None:
+    with pytest.raises(UntranslatablePattern, match="it repeats a part that may match nothing"):
         Rename(pattern, "x")
 
 

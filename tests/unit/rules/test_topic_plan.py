@@ -17,6 +17,7 @@ from lockstep_rules.topic_plan import (
     TopicSyncPlan,
     copy_owners,
     heartbeats_note,
+    name_owners,
     partition_plan,
     possible_factor,
     select_topics,
@@ -72,6 +73,23 @@ class TestRenames:
             MirroredTopic(source_topic="orders-4", target_topic="", phase="left-out"),
         ]
         assert copy_owners(rows) == {"eu.orders": "orders-2"}
+        assert name_owners(rows) == {"eu.orders": "orders-2"}
+
+    @pytest.mark.parametrize("phase", ["creating", "failed"])
+    def test_name_belongs_to_the_topic_whose_copy_may_have_been_created(self, phase: str) -> None:
+        """topic-sync was killed before it wrote that it had, and the opposite flow brought the copy back."""
+        rows = [MirroredTopic(source_topic="orders-1", target_topic="eu.orders", phase=phase)]
+        selection = select_topics(RENAMED, ["eu.orders", "orders-1"], target={"eu.orders"}, owners=name_owners(rows))
+        assert selection.topics == {"orders-1": "eu.orders"}
+        assert copy_owners(rows) == {}
+
+    def test_earlier_copy_gets_no_records_of_another_topic(self) -> None:
+        """The rename of orders-1 was changed."""
+        row = MirroredTopic(source_topic="orders-1", target_topic="us.orders", earlier_names=("eu.orders",))
+        selection = select_topics(RENAMED, ["orders-2"], target={"eu.orders", "us.orders"}, owners=name_owners([row]))
+        assert selection.left_out["orders-2"].rule.endswith("makes it eu.orders, which has the records of orders-1")
+        own = replace(row, source_topic="orders-2", target_topic="eu.orders", earlier_names=())
+        assert name_owners([own, row])["eu.orders"] == "orders-2", "the topic that is copied there now"
 
     @pytest.mark.parametrize("name", ["x", "x.", "x.."])
     def test_name_that_no_topic_may_have_is_refused(self, name: str) -> None:

@@ -11,9 +11,11 @@ from lockstep_topic_sync.mirrored_topics import (
     TOPIC_PHASES,
     SelectedTopic,
     count_by_phase,
+    creating_row,
     gone_rows,
     mirrored_row,
     topic_events,
+    unseen_row,
 )
 from lockstep_topic_sync.retry_schedule import RetrySchedule
 from tests.support.reasons import reported
@@ -52,6 +54,25 @@ def test_topic_on_both_clusters_is_mirrored(
     seen: SelectedTopic, before: MirroredTopic | None, row: MirroredTopic | None
 ) -> None:
     assert mirrored_row(seen, before) == row
+
+
+def test_topic_whose_copy_is_being_created_has_the_name() -> None:
+    row = creating_row("orders", "eu.orders", None)
+    assert (row.phase, row.target_topic, row.earlier_names) == ("creating", "eu.orders", ())
+    assert topic_events(None, row) == []
+    done = mirrored_row(SelectedTopic(SOURCE, "eu.orders", replace(TARGET, name="eu.orders"), CONFIGS), row)
+    assert done == replace(ROW, target_topic="eu.orders")
+
+
+def test_names_of_earlier_copies_stay_in_the_row() -> None:
+    renamed = creating_row("orders", "eu.orders", ROW)
+    assert (renamed.earlier_names, renamed.target_topic_id) == (("A.orders",), "")
+    assert unseen_row("orders", "eu.orders", DENIED, renamed).earlier_names == ("A.orders",)
+    failed = mirrored_row(SelectedTopic(SOURCE, "eu.orders", None, None, NO_ROOM), renamed)
+    assert failed is not None
+    assert failed.earlier_names == ("A.orders",)
+    back = mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS), failed)
+    assert back == replace(ROW, earlier_names=("eu.orders",))
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])
@@ -98,7 +119,7 @@ def test_topics_are_counted_by_phase_with_failing_ones_apart() -> None:
     failed = replace(ROW, source_topic="none", phase="failed", cause=NO_ROOM)
     newer = replace(ROW, source_topic="newer", phase="unheard-of")
     assert count_by_phase([ROW, few, failed, replace(ROW, phase="deleted"), newer]) == {
-        "mirrored": 1, "failing": 1, "failed": 1, "deleted": 1, "excluded": 0, "left-out": 0,
+        "mirrored": 1, "failing": 1, "creating": 0, "failed": 1, "deleted": 1, "excluded": 0, "left-out": 0,
     }  # fmt: skip
     assert count_by_phase([]) == dict.fromkeys(TOPIC_PHASES, 0)
 

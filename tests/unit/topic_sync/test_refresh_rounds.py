@@ -1,6 +1,6 @@
 """Rounds of a flow without topic refreshes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +11,11 @@ import pytest
 from lockstep_rules.filters import NameFilter
 from lockstep_rules.policy import DefaultReplicationPolicy
 from lockstep_rules.renames import Rename
+from lockstep_rules.topic_plan import Create, TopicRules
+from lockstep_state.rows.state_rows import MirroredTopic
 from lockstep_topic_sync.app import REFRESH, TopicSync
 from lockstep_topic_sync.selection_report import SelectionReport
-from tests.support.flow_context import leading
+from tests.support.flow_context import leading, read_row
 from tests.support.reasons import reported
 from tests.support.topic_settings import PREFIXED
 
@@ -43,14 +45,18 @@ class Scene:
         async def write(topics: Mapping[str, str], *_: object) -> None:
             self.written.append(sorted(topics))
 
+        async def rules_now() -> TopicRules:
+            return PREFIXED
+
         async def nothing(*_: object) -> dict[str, str]:
             return {}
 
         for name, stand_in in {
             "_list": list_,
+            "_rules_now": rules_now,
             "_selected": select,
             "_write": write,
-            **dict.fromkeys(("_rules_now", "_write_left_out", "_report_hidden", "_write_gone"), nothing),
+            **dict.fromkeys(("_write_left_out", "_report_hidden", "_write_gone"), nothing),
         }.items():
             monkeypatch.setattr(self.sync, name, stand_in)
         monkeypatch.setattr(self.sync._creator, "create", nothing)
@@ -102,14 +108,33 @@ async def test_selection_of_no_topic_is_reported_once(tmp_path: Path, monkeypatc
     assert events[0][:2] == ("NoTopicSelected", f"0 of 1 topics of {ctx.source.alias} match topics")
 
 
-async def test_topic_just_created_keeps_its_name_before_it_has_a_row(
+async def test_row_says_whose_a_renamed_copy_is_before_it_is_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The opposite flow may bring a topic of that name to the source at once."""
-    scene = Scene(tmp_path, monkeypatch)
-    scene.source = {"orders": 1}
-    await scene.round()
+    """As soon as it exists, the opposite flow may bring a topic of that name to the source."""
+    scene, steps = Scene(tmp_path, monkeypatch), list[object]()
     policy = DefaultReplicationPolicy(renames=(Rename("A.(orders|new)", "A.orders"),))
     rules = replace(PREFIXED, policy=policy, topics=NameFilter((".*",)))
+
+    async def rules_now() -> TopicRules:
+        return rules
+
+    async def write_changes(rows: Iterable[MirroredTopic]) -> None:
+        for row in rows:
+            steps.append((row.phase, row.source_topic, row.target_topic))
+            read_row(scene.sync._ctx, replace(row, term=5))
+
+    async def create(_: object, creations: Iterable[Create]) -> None:
+        steps.extend(creations)
+
+    monkeypatch.setattr(scene.sync, "_rules_now", rules_now)
+    monkeypatch.setattr(scene.sync, "_write_changes", write_changes)
+    monkeypatch.setattr(scene.sync._creator, "create", create)
+    scene.source = {"orders": 1}
+    await scene.round()
+    scene.source = {"orders": 2}
+    await scene.round()
+    created = [Create("orders", "A.orders", partitions) for partitions in (1, 2)]
+    assert steps == [("creating", "orders", "A.orders"), *created], "the row is written once"
     selection = await TopicSync._selected(scene.sync, rules, {"orders": 1, "new": 1}, {"A.orders": 1})
     assert selection.topics == {"orders": "A.orders"}

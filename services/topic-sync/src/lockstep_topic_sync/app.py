@@ -16,12 +16,14 @@ from lockstep_config.flow.mirroring_rules import topic_rules
 from lockstep_kafka.common.admin_types import Outcome, TopicDescription
 from lockstep_kafka.common.asyncio_util import share_kept_s
 from lockstep_kafka.common.tracing import set_attributes
+from lockstep_rules.policy import DefaultReplicationPolicy
 from lockstep_rules.topic_plan import (
+    Create,
     LeftOutTopic,
     Selection,
     TopicRules,
-    copy_owners,
     heartbeats_note,
+    name_owners,
     partition_plan,
     select_topics,
 )
@@ -40,6 +42,7 @@ from lockstep_topic_sync.mirrored_topics import (
     SelectedTopic,
     TopicEvent,
     count_by_phase,
+    creating_row,
     gone_rows,
     left_out,
     left_out_row,
@@ -97,9 +100,6 @@ class TopicSync:
         self._ids_rest_s = IDS_EVERY
         self._missed_once: frozenset[str] = frozenset()
         self._no_copies: frozenset[str] = frozenset()
-        self._created: dict[str, str] = {}
-        """The copies that this term has created, each with its source topic. Rows say so later: meanwhile the opposite
-        flow may create a topic of the same name on the source."""
         self._hidden: dict[str, Reason] = {}
         self._asked_hidden = float("-inf")
         self._settled = False
@@ -170,10 +170,10 @@ class TopicSync:
             keeps_counts = self._settings.keeps_counts
             plan = partition_plan(topics, source, target, not_now=self._retries.waiting(now), keeps_counts=keeps_counts)
             set_attributes(to_create=len(plan.create), to_grow=len(plan.grow))
+            await self._write_creating(rules, plan.create)
             await self._creator.create(rules, plan.create)
             await self._creator.grow(plan.grow)
             created = {c.target for c in plan.create} - self._failed_remotes(topics)
-            self._created |= {c.target: c.source for c in plan.create if c.target in created}
             await self._write(topics, created | listed[1].keys(), created)
             self._last_written, self._checked_closely = listed, now
             at_rest = not (plan.create or plan.grow)
@@ -204,7 +204,7 @@ class TopicSync:
         no copy stays so.
         """
         rows = self._ctx.state.all(MirroredTopic)
-        owners = {**self._created, **copy_owners(rows)}
+        owners = name_owners(rows)
         if not rules.cycles_exact:
             return select_topics(rules, source, target=target, owners=owners)
         copies = {row.source_topic: row.original for row in rows if row.phase == "left-out" and row.original}
@@ -221,6 +221,22 @@ class TopicSync:
         hidden = read.done.keys() | read.troubles().keys()
         own |= {name for name, originals in candidates.items() if not originals & hidden}
         return select_topics(rules, source, target=target, copies=copies, own=own, owners=owners)
+
+    async def _write_creating(self, rules: TopicRules, creations: Sequence[Create]) -> None:
+        """Write the rows of topics whose copies get other names, before these are created.
+
+        As soon as a copy exists, the opposite flow may bring a topic of its name to the source. Then the row alone says
+        which of both topics the copy belongs to, also after a kill.
+        """
+        policy, state = rules.policy, self._ctx.state
+        if not isinstance(policy, DefaultReplicationPolicy) or not policy.renames:
+            return
+        owners = name_owners(state.all(MirroredTopic))
+        await self._write_changes(
+            creating_row(new.source, new.target, state.get(MirroredTopic, new.source))
+            for new in creations
+            if owners.get(new.target) != new.source
+        )
 
     async def _write_left_out(self, selection: Selection) -> None:
         """Write the row and event of each topic that its name leaves out, once."""

@@ -12,7 +12,7 @@ from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import MirroredTopic
 
-TOPIC_PHASES = ("mirrored", "failing", "failed", "deleted", "excluded", "left-out")
+TOPIC_PHASES = ("mirrored", "failing", "creating", "failed", "deleted", "excluded", "left-out")
 """A row's phases, and `failing` for a mirrored topic with an error."""
 
 TARGET_CONFIGS = (
@@ -92,7 +92,34 @@ def mirrored_row(topic: SelectedTopic, before: MirroredTopic | None) -> Mirrored
         missing=0 if target is None else source.partitions - topic.copied,
         target_configs=configs,
         note=topic.note,
+        earlier_names=_earlier_names(before, topic.remote),
     )
+
+
+def creating_row(topic: str, remote: str, before: MirroredTopic | None) -> MirroredTopic:
+    """Return the row of a topic whose copy is about to be created.
+
+    It gives the name to this topic. The opposite flow may bring a topic of that name to the source at once.
+    """
+    row = MirroredTopic(source_topic=topic, target_topic=remote) if before is None else before
+    return replace(
+        row,
+        target_topic=remote,
+        target_topic_id="",
+        phase="creating",
+        missing=0,
+        note="",
+        original="",
+        earlier_names=_earlier_names(before, remote),
+    )
+
+
+def _earlier_names(before: MirroredTopic | None, remote: str) -> tuple[str, ...]:
+    """Return the other names on the target that the topic had."""
+    if before is None:
+        return ()
+    names = dict.fromkeys((*before.earlier_names, before.target_topic))
+    return tuple(name for name in names if name not in ("", remote))
 
 
 def left_out_row(topic: str, rule: LeftOutTopic, before: MirroredTopic | None) -> MirroredTopic:
@@ -110,7 +137,13 @@ def left_out(row: MirroredTopic, *, missed: bool) -> TopicEvent:
 def unseen_row(topic: str, remote: str, cause: Reason, before: MirroredTopic | None) -> MirroredTopic:
     """Return the row of a selected topic that could not be described on one side. A mirrored topic stays mirrored."""
     if before is None or before.phase != "mirrored":
-        return MirroredTopic(source_topic=topic, target_topic=remote, phase="failed", cause=cause)
+        return MirroredTopic(
+            source_topic=topic,
+            target_topic=remote,
+            phase="failed",
+            cause=cause,
+            earlier_names=_earlier_names(before, remote),
+        )
     return replace(before, cause=cause)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep_rules.patterns.java_matcher import build_java_matcher
+from lockstep_rules.patterns.java_regex.tokens import UntranslatablePattern
 from lockstep_rules.patterns.java_regex.translate import to_python
 from lockstep_rules.patterns.matcher import MOST_CHOICES, Matcher, parser
 from lockstep_rules.patterns.unmatchable_patterns import compiler
@@ -21,6 +22,15 @@ Part = str | int
 EXAMPLES = "tT1-._" + "".join(sorted(TOPIC_CHARACTERS))
 """The characters of examples, the first one that a class has."""
 MOST_EXAMPLES = 20
+
+REPEATS_NOTHING = (
+    "it repeats a part that may match nothing, such as (.*)+. What such a pattern matches can differ from Java: let "
+    "the part match one character at least, or do not repeat it"
+)
+IN_REPETITION = (
+    "which is inside a repetition. What such a group holds in the end can differ from Java: put a group round the "
+    "repetition, as in ((?:ab)+)"
+)
 
 
 class BadReplacement(ValueError):
@@ -48,7 +58,12 @@ class Rename:
     def __post_init__(self) -> None:
         matcher = build_java_matcher(self.pattern, captures=True)
         tree = parser.parse(to_python(self.pattern))
+        repeated_parts = list(_repeated_parts(tree))
+        if any(part.getwidth()[0] == 0 for part in repeated_parts):
+            raise UntranslatablePattern(self.pattern, REPEATS_NOTHING)
         parts = _parse_replacement(self.replacement, tree.state.groups - 1, tree.state.groupdict)
+        for group in sorted({group for part in repeated_parts for group in _groups(part)}.intersection(parts)):
+            raise BadReplacement(f"the replacement {self.replacement!r} names group {group}, {IN_REPETITION}")
         object.__setattr__(self, "_matcher", matcher)
         object.__setattr__(self, "_parts", parts)
         object.__setattr__(self, "_origin", _inverse(tree, parts))
@@ -187,6 +202,40 @@ def _examples(nodes: Iterable[Any]) -> list[str]:
                 continue  # a place; whether the name fits is seen in the end
         texts = [text + part for text in texts for part in parts][:MOST_EXAMPLES]
     return texts
+
+
+def _inner(operator: str, argument: Any) -> Sequence[Any]:
+    """Return the parts of a part of a pattern."""
+    match operator:
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            return [argument[2]]
+        case "BRANCH":
+            return list(argument[1])
+        case "SUBPATTERN":
+            return [argument[3]]
+        case "ATOMIC_GROUP":
+            return [argument]
+        case "ASSERT" | "ASSERT_NOT":
+            return [argument[1]]
+    return []
+
+
+def _repeated_parts(nodes: Iterable[Any]) -> Iterator[Any]:
+    """Yield the parts that may match more than once, also inside each other."""
+    for operator, argument in nodes:
+        if str(operator).endswith("_REPEAT") and int(argument[1]) > 1:
+            yield argument[2]
+        for part in _inner(str(operator), argument):
+            yield from _repeated_parts(part)
+
+
+def _groups(nodes: Iterable[Any]) -> Iterator[int]:
+    """Yield the numbers of the groups in a part of a pattern."""
+    for operator, argument in nodes:
+        if str(operator) == "SUBPATTERN" and argument[0] is not None:
+            yield argument[0]
+        for part in _inner(str(operator), argument):
+            yield from _groups(part)
 
 
 def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:

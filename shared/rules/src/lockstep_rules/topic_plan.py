@@ -137,7 +137,7 @@ def select_topics(
         target: The topics of the target; None: unknown, so that each name counts.
         copies: With `cycles_exact`, topics that are known to be copies, each with its original, which may be deleted.
         own: With `cycles_exact`, topics that are known to be no copies. None: all of `no_copies`.
-        owners: `copy_owners` of the rows.
+        owners: `name_owners` of the rows.
     """
     topics: dict[str, str] = {}
     left_out: dict[str, LeftOutTopic] = {}
@@ -227,14 +227,31 @@ def _left_out_by_renames(
     return {name: LeftOutTopic(f"{RENAME_KEY} {rule}") for name, rule in left_out.items()}
 
 
+NOT_COPIED = ("failed", "creating")
+"""Phases of topics whose copy does not exist yet, as far as topic-sync knows."""
+
+
 def copy_owners(rows: Iterable[MirroredTopic]) -> Mapping[str, str]:
     """Return the copies on the target, each with the topic of the source whose records it has, by topic-sync's rows.
 
     A row stays if its topic is deleted on the source or no longer selected.
     """
-    copied = [row for row in rows if row.target_topic and row.phase != "failed"]
-    copied.sort(key=lambda row: row.phase == "mirrored")
-    return {row.target_topic: row.source_topic for row in copied}
+    return name_owners(row for row in rows if row.phase not in NOT_COPIED)
+
+
+def name_owners(rows: Iterable[MirroredTopic]) -> Mapping[str, str]:
+    """Return the names on the target that belong to a topic of the source, each with that topic.
+
+    These are the copies, names whose copy is being created or could not be created yet, and names of before a rename
+    was changed. If a request failed or topic-sync was killed, the copy may exist all the same.
+    """
+    owners: dict[str, str] = {}
+    rows = list(rows)
+    for row in rows:
+        owners |= dict.fromkeys(row.earlier_names, row.source_topic)
+    ranks = {**dict.fromkeys(NOT_COPIED, 0), "mirrored": 2}
+    named = sorted((row for row in rows if row.target_topic), key=lambda row: ranks.get(row.phase, 1))
+    return owners | {row.target_topic: row.source_topic for row in named}
 
 
 def _collisions(topics: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -25,6 +25,11 @@ from tests.support.plan_facts import DAY_MS, HOUR_MS, cluster, facts, forecast, 
 
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 CLAIM = TopicClaim("C->B", "C")
+MET_ON_ITS_WAY_BACK = Selection(
+    {"orders": "eu.orders"},
+    {"eu.orders": LeftOutTopic("lockstep.rename gives orders its name")},
+    collisions={"eu.orders": ("eu.orders", "orders")},
+)
 EXISTS = {"partitions": TopicSyncPlan(), "target": cluster("B", {"A.orders": topic()})}
 
 
@@ -119,6 +124,8 @@ def test_entry_is_fit_for_the_page(kind: Any) -> None:
         ("LS004", {"selection": TO_ONE_NAME}, "orders and payments would all be all on B"),
         ("LS004", {"claims": {"A.orders": CLAIM}}, "C->B writes to A.orders on B too"),
         ("LS004", {"target": cluster("B", names={"A_orders": 1})}, "A_orders"),
+        ("LS004", {"selection": MET_ON_ITS_WAY_BACK}, "eu.orders and orders would all be eu.orders on B"),
+        ("LS004", {"selection": MET_ON_ITS_WAY_BACK, "comes_back": {"eu.orders": "x"}}, "eu.orders and orders would"),
         ("LS005", {"selection": LONGEST_NAME}, "t" * 248),
         ("LS006", {"target": ONE_BROKER}, "replication.factor is 2, B has 1 broker: new topics get 1"),
         ("LS006", {"control_topics": CONTROL}, "heartbeats wants 5 replicas, B has 3 brokers: it gets 3"),
@@ -157,6 +164,7 @@ def test_entry_is_fit_for_the_page(kind: Any) -> None:
             "orders is compacted, and its rules may drop records, but no tombstones",
         ),
         ("LS013", {"lines": "lockstep.headers = drop x"}, "orders: lockstep.filter or lockstep.headers holds for it"),
+        ("LS035", {"former_names": {"orders": "eu.orders"}}, "orders was copied to eu.orders on B, and would be"),
     ],
 )
 def test_hazard_is_found_with_its_details(code: str, fields: dict[str, Any], details: str) -> None:
@@ -175,6 +183,7 @@ def test_hazard_is_found_with_its_details(code: str, fields: dict[str, Any], det
         ("LS003", {"lines": IDENTITY, **EXISTS, "unaccounted": {"orders": 7}, "opposite": True}),
         ("LS004", {"lines": IDENTITY, "claims": {"A.orders": CLAIM}}),
         ("LS004", {**COPIED, "target": cluster("B", {"A.orders": topic()}, names={"A.orders": 1, "A_orders": 1})}),
+        ("LS004", {"selection": MET_ON_ITS_WAY_BACK, "comes_back": {"eu.orders": "eu.orders"}}),
         ("LS005", {"selection": Selection({"t" * 247: f"A.{'t' * 247}"})}),
         ("LS006", {**COPIED, "target": ONE_BROKER}),
         ("LS007", {"source": source(max_message_bytes="5000000", own={"max.message.bytes": "5000000"})}),

@@ -26,7 +26,7 @@ from lockstep_ops.plan.topic_reader import check_creations, missing_control_topi
 from lockstep_ops.status.report import PausedPart
 from lockstep_ops.work_progress import WorkProgress
 from lockstep_rules.clusters.cluster_capabilities import Role, missing_capabilities, needed_apis
-from lockstep_rules.topic_plan import copy_owners
+from lockstep_rules.topic_plan import NOT_COPIED, name_owners
 from lockstep_runtime.state.desired_state import DesiredStateView
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.kafka.kafka_apis import unfit_requests
@@ -76,14 +76,14 @@ class FlowReader:
             ClusterError: A cluster does not answer, or refuses.
         """
         await asyncio.gather(self._source.reach(self._timeout), self._target.reach(self._timeout))
-        owners = await self._copy_owners() if self._settings.renames else None
+        owners = await self._name_owners() if self._settings.renames else None
         return await read_topics(self._settings, self._source, self._target, self._steps, self._coming, owners)
 
-    async def _copy_owners(self) -> Mapping[str, str]:
+    async def _name_owners(self) -> Mapping[str, str]:
         """Return the source topic of each copy: a topic that a rename gives the name of another's copy is left out."""
         reading = await or_unknown(read_positions(self._settings, self._source, self._target))
         rows = {} if isinstance(reading, Unknown) else reading.rows
-        return copy_owners(row for row in rows.values() if isinstance(row, MirroredTopic))
+        return name_owners(row for row in rows.values() if isinstance(row, MirroredTopic))
 
     async def read(self) -> FlowFacts:
         """Read all facts of the flow.
@@ -148,6 +148,7 @@ class FlowReader:
             held_back=tuple(
                 PausedPart(*paused) for paused in DesiredStateView(positions.rows, settings.states).held_back()
             ),
+            former_names=_find_former_names(topics, positions.rows),
             opposite=self._opposite,
         )
 
@@ -228,6 +229,13 @@ class FlowReader:
         return replace(state, product=reading.kind, lacks=missing, unfit=unfit_requests(reading.versions, needed)), ""
 
 
+def _find_former_names(topics: TopicReading, rows: Mapping[str, Row]) -> dict[str, str]:
+    """Return the topics that were copied to another name than they would have now, each with that name."""
+    mirrored = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.phase not in NOT_COPIED]
+    names = ((row.source_topic, row.target_topic) for row in mirrored if row.target_topic)
+    return {name: former for name, former in names if topics.selection.topics.get(name, former) != former}
+
+
 def _distinct(rights: Iterable[MissingRight]) -> tuple[MissingRight, ...]:
     """Return one right for each command, because the right to create a prefix is missing for each of its topics."""
     by_command: dict[tuple[str, str], MissingRight] = {}
@@ -258,6 +266,17 @@ def with_claims(facts: Iterable[FlowFacts]) -> list[FlowFacts]:
                 if other is not flow and other.target.cluster_id == flow.target.cluster_id
                 for name, remote in other.selection.topics.items()
             },
+            comes_back={
+                remote: name
+                for other in all_facts
+                if _is_opposite(flow, other)
+                for name, remote in other.selection.topics.items()
+            },
         )
         for flow in all_facts
     ]
+
+
+def _is_opposite(flow: FlowFacts, other: FlowFacts) -> bool:
+    clusters = flow.source.cluster_id, flow.target.cluster_id
+    return other is not flow and (other.target.cluster_id, other.source.cluster_id) == clusters

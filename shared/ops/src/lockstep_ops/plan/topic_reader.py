@@ -72,7 +72,7 @@ async def read_topics(
         steps: The progress to report to.
         coming: Topics that the flows of the file create on the source, by name. Those that do not exist yet count as if
             they did.
-        owners: `copy_owners` of the flow's rows.
+        owners: `name_owners` of the flow's rows.
 
     Raises:
         ClusterError: A cluster does not answer, or refuses.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lockstep_ops.formatting import count_text, name_partitions, shorten, utc_moment
 from lockstep_rules.offsets.lag import NOT_COUNTABLE, is_of_another_log, missing_since_ms
 from lockstep_rules.offsets.offset_runs import RunMap
+from lockstep_rules.topic_plan import NOT_COPIED
 from lockstep_state.offsets import SEQUENCES, TopicPartition
 from lockstep_state.rows.state_rows import (
     Assignment,
@@ -84,9 +85,9 @@ def not_copied(
 def _numbers(topic: MirroredTopic) -> range:
     """Return the partitions of a topic on the source, also those that the target lacks.
 
-    A failed topic may never have been described. Then only its first partition is known.
+    A topic without a copy may never have been described. Then only its first partition is known.
     """
-    return range(max(topic.source_partitions, 1 if topic.phase == "failed" else 0))
+    return range(max(topic.source_partitions, 1 if topic.phase in NOT_COPIED else 0))
 
 
 def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list[PartitionLoss]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import takewhile
 
-from lockstep_rules.topic_plan import copy_owners
+from lockstep_rules.topic_plan import name_owners
 from lockstep_state.acl_binding import AclBinding
 from lockstep_state.rows.state_rows import MirroredTopic
 
@@ -55,7 +55,7 @@ class AclRule:
             left_out: Further topics that are left out.
         """
         rows = list(rows)
-        owners = copy_owners(rows)
+        owners = name_owners(rows)
         left_out = {*left_out, *(row.source_topic for row in rows if row.phase == "left-out")}
 
         def replicates(topic: str) -> bool:

@@ -62,10 +62,11 @@ __all__ = [
 class MirroredTopic(ReasonedRow):
     """A source topic and its remote topic. Owner: topic-sync. The data plane copies those in phase `mirrored`.
 
-    phase: `mirrored` | `failed` | `deleted` | `excluded` | `left-out`. Mirrored: both exist, and all but `missing`
-    partitions have one of the same number on the target, or keys choose one. Failed: reason says why; tried again.
-    Deleted: gone on the source. Excluded: no longer selected. Left out: selected, and not mirrored because its name
-    says that it is a copy from the target; note says by which rule. Topic ids are Kafka's own base64 text.
+    phase: `mirrored` | `creating` | `failed` | `deleted` | `excluded` | `left-out`. Mirrored: both exist, and all but
+    `missing` partitions have one of the same number on the target, or keys choose one. Creating: written before the
+    copy of a topic that gets another name is created. Failed: reason says why; tried again. Deleted: gone on the
+    source. Excluded: no longer selected. Left out: selected, and not mirrored because its name says that it is a copy
+    from the target; note says by which rule. Topic ids are Kafka's own base64 text.
     """
 
     source_topic: str
@@ -86,6 +87,8 @@ class MirroredTopic(ReasonedRow):
     note."""
     original: str = ""
     """The topic of the other cluster that a topic that is left out is a copy of."""
+    earlier_names: tuple[str, ...] = ()
+    """Names that the copy had before a rename or the replication policy was changed. Copies of these names stay."""
 
     @property
     def is_selected(self) -> bool:

@@ -209,6 +209,10 @@ class FlowFacts:
     held_back: tuple[PausedPart, ...] = ()
     claims: Mapping[str, TopicClaim] = field(default_factory=dict)
     """Topics of the target that other flows write to."""
+    comes_back: Mapping[str, str] = field(default_factory=dict)
+    """Topics of the source that the file's opposite flow writes to, each with the topic of the target that it has."""
+    former_names: Mapping[str, str] = field(default_factory=dict)
+    """Topics that the flow has copied to another name than they would have now, each with that name."""
     file_topics: Mapping[str, TopicCount] = field(default_factory=dict)
     """The topics that all flows of the file create, by the id of the cluster."""
     opposite: bool = False

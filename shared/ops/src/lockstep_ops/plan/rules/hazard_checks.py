@@ -4,7 +4,7 @@ Each function gets the facts of a flow and the forecast of its copy. It yields a
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from lockstep_ops.formatting import count_text, in_time
 from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts, TopicFacts
@@ -68,7 +68,7 @@ def find_collisions(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     for name, remote in facts.selection.topics.items():
         sources[remote].append(name)
     for remote, names in {**sources, **facts.selection.collisions}.items():
-        if len(names) > 1:
+        if len(names) > 1 and not _come_back(facts, remote, names):
             yield remote, f"{' and '.join(sorted(names))} would all be {remote} on {target}"
         if remote in facts.claims and not facts.settings.keeps_names:
             yield remote, f"{facts.claims[remote].flow} writes to {remote} on {target} too"
@@ -83,6 +83,22 @@ def find_collisions(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
                 f"{new.target} of {flow} and {', '.join(others)} differ in . and _ alone, and {target} has one of "
                 "them only",
             )
+
+
+def _come_back(facts: FlowFacts, remote: str, names: Collection[str]) -> bool:
+    """Return whether one of the topics is copied, and the opposite flow has made all others of that copy.
+
+    These are left out, and no record is missing.
+    """
+    others = set(names) - facts.selection.topics.keys()
+    return len(others) == len(names) - 1 and all(facts.comes_back.get(name) == remote for name in others)
+
+
+def find_former_names(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find topics that the flow has copied to another name."""
+    for name, former in facts.former_names.items():
+        remote = facts.selection.topics[name]
+        yield name, f"{name} was copied to {former} on {facts.target.alias}, and would be copied to {remote} now"
 
 
 def find_fan_in(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:

@@ -67,7 +67,8 @@ HAZARDS = (
         "Names that collide",
         "Two topics would have the same name on the target, or names that differ only in `.` and `_`. Kafka refuses "
         "to create the second of these, because their metrics would have one name.",
-        "Select one of them, or change `replication.policy.separator`",
+        "Select one of them, or change `replication.policy.separator`. If both are to meet, copy each by a flow of its "
+        "own ([docs/guides/rename-topics.md](../guides/rename-topics.md))",
         ERROR,
         find=checks.find_collisions,
     ),
@@ -332,6 +333,17 @@ HAZARDS = (
         "Let the filter pass tombstones (`not tombstone` in `lockstep.filter`), and drop all records of a key or none",
         WARNING,
         find=checks.find_filtered_compacted,
+    ),
+    HazardKind(
+        "LS035",
+        "Topics that get another name",
+        "The flow has copied these topics to another name on the target. A rename, or the replication policy, was "
+        "changed since. The new name is another log, so partitions that were copied halt, as if the target's topic had "
+        "been created again. `lockstep.on.recreate` decides whether their copy begins anew. The earlier copy stays as "
+        "it is, and no other topic gets its name.",
+        "Take the change back. Or set `lockstep.on.recreate` to restart, and delete the earlier copy at the end",
+        WARNING,
+        find=checks.find_former_names,
     ),
 )
 
