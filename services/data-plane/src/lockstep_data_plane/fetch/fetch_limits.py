@@ -74,6 +74,8 @@ class FetchLimits:
     def allows(self, partition: PartitionState) -> bool:
         """Return whether the next record of the partition may be fetched, as far as limits say."""
         limit = self.find(partition)
+        if limit == NO_LIMIT:
+            return True
         return partition.fetch_from < limit and not self.is_cut(partition, limit)
 
     def on_cut(self, partition: PartitionState, limit: int) -> None:

@@ -160,7 +160,7 @@ def _command(verb: ControlCommand) -> click.Command:
         for body, state_wait in zip(bodies, waits, strict=False):
             body["outstanding"] = list(state_wait.outstanding)
         for body, plan in zip(bodies, plans, strict=False):
-            body |= plan.as_json()
+            body.update(plan.as_json())
         lines = [
             f"{settings.flow}  {_wait_result(state_wait)}"
             for settings, state_wait in zip(flow_settings, waits, strict=False)

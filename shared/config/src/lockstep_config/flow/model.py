@@ -279,8 +279,8 @@ class FlowSettings:
 
         Heartbeats are copied at once, because they show whether the flow is alive.
         """
-        is_heartbeat = self.policy.is_heartbeats_topic(topic)
-        return 0 if is_heartbeat else round(self.data_plane.delay.for_topic(topic).total_seconds() * 1000)
+        delay = self.data_plane.delay.for_topic(topic)
+        return 0 if not delay or self.policy.is_heartbeats_topic(topic) else round(delay.total_seconds() * 1000)
 
     @property
     def offset_syncs_cluster(self) -> str:
