@@ -1,4 +1,4 @@
-"""A copy that is late on purpose: never earlier than its delay, and exact over kills and at an end that is asked for."""
+"""A copy that is late on purpose: never earlier than its delay, and exact over kills and at the end of a stop."""
 
 import json
 import threading

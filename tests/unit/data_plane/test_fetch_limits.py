@@ -17,7 +17,13 @@ def partition(upstream: int = -1, *, beyond: int = 0) -> PartitionState:
     """A partition that goes on behind `upstream`, and whose target holds `beyond` more records of ours."""
     state = PartitionState("t", 0, "a.t", 100)
     row = PartitionProgress(
-        topic="t", partition=0, producer_id=4000, producer_epoch=1, upstream=upstream, downstream=upstream, sequence=upstream
+        topic="t",
+        partition=0,
+        producer_id=4000,
+        producer_epoch=1,
+        upstream=upstream,
+        downstream=upstream,
+        sequence=upstream,
     )
     state.step(Resumed(row, LastAppend(upstream + beyond, upstream + beyond)))
     return state

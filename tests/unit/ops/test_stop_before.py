@@ -53,7 +53,13 @@ def test_each_partition_of_the_flow_gets_its_end() -> None:
         "may have been there before",
         "orders-1  ends at 3, as seen at 1970-01-01T00:00:04.999+00:00",
     ]
-    assert found.as_json()["ends"][0] == {"topic": "orders", "partition": 0, "offset": 7, "seen_ms": 1_000, "doubtful": 2}
+    assert found.as_json()["ends"][0] == {
+        "topic": "orders",
+        "partition": 0,
+        "offset": 7,
+        "seen_ms": 1_000,
+        "doubtful": 2,
+    }
 
 
 def test_one_topic_ends_without_the_others() -> None:

@@ -6,7 +6,10 @@ from lockstep_rules.offsets.copy_end import CopyEnd, EndProblem, NoCopyEnd, find
 from lockstep_state.rows.state_rows import SeenEnds
 
 ROW = SeenEnds(
-    topic="t", partition=0, released=10, ends=((10, 1_000, True), (20, 2_000, True), (30, 3_000, False), (40, 4_000, True))
+    topic="t",
+    partition=0,
+    released=10,
+    ends=((10, 1_000, True), (20, 2_000, True), (30, 3_000, False), (40, 4_000, True)),
 )
 
 

@@ -23,7 +23,14 @@ EMPTY = SeenEnds(topic="t", partition=0)
 
 
 def seen(
-    row: SeenEnds, end: int, at_ms: int, *, upstream: int = -1, topic_id: str = "", whole: bool = True, delay: int = DELAY
+    row: SeenEnds,
+    end: int,
+    at_ms: int,
+    *,
+    upstream: int = -1,
+    topic_id: str = "",
+    whole: bool = True,
+    delay: int = DELAY,
 ) -> SeenEnds:
     return observe(row, SeenLog(SeenEnd(end, at_ms, whole), topic_id, upstream), delay, at_ms)
 
@@ -85,8 +92,8 @@ def test_log_that_became_shorter_is_seen_anew_from_there() -> None:
 
 
 def test_clock_that_goes_back_makes_records_younger_only() -> None:
-    row = seen(after((10, 5_000)), 20, 1_000)
-    assert row.ends == ((10, 5_000, True), (20, 5_000, True))
+    row = seen(after((10, 5_000)), 20, 1_000, delay=1)
+    assert row.ends == ((10, 5_000, True), (20, 5_000, True)), "not at a time before the one of earlier records"
     assert seen(row, 20, 14_999).released == 0
     assert seen(row, 20, 15_000).released == 20
 

@@ -305,7 +305,7 @@ def test_count_by_reason_has_every_reason_and_no_notes() -> None:
 
 def test_every_reason_has_a_word_of_its_own_a_meaning_and_a_remedy() -> None:
     words = [reason.word for reason in SwitchReason]
-    assert len(set(words)) == len(words) == 21
+    assert len(set(words)) == len(words) == 22
     assert all(reason.meaning and reason.remedy for reason in SwitchReason)
 
 

@@ -152,7 +152,9 @@ class SourceMonitor:
         ends = {tp: logs.source.end for tp, logs in observed.items() if logs.source is not None}
         copied = {tp: observed[tp].topic for tp in progress if tp in ends}
         target_ends = await self._target_ends({tp: topic for tp, topic in copied.items() if topic is not None})
-        resting = {tp for tp, order in orders.items() if order.resting_reason or self._has_ended(order, progress.get(tp))}
+        resting = {
+            tp for tp, order in orders.items() if order.resting_reason or self._has_ended(order, progress.get(tp))
+        }
         rows = [progress[tp] for tp in orders if tp in progress]
         due_ends = {tp: self._due_end(tp, end, orders.get(tp)) for tp, end in ends.items()}
         stuck, moving = self._stall_detector.check(rows, due_ends, now, resting)

@@ -4,8 +4,8 @@ A `FetchConnection` has the fetches of one connection to one broker: a request, 
 `Fetcher` has all of them, and decides which connection fetches a partition.
 
 Four objects decide. The `MemoryBudget` says how much may be in memory, the `FetchSizes` how much to ask of a
-broker, and the `FetchSchedule` when to ask again. The `FetchLimits` say up to which offset (`lockstep.delay`). If a rack is set, a partition may be fetched from another replica
-than its leader (`preferred_replica.py`).
+broker, and the `FetchSchedule` when to ask again. The `FetchLimits` say up to which offset (`lockstep.delay`). If a
+rack is set, a partition may be fetched from another replica than its leader (`preferred_replica.py`).
 """
 
 import asyncio
@@ -31,8 +31,8 @@ from lockstep_kafka.messages.fetch_codec import (
     UNKNOWN,
     FetchedPartition,
     fetch_request,
-    read_response,
     read_error,
+    read_response,
     read_session_id,
     topic_names,
 )

@@ -41,6 +41,7 @@ from lockstep_state.rows.state_rows import (
     Leader,
     MalformedRow,
     MirroredTopic,
+    Row,
     SeenEnds,
     SlotStatus,
     decode_row,
@@ -302,27 +303,33 @@ class Slot:
             except MalformedRow as exc:
                 self._unreadable.pass_over(record, exc, stays=True)
                 continue
-            if isinstance(row, MirroredTopic):
+            if row is not None and self._take_row(row, record.offset):
+                self._changed.set()
+
+    def _take_row(self, row: Row, offset: int) -> bool:
+        """Take a row other than of progress, and return whether partitions may have to begin or to leave."""
+        match row:
+            case MirroredTopic():
                 self._topics[row.source_topic] = row
                 self._loop.topic_changed(row)
-            elif isinstance(row, SeenEnds):
+            case SeenEnds():
                 self._loop.take_seen_ends(row)
-                continue
-            elif isinstance(row, Assignment) and row.slot == self._spec.slot:
+                return False
+            case Assignment() if row.slot == self._spec.slot:
                 if row.generation >= self._assignment.generation:
                     self._assignment = row
-            elif isinstance(row, SlotStatus) and row.slot == self._spec.slot:
+            case SlotStatus() if row.slot == self._spec.slot:
                 if not self._succession.see_status(row):
-                    continue
+                    return False
                 self._report_successor("copies now")
-            elif isinstance(row, DesiredState):
+            case DesiredState():
                 self._desired_rows[row.key()] = row
-            elif isinstance(row, Leader):
-                if self._succession.see_leader(row, record.offset):
+            case Leader():
+                if self._succession.see_leader(row, offset):
                     self._report_successor("leads now and starts its own")
-            else:
-                continue
-            self._changed.set()
+            case _:
+                return False
+        return True
 
     def _report_successor(self, words: str) -> None:
         text = f"{self._succession.successor} {words}"

@@ -35,8 +35,8 @@ from lockstep_state.commands.command_vocabulary import (
 if TYPE_CHECKING:
     from lockstep_config import FlowSettings
     from lockstep_ops.command_request import CommandReply
-    from lockstep_ops.stop_before import EndPlan
     from lockstep_ops.status.desired_state_wait import DesiredStateWait
+    from lockstep_ops.stop_before import EndPlan
 
 EXIT_CODES = """\b
 Exit codes:

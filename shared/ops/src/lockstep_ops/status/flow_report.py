@@ -62,7 +62,9 @@ async def read_report(
             await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
             return
         newer = followed
-        await newer.wait_until(lambda: is_conclusive(newer.rows.values(), now_ms(), logs, delay_ms), LOOKS_AGAIN_AFTER_S)
+        await newer.wait_until(
+            lambda: is_conclusive(newer.rows.values(), now_ms(), logs, delay_ms), LOOKS_AGAIN_AFTER_S
+        )
 
     (rows, unreadable, read_ms), replicas, (reports, unread) = await asyncio.gather(
         read_dated(), describe_replicas(target, settings, services), read_reports(settings, timeout)

@@ -208,9 +208,7 @@ def _is_exact(row: PartitionProgress) -> bool:
     return not (row.doubled or row.gaps or row.given_up or row.target_lost or row.quarantined)
 
 
-def is_conclusive(
-    rows: Iterable[Row], at_ms: int, logs: LogOffsets, delay_ms: Callable[[str], int] = no_delay
-) -> bool:
+def is_conclusive(rows: Iterable[Row], at_ms: int, logs: LogOffsets, delay_ms: Callable[[str], int] = no_delay) -> bool:
     """Return whether each row that is behind what is to be copied is recent.
 
     If one is not, one check cannot distinguish an idle partition from a stalled one.

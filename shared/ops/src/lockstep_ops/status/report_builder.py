@@ -178,9 +178,7 @@ class _ReportParts:
     _by_key: bool
     delay_ms: InitVar[Callable[[str], int]]
 
-    def __post_init__(
-        self, rows: Mapping[str, Row], states: StatedPhases, delay_ms: Callable[[str], int]
-    ) -> None:
+    def __post_init__(self, rows: Mapping[str, Row], states: StatedPhases, delay_ms: Callable[[str], int]) -> None:
         self.wanted = DesiredStateView(rows, states)
         self._holds = find_holds(rows.values(), delay_ms)
         self._by_kind: dict[type[Row], list[Row]] = defaultdict(list)

@@ -164,9 +164,7 @@ def copy_ends(rows: Iterable[Row], partitions: Iterable[TopicPartition]) -> dict
     scopes = {row.scope: row for row in rows if isinstance(row, DesiredState) and row.has_ends}
     if not scopes:
         return {}
-    named = {
-        scope: {(topic, number): offset for topic, number, offset in row.ends} for scope, row in scopes.items()
-    }
+    named = {scope: {(topic, number): offset for topic, number, offset in row.ends} for scope, row in scopes.items()}
     ends: dict[TopicPartition, int] = {}
     for tp in partitions:
         offsets = [
