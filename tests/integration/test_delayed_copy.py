@@ -140,8 +140,8 @@ def test_copy_ends_exactly_before_a_time_also_after_a_kill_and_goes_on_then(
 
         # The delay of the others is over, and they stay where they are.
         wait_until(lambda: _released(flow, topic) == before + behind, within=WITHIN, every=0.5, what="they are due")
-        status = json.loads(lockstep("status", mirror.config, "--flow", str(flow), "--output", "json", code=1))
-        (line,) = (line for line in status["partitions"] if line["topic"] == topic)
+        status = json.loads(lockstep("status", mirror.config, "--flow", str(flow), "--output", "json"))
+        (line,) = status["flows"][0]["partitions"]
         assert (line["state"], line["end"], line["why"]) == ("stopped", before, f"it ends at {before}")
         assert _copied(flow, topic) == before
         mirror.kill_data_plane()

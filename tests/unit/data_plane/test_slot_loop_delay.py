@@ -10,7 +10,8 @@ import pytest
 from lockstep_data_plane.core.phases import Phase
 from lockstep_state.rows.state_rows import SeenEnds
 from tests.support.eventually import eventually
-from tests.unit.data_plane.slot_loop_scene import FIRST_ID, SlotLoopScene
+from tests.unit.data_plane.resume_scene import FIRST_ID
+from tests.unit.data_plane.slot_loop_scene import SlotLoopScene
 
 NOT_ENOUGH_REPLICAS = 19
 TP = ("t", 0)
