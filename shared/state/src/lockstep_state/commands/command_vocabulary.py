@@ -251,7 +251,7 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
             ),
             ControlCommand(
                 verb=STOP_BEFORE,
-                answer="Stopped",
+                answer="EndsSet",
                 scopes=(ScopeKind.CONNECTOR, ScopeKind.TOPIC),
                 services=_owners,
                 changes_desired_state=True,
