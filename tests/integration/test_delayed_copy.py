@@ -11,14 +11,21 @@ from types import TracebackType
 from typing import Self
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
-from lockstep_state.rows.state_rows import SeenEnds, SourceEnds
+from lockstep_config import load
+from lockstep_data_plane.driver.driver import Driver
+from lockstep_data_plane.driver.metrics_collector import MetricsCollector
+from lockstep_data_plane.driver.source_monitor import SourceMonitor
+from lockstep_state.names import Flow, state_topic
+from lockstep_state.rows.state_rows import MirroredTopic, SeenEnds, SourceEnds
+from tests.support.acting_context import acting_context
 from tests.support.broker import Broker
-from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
+from tests.support.clusters import Record, create_topic, end_offsets, produce, produce_transaction, unique_name
 from tests.support.commands import lockstep
-from tests.support.eventually import wait_until
+from tests.support.eventually import eventually, wait_until
 from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.services import one_flow_file
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.long
@@ -165,6 +172,35 @@ def test_time_that_the_copy_has_passed_is_refused(tmp_path: Path, broker_a: Brok
         said = lockstep(*stop, code=2)
         assert "100 offsets beyond its end" in said or "the oldest check that is remembered" in said
         assert flow.progress(topic)[0].phase == "copying"
+
+
+async def test_open_transaction_is_noted_with_the_end_that_was_seen(
+    tmp_path: Path, broker_a: Broker, broker_b: Broker
+) -> None:
+    """Records of committed transactions may be on both sides of such an end, and a copy does not end there."""
+    mark = uuid.uuid4().hex[:6]
+    flow, topic = Flow(f"s{mark}", f"t{mark}"), create_topic(broker_a.bootstrap, f"{mark}-orders", partitions=1)
+    lines = (f"{flow.source}.consumer.isolation.level = read_committed", "lockstep.delay = 60s")
+    path = one_flow_file(tmp_path, flow, mark, broker_a.bootstrap, broker_b.bootstrap, *lines)
+    rows = MirroredFlow(flow, broker_a.bootstrap, broker_b.bootstrap)
+    produce_transaction(broker_a.bootstrap, topic, [Record(value=b"done")] * 5)
+    producer = Producer({"bootstrap.servers": broker_a.bootstrap, "transactional.id": unique_name("open")})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(topic, b"open")
+    producer.flush(60)
+    async with acting_context("data-plane", load(path, {}).flow(flow), Driver.wants) as ctx:
+        key, value = MirroredTopic(source_topic=topic, target_topic=f"A.{topic}", partitions=1).encode()
+        produce(broker_b.bootstrap, state_topic(flow), [Record(key=key, value=value, partition=0)])
+        await eventually(lambda: ctx.state.all(MirroredTopic), what="the topic is known")
+        monitor = SourceMonitor(ctx, MetricsCollector(ctx, dict), 1)
+        async with monitor.running():
+            await eventually(lambda: _seen_end(rows, topic) == 6, every=0.2, what="five records and their marker")
+            producer.commit_transaction(60)
+            await eventually(lambda: _seen_end(rows, topic) == 8, every=0.2, what="the other one and its marker")
+    seen = _seen(rows, topic)
+    assert seen is not None
+    assert [(end, is_whole) for end, _, is_whole in seen.ends] == [(6, False), (8, True)]
 
 
 def _seen(flow: MirroredFlow, topic: str) -> SeenEnds | None:

@@ -54,6 +54,16 @@ async def test_slot_copies_what_is_released_and_nothing_more(scene: SlotLoopScen
     assert (partition.incarnation, scene.loop.held_bytes) == (1, 0), "what is held back is not in memory"
 
 
+async def test_partition_that_has_what_is_released_lags_behind_nothing(scene: SlotLoopScene) -> None:
+    """Else its row would be written anew each second, for as long as the delay."""
+    partition = await scene.begin()
+    scene.append(*range(6))
+    release(scene, 3)
+    await holds(scene, 3)
+    assert (partition.acked.lag, partition.row().source_end) == (0, 3)
+    assert partition.caught_up, "a transaction may end"
+
+
 async def test_end_is_reached_exactly_and_the_copy_goes_on_behind_it(scene: SlotLoopScene) -> None:
     await scene.begin()
     scene.append(*range(6))

@@ -413,6 +413,9 @@ class SlotLoop:
             return
         committed = self._plane.isolation_level == "read_committed"
         end = fetched.last_stable if committed else fetched.high_watermark
+        if not partition.records_to_skip:  # for those it has to be known how many the source has
+            # What is held back on purpose is no lag here. The driver knows of it, and no row grows older each second.
+            end = min(end, self._limits.find(partition))
         aborted = AbortedTransactions(fetched.aborted)
         size = len(fetched.records)
         self.apply_event(partition, Fetched(delivery.incarnation, delivery.batches, aborted, end, size, now_ms()))
