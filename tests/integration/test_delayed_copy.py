@@ -222,4 +222,5 @@ def _checked_ms(flow: MirroredFlow) -> int:
 
 
 def _rests(flow: MirroredFlow, topic: str) -> bool:
-    return flow.progress(topic)[0].phase == "stopped"
+    row = flow.progress(topic).get(0)
+    return row is not None and row.phase == "stopped"
