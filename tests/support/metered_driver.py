@@ -1,6 +1,7 @@
 """A driver with rows of partitions, whose metrics are collected."""
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from lockstep_config.keys.lockstep_settings import VerifySettings
@@ -41,6 +42,7 @@ class Plane:
     max_in_flight_bytes: int = 1000
     by_key: bool = False
     verify: VerifySettings = field(default_factory=VerifySettings)
+    least_delay: timedelta | None = None
 
 
 @dataclass
@@ -49,6 +51,10 @@ class Settings:
     switch_limits: SwitchLimits = LIMITS
     services: tuple[str, ...] = SERVICES
     group_id: str | None = None
+    delays_ms: dict[str, int] = field(default_factory=dict)
+
+    def delay_ms(self, topic: str) -> int:
+        return self.delays_ms.get(topic, 0)
 
     def needs(self, service: str) -> bool:
         return service in self.services

@@ -44,6 +44,10 @@ def test_flows_may_have_different_versions(load_text: LoadText) -> None:
     [
         ("lockstep.mm2.version = 2.8", "known from 3.0 to 4.4"),
         ("lockstep.mm2.version = newest", "write it as 4.3"),
+        ("lockstep.delay = 30", "write 90s, 30m, 2h or 1d, or 0 for none"),
+        ("lockstep.delay = 30m, orders=-5m", "write 90s, 30m, 2h or 1d, or 0 for none"),
+        ("lockstep.delay = 366d", "the most it may be is 365d"),
+        ("lockstep.delay = 999999999999d", "the most it may be is 365d"),
         ("lockstep.start.timestamp = yesterday", "write Unix milliseconds, or 2026-01-31T12:00:00Z"),
         ("lockstep.start.timestamp = 2026-01-31T12:00:00", "write 2026-01-31T12:00:00Z for UTC"),
         ("lockstep.start.timestamp = orders=-5", "the least it may be is 0"),
@@ -169,3 +173,12 @@ def test_switch_limits_follow_group_sync_and_the_flow_back(load_text: LoadText) 
     assert ab(load_text, lines).switch_limits == SwitchLimits(max_lag_ms=3000, syncs_groups=True)
     assert ab(load_text, lines + "B->A.enabled = true\n").switch_limits.both_ways
     assert not ab(load_text, lines + "emit.checkpoints.enabled = false\n").switch_limits.syncs_groups
+
+
+def test_delay_is_a_length_of_time_for_each_topic_but_not_for_heartbeats(load_text: LoadText) -> None:
+    settings = ab(load_text, "lockstep.delay = 30m, audit.*=2h, alerts=0, fast=1500ms\n")
+    delays = {topic: settings.delay_ms(topic) for topic in ("orders", "audit-eu", "alerts", "fast", "heartbeats")}
+    assert delays == {"orders": 1_800_000, "audit-eu": 7_200_000, "alerts": 0, "fast": 1_500, "heartbeats": 0}
+    assert settings.data_plane.least_delay == timedelta(milliseconds=1500)
+    assert ab(load_text, "").data_plane.least_delay is None
+    assert ab(load_text, "").delay_ms("orders") == 0

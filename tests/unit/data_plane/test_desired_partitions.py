@@ -141,3 +141,17 @@ def test_failed_slot_waits_for_a_restart_of_it_or_of_its_connector() -> None:
     other = DesiredState(scope="slot:1", restart="c2")
     assert has_failed({**rows, other.key(): other}, 0)
     assert slot_restarts({}, 4) == Restarts(owner="data-plane", subject="slot:4")
+
+
+def test_partition_with_an_end_runs_until_it_has_reached_it() -> None:
+    row = DesiredState(scope="topic:orders", phase="stopped", before_ms=5, ends=(("orders", 0, 7),))
+    desired = desired_partitions(rows(row), 0, MINE)
+    assert {tp: (order.end, order.resting_reason) for tp, order in desired.items()} == {
+        ("orders", 0): (7, ""),
+        ("orders", 1): (0, ""),
+        ("a-1", 0): (None, ""),
+    }
+    assert desired["orders", 0].ended() == DesiredPartition(DesiredPhase.STOPPED, end=7)
+    paused = DesiredState(scope="partition:orders-0", phase="paused")
+    both = desired_partitions(rows(row, paused), 0, MINE)["orders", 0]
+    assert both == DesiredPartition(DesiredPhase.PAUSED, end=7), "an end does not make it run"

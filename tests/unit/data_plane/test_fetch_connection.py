@@ -29,6 +29,7 @@ from tests.unit.data_plane.fetch_scene import (
     ask,
     connection,
     copying,
+    deliveries_of,
     noted,
     shard_of,
 )
@@ -235,3 +236,45 @@ async def test_fetch_delivers_a_small_answer_at_once_and_a_large_one_later(
     await made.answers(answer(data=batch_bytes([record(0, bytes(size))])))
     assert happened == expected
     assert partition.fetch_from == 1
+
+
+async def test_partition_at_its_limit_is_left_out_until_the_limit_changes(
+    rackless: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetcher, made = rackless, connection()
+    fetcher.cluster._leaders["t", 1] = PartitionLeader(LEADER, 0, TOPIC_ID)
+    ended, free = copying(), copying(number=1)
+    asked = noted(made, monkeypatch)
+    for partition in (ended, free):
+        fetcher.attach(partition)
+    fetch_connection = shard_of(fetcher, ended)
+    fetcher.limits.set_ends({("t", 0): 5})
+    ask(fetcher, fetch_connection, made)
+    log = b"".join(batch_bytes(records(first, 3)) for first in (0, 3, 6))
+    assert [batch.last_offset for batch in answered(fetch_connection, ended, data=log)] == [2], "the next one ends at 5"
+    assert ended.fetch_from == 3
+
+    def named() -> list[int]:
+        assert ask(fetcher, fetch_connection, made) is not None
+        return [part.partition for topic in asked[-1].topics for part in topic.partitions]
+
+    assert named() == [1], "nothing more of it is whole before its limit"
+    fetcher.limits.set_ends({("t", 0): 6})
+    assert sorted(named()) == [0, 1]
+    fetcher.limits.set_ends({})
+    assert answered(fetch_connection, ended, data=log[len(log) // 3 :])[-1].last_offset == 8
+
+
+async def test_answer_that_is_all_beyond_the_limit_is_delivered_without_records(
+    rackless: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetcher, made, partition = rackless, connection(), copying()
+    noted(made, monkeypatch)
+    fetcher.attach(partition)
+    fetch_connection = shard_of(fetcher, partition)
+    fetcher.limits.set_ends({("t", 0): 2})
+    ask(fetcher, fetch_connection, made)
+    (delivery,) = deliveries_of(fetch_connection, partition, answer(data=batch_bytes(records(0, 3))))
+    assert (delivery.batches, delivery.fetched.records, delivery.fetched.high_watermark) == ((), b"", 100)
+    assert ask(fetcher, fetch_connection, made) is None, "it is not asked for again and again"
+    assert fetcher.limits.has_reached(partition, 2)

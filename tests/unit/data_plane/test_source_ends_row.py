@@ -1,6 +1,7 @@
 """The row that says where the source's logs end, and how often they are looked at."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -10,6 +11,7 @@ from lockstep_data_plane.driver.source_ends_watch import (
     MOST_ENDS,
     TICK_S,
     check_interval_s,
+    delayed_check_interval_s,
     source_ends_row,
     with_unanswered,
 )
@@ -54,6 +56,13 @@ def test_look_at_up_to_10000_logs_comes_within_ten_seconds(partitions: int) -> N
     assert check_interval_s(3 * 10_000) == 3 * check_interval_s(partitions)
     assert check_interval_s(partitions, 3.0) == check_interval_s(partitions) - 3.0
     assert check_interval_s(partitions, 60.0) == FREQUENT_CHECK_INTERVAL_S
+
+
+@pytest.mark.parametrize(
+    ("delay_s", "interval_s"), [(None, float("inf")), (1, FREQUENT_CHECK_INTERVAL_S), (320, 5.0), (86_400, 1_350.0)]
+)
+def test_short_delay_needs_frequent_checks(delay_s: int | None, interval_s: float) -> None:
+    assert delayed_check_interval_s(None if delay_s is None else timedelta(seconds=delay_s)) == interval_s
 
 
 def test_source_ends_row_with_too_many_without_an_answer_is_sure_of_none() -> None:

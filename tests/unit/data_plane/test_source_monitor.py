@@ -20,7 +20,7 @@ from lockstep_kafka.common.admin_types import Outcome, TopicDescription
 from lockstep_kafka.common.errors import ClusterUnreachable, LeadershipLost, NotAppended
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason import NO_REASON, Reason
-from lockstep_state.rows.state_rows import MirroredTopic, SourceEnds, decode_row
+from lockstep_state.rows.state_rows import MirroredTopic, SeenEnds, SourceEnds, decode_row
 from tests.support.metered_driver import Leads, copying
 from tests.support.metered_driver import row as row_of
 
@@ -76,6 +76,7 @@ class Appends:
 
     def __init__(self) -> None:
         self.rows: list[SourceEnds] = []
+        self.seen: list[SeenEnds] = []
         self.refuses = False
 
     async def start(self) -> None:
@@ -87,11 +88,14 @@ class Appends:
     def send(self, topic: str, key: bytes, value: bytes, *_: Any) -> asyncio.Future[tuple[int, int]]:
         future: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
         row = decode_row(key, value)
-        assert isinstance(row, SourceEnds)
         if self.refuses:
             future.set_exception(NotAppended("B", topic, "no leader"))
         else:
-            self.rows.append(row)
+            if isinstance(row, SeenEnds):
+                self.seen.append(row)
+            else:
+                assert isinstance(row, SourceEnds)
+                self.rows.append(row)
             future.set_result((0, len(self.rows)))
         return future
 
@@ -306,3 +310,75 @@ async def test_look_waits_long_only_after_one_without_any_answer(scene: Scene) -
             scene.driver.now += 20_000
             await scene.wait_rows(count - 1)
     assert scene.source.waited == [ANSWERS_WITHIN, None, ANSWERS_WITHIN]
+
+
+DELAY_MS = 30_000
+
+
+@pytest.fixture
+def delayed(scene: Scene) -> Scene:
+    """The topic of the scene has a delay. Its slot has copied up to 9, and each log ends at 20."""
+    scene.driver.settings.delays_ms = {"t": DELAY_MS}
+    scene.driver.settings.data_plane.least_delay = timedelta(milliseconds=DELAY_MS)
+    return scene
+
+
+async def test_ends_of_a_delayed_topic_are_written_when_they_are_seen_and_when_they_are_due(delayed: Scene) -> None:
+    seen_ms, appends = delayed.driver.now, delayed.appends
+    async with delayed.running():
+        await delayed.wait(lambda: len(appends.seen) == 2)
+        assert {(row.partition, row.released, row.ends) for row in appends.seen} == {
+            (number, 0, ((20, seen_ms, True),)) for number in (0, 1)
+        }
+        for count in (2, 3):
+            delayed.driver.now += 9_000
+            await delayed.wait_rows(count)
+        assert len(appends.seen) == 2, "nothing is new"
+        delayed.driver.now += DELAY_MS - 18_000
+        await delayed.wait(lambda: len(appends.seen) == 4)
+        assert [row.released for row in appends.seen[2:]] == [20, 20]
+    assert {row.term for row in appends.seen} == {7}
+
+
+async def test_next_driver_goes_on_from_the_rows_of_the_one_before(delayed: Scene) -> None:
+    seen_ms = delayed.driver.now
+    delayed.driver.say(SeenEnds(topic="t", partition=0, ends=((20, seen_ms - DELAY_MS, True),)))
+    async with delayed.running():
+        await delayed.wait(lambda: len(delayed.appends.seen) == 2)
+    released = {row.partition: row.released for row in delayed.appends.seen}
+    assert released == {0: 20, 1: 0}, "of the other one nobody knows since when it is there"
+
+
+async def test_row_that_was_not_written_is_written_later(delayed: Scene) -> None:
+    delayed.appends.refuses = True
+    seen_ms, troubles = delayed.driver.now, delayed.driver.periodic.troubles
+    async with delayed.running():
+        await delayed.wait(lambda: list(troubles.now) == [WRITING])
+        delayed.appends.refuses = False
+        delayed.driver.now += 9_000
+        await delayed.wait(lambda: len(delayed.appends.seen) == 2)
+    assert [row.ends for row in delayed.appends.seen] == [((20, seen_ms, True),)] * 2, "it counts from the first look"
+
+
+async def test_open_transaction_is_noted_in_a_flow_of_committed_records(delayed: Scene) -> None:
+    delayed.driver.settings.data_plane.isolation_level = "read_committed"
+
+    async def tops(asked: Iterable[TopicPartition], **_: Any) -> dict[TopicPartition, int]:
+        return {tp: 20 + tp[1] for tp in asked}
+
+    delayed.source.end_offsets = tops  # type: ignore[method-assign]  # the high watermarks of this cluster
+    async with delayed.running():
+        await delayed.wait(lambda: len(delayed.appends.seen) == 2)
+    assert {row.partition: row.ends[0][2] for row in delayed.appends.seen} == {0: True, 1: False}
+
+
+async def test_partition_that_is_held_back_is_not_stuck(delayed: Scene) -> None:
+    delayed.driver.settings.delays_ms = {"t": 1_000_000}
+    delayed.driver.say(SeenEnds(topic="t", partition=0, released=10), SeenEnds(topic="t", partition=1, released=15))
+    async with delayed.running():
+        for count in range(1, 12):
+            await delayed.wait_rows(count)
+            await delayed.monitor.apply_reading()
+            delayed.driver.now += 9_000
+    assert set(delayed.monitor._stall_detector.stuck) <= {("t", 1)}
+    assert ("t", 0) not in delayed.monitor._stall_detector.stuck, "it has copied what is released"

@@ -305,7 +305,7 @@ def test_count_by_reason_has_every_reason_and_no_notes() -> None:
 
 def test_every_reason_has_a_word_of_its_own_a_meaning_and_a_remedy() -> None:
     words = [reason.word for reason in SwitchReason]
-    assert len(set(words)) == len(words) == 21
+    assert len(set(words)) == len(words) == 22
     assert all(reason.meaning and reason.remedy for reason in SwitchReason)
 
 
@@ -360,3 +360,12 @@ def test_every_reason_has_a_sentence_with_its_cause_and_no_detail() -> None:
         sentence = format_blocker(Blocker(reason, "s", cause=Reason("a-code")))
         assert sentence.endswith("a-code, a reason that this release does not know") or reason.word == "group-skips"
         assert format_blocker(Blocker(reason, "s"))
+
+
+@pytest.mark.parametrize(("records", "lag_ms"), [(0, 0), (5, 1_000), (5, 9_000_000)])
+def test_delayed_partition_is_not_ready_however_far_it_is(records: int, lag_ms: int) -> None:
+    delayed = SwitchPartition("orders", 1, "copying", records, lag_ms, 1_800_000)
+    (blocker,) = blockers(SwitchFacts(partitions=(FINE, delayed)))
+    assert (blocker.reason, blocker.subject, blocker.blocks) == (SwitchReason.DELAYED, "orders-1", True)
+    sentence = f"partition orders-1 is copied 1800 s late on purpose: {records} records are not on the target"
+    assert format_blocker(blocker) == sentence

@@ -82,6 +82,9 @@ def test_command_about_a_group_is_for_the_service_that_divides_groups(tmp_path: 
         ("dance", "", ReasonCode.COMMAND_REFUSED, "no command 'dance'"),
         ("pause", "colour:blue", ReasonCode.COMMAND_REFUSED, "write flow, connector:NAME"),
         ("stop", "topic:orders", ReasonCode.COMMAND_REFUSED, "stop is not for a topic"),
+        ("stop-before", "flow", ReasonCode.COMMAND_REFUSED, "stop-before is not for a flow: only for connector, topic"),
+        ("stop-before", "topic:orders", ReasonCode.TOPIC_NOT_MIRRORED, "no topic 'orders' of the source is mirrored"),
+        ("stop-before", SOURCE, ReasonCode.COMMAND_REFUSED, "before_ms is no time"),
         ("offsets-list", SOURCE, ReasonCode.NOT_FOR_SERVICE, "is not for topic-sync, but for data-plane"),
         (
             "pause",
@@ -198,3 +201,25 @@ def test_command_handler_skips_malformed_records(tmp_path: Path) -> None:
         scene.handler.receive_commands([Record("commands", 0, 0, b"", value, 0)])
         scene.handler.fold_answers([Record("events", 0, 0, b"", value, 0)])
     assert scene.handler._inbox.empty()
+
+
+async def test_ends_of_copies_are_stored_with_the_desired_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, rows = Scene(tmp_path, "topic-sync"), list[DesiredState]()
+
+    async def keep(row: DesiredState) -> None:
+        rows.append(row)
+
+    monkeypatch.setattr(scene.ctx.state, "write_if_changed", keep)
+    ends = {"before_ms": 5, "ends": [["orders", 0, 7]]}
+    kind, _, detail = await scene.judged("stop-before", SOURCE, arguments=ends)
+    assert (kind, detail) == ("EndsSet", {"scope": SOURCE, "wanted": "stopped"})
+    assert rows == [DesiredState(scope=SOURCE, phase="stopped", before_ms=5, ends=(("orders", 0, 7),))]
+
+
+async def test_connector_that_copies_no_records_has_no_ends(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, "checkpoint")
+    subject, ends = "connector:MirrorCheckpointConnector", {"before_ms": 5, "ends": [["orders", 0, 7]]}
+    kind, reason, _ = await scene.judged("stop-before", subject, arguments=ends)
+    assert (kind, "copies no records" in reason) == ("CommandRefused", True)

@@ -5,8 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.flow.connector_settings import StatedPhase, StatedPhases
-from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView, apply_verb, unknown_subject
-from lockstep_state.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope
+from lockstep_runtime.state.desired_state import (
+    MOST_ENDS,
+    CopyEnds,
+    DesiredPhase,
+    DesiredStateView,
+    apply_verb,
+    copy_ends,
+    unknown_subject,
+)
+from lockstep_state.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, STOP_BEFORE, Connector, Scope
 from lockstep_state.reasons.reason_catalogue import format_sentence
 from lockstep_state.rows.data_plane_rows import Assignment
 from lockstep_state.rows.state_rows import DesiredState, MirroredTopic, Row
@@ -140,3 +148,64 @@ def test_resting_scopes_are_connectors_first_and_then_rows_by_name() -> None:
         ("slot:2", "stopped"),
         ("topic:orders", "paused"),
     ]
+
+
+# -- ends ------------------------------------------------------------------------------------------------------------
+
+ENDS = CopyEnds(5_000, (("orders", 0, 7), ("orders", 1, 9)))
+
+
+def ending(scope: str, *ends: tuple[str, int, int]) -> DesiredState:
+    return apply_verb(DesiredState(scope=scope), STOP_BEFORE, "c1", CopyEnds(5_000, ends))
+
+
+@pytest.mark.parametrize("scope", [SOURCE, "topic:orders"])
+def test_scope_that_ends_at_offsets_runs_until_then(scope: str) -> None:
+    row = apply_verb(DesiredState(scope=scope, restart="r1"), STOP_BEFORE, "c1", ENDS)
+    assert row == DesiredState(scope=scope, phase="stopped", restart="r1", before_ms=5_000, ends=ENDS.ends)
+    view = DesiredStateView({row.key(): row})
+    assert view.connector(Connector.SOURCE) is DesiredPhase.RUNNING
+    assert view.partition("orders", 0, slot=0) is DesiredPhase.RUNNING
+    assert list(view.held_back()) == [(scope, "stopped")], "it is no flow to switch to"
+    assert apply_verb(row, RESTART, "c2").ends == ENDS.ends
+
+
+@pytest.mark.parametrize("verb", [PAUSE, RESUME, STOP])
+def test_every_other_verb_lifts_the_ends(verb: str) -> None:
+    row = apply_verb(ending(SOURCE, ("orders", 0, 7)), verb, "c2")
+    assert (row.has_ends, row.before_ms, row.ends) == (False, 0, ())
+    assert copy_ends([row], [("orders", 0)]) == {}
+
+
+def test_partition_that_no_scope_names_ends_where_it_is() -> None:
+    partitions = [("orders", 0), ("orders", 1), ("payments", 0)]
+    whole = ending(SOURCE, ("orders", 0, 7))
+    assert copy_ends([whole], partitions) == {("orders", 0): 7, ("orders", 1): 0, ("payments", 0): 0}
+    topic = ending("topic:orders", ("orders", 0, 5), ("orders", 1, 8))
+    assert copy_ends([topic], partitions) == {("orders", 0): 5, ("orders", 1): 8}
+    both = copy_ends([whole, topic], partitions)
+    assert both == {("orders", 0): 5, ("orders", 1): 0, ("payments", 0): 0}, "the earlier end counts"
+
+
+def test_ends_go_through_a_command() -> None:
+    assert CopyEnds.from_arguments(ENDS.as_arguments()) == ENDS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({}, "before_ms is no time"),
+        ({"before_ms": 0, "ends": [["t", 0, 1]]}, "before_ms is no time"),
+        ({"before_ms": True, "ends": [["t", 0, 1]]}, "before_ms is no time"),
+        ({"before_ms": 5}, "ends has to name"),
+        ({"before_ms": 5, "ends": []}, "ends has to name"),
+        ({"before_ms": 5, "ends": [["t", 0, 1]] * (MOST_ENDS + 1)}, "ends has to name"),
+        ({"before_ms": 5, "ends": [["t", 0]]}, "is no end of a copy"),
+        ({"before_ms": 5, "ends": [["t", 0, -1]]}, "is no end of a copy"),
+        ({"before_ms": 5, "ends": [["t", True, 1]]}, "is no end of a copy"),
+        ({"before_ms": 5, "ends": ["t01"]}, "is no end of a copy"),
+    ],
+)
+def test_command_without_right_ends_is_refused(arguments: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        CopyEnds.from_arguments(arguments)

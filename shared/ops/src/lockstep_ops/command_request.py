@@ -140,7 +140,7 @@ class CommandReply:
             return head + f"refused: {event.detail.get('reason', 'without a reason')}"
         scope, wanted = event.detail.get("scope"), event.detail.get("wanted")
         if scope and wanted:
-            return head + f"{event.kind.lower()}, {scope} is to be {wanted}"
+            return head + f"{event_words(event.kind)}, {scope} is to be {wanted}"
         count = event.detail.get("entries")
         return head + event_words(event.kind) + ("" if count is None else f", {count} of them")
 

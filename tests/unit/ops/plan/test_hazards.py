@@ -250,6 +250,35 @@ def test_retention_shorter_than_the_catch_up_is_found() -> None:
     assert "LS008" not in hazards(flow, 100_000)
 
 
+DELAYED = "lockstep.delay = 30m"
+
+
+@pytest.mark.parametrize(
+    ("kept", "details"),
+    [
+        ({"retention_ms": str(HOUR_MS)}, "orders: retention.ms is 1.0 h, lockstep.delay is 30 min: 30 min are left"),
+        ({"retention_ms": "600000"}, "orders: retention.ms is 10 min, lockstep.delay is 30 min: records are deleted"),
+        ({"retention_bytes": "60000"}, "orders: retention.bytes is 60,000, which is 1.0 h of its log, lockstep.delay"),
+    ],
+)
+def test_retention_that_leaves_a_delayed_copy_little_room_is_found(kept: dict[str, str], details: str) -> None:
+    logs = {("orders", 0): log(1000, 60_000, HOUR_MS)}
+    hazard = hazards(plain(DELAYED, source=source(**kept), logs=logs))["LS036"]
+    assert hazard.subjects == ("orders",)
+    (found,) = hazard.details
+    assert found.startswith(details)
+    assert "LS036" not in hazards(plain(source=source(**kept), logs=logs)), "without a delay"
+
+
+def test_retention_that_leaves_a_delayed_copy_enough_room_is_no_hazard() -> None:
+    for kept in (str(HOUR_MS * 3 // 2), "-1"):
+        assert "LS036" not in hazards(plain(DELAYED, source=source(retention_ms=kept)))
+    compacted = source(cleanup_policy="compact", retention_ms="1000")
+    assert "LS036" not in hazards(plain(DELAYED, source=compacted))
+    idle = source(retention_bytes="10")
+    assert "LS036" not in hazards(plain(DELAYED, source=idle, logs={("orders", 0): log(0, 0)}))
+
+
 def test_long_name_that_the_target_refuses_is_found_once() -> None:
     remote = f"A.{'t' * 250}"
     codes = hazards(plain(selection=Selection({"t" * 250: remote}), refused={remote: "too long"})).keys()

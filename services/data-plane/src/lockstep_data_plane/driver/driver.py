@@ -44,6 +44,7 @@ from lockstep_state.rows.state_rows import (
     Origin,
     PartitionProgress,
     Row,
+    SeenEnds,
     SlotStatus,
     SourceEnds,
     SourceGroupsStatus,
@@ -63,8 +64,16 @@ class Driver:
     """
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset(
-        {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus, SourceEnds, Verification}
-        | {VerifiedPartition, AclStatus, FlowPulse, GroupStatus, SourceGroupsStatus}  # whether clients can move
+        {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus, Verification}
+        | {
+            SeenEnds,
+            SourceEnds,
+            VerifiedPartition,
+            AclStatus,
+            FlowPulse,
+            GroupStatus,
+            SourceGroupsStatus,
+        }  # whether clients can move
     )
 
     def __init__(self, ctx: FlowContext, spark: SparkSession, log_level: str, log_format: str) -> None:
@@ -235,7 +244,9 @@ class Driver:
 
         No slot runs at this time. A row that is behind is good enough, because a slot resumes from the target's log.
         """
-        if count := await self.ctx.state.restore(lambda row: isinstance(row, PartitionProgress | SlotStatus)):
+        if count := await self.ctx.state.restore(
+            lambda row: isinstance(row, PartitionProgress | SeenEnds | SlotStatus)
+        ):
             self.ctx.log.warn("rows written again", f"{count} of slots, of the former {self.ctx.state.topic}")
         await restore_origins(self.ctx)
 

@@ -1,12 +1,13 @@
 """The times at which ends of the source's logs were first seen, for partitions that are behind (no I/O, no clock)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from lockstep_rules.offsets.first_seen import SeenEnd, SeenLog, observe
 from lockstep_rules.offsets.lag import NOT_ASKED, LogRange, copied_upstream
 from lockstep_rules.offsets.observed_ends import ObservedEnds
 from lockstep_state.offsets import TopicPartition
-from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Row, SeenEnds, SourceEnds
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class ObservedPartition:
     source: LogRange | None
     target_end: int | None = NOT_ASKED
     topic: MirroredTopic | None = None
+    is_whole: bool = True
+    """No transaction was open on the source, so that none goes beyond the end."""
 
     @property
     def source_topic_id(self) -> str:
@@ -67,3 +70,46 @@ class EndHistory:
         """
         ends = self._ends.get(tp)
         return None if ends is None else ends[1].since_ms(upstream)
+
+
+class FirstSeen:
+    """The times at which records of delayed partitions were first seen, and what of them may be copied.
+
+    Times are Unix milliseconds: they are in rows, and hold over restarts of every process.
+    """
+
+    def __init__(self, delay_ms: Callable[[str], int]) -> None:
+        """Take the delay of a source topic in milliseconds; 0: it has none."""
+        self._delay_ms = delay_ms
+        self._rows: dict[TopicPartition, SeenEnds] = {}
+        self._written: dict[TopicPartition, SeenEnds] = {}
+
+    def recall(self, rows: Iterable[Row]) -> None:
+        """Take over what an earlier driver saw, before the first check of this one."""
+        self._written = {(row.topic, row.partition): row for row in rows if isinstance(row, SeenEnds)}
+        self._rows = dict(self._written)
+
+    def observe(self, observed_partitions: Mapping[TopicPartition, ObservedPartition], now_ms: int) -> list[SeenEnds]:
+        """Add the result of a check, and return the rows that are to be written.
+
+        Args:
+            observed_partitions: What the check saw of each partition. One without an answer has seen nothing.
+            now_ms: The Unix milliseconds after the last answer.
+        """
+        due = []
+        for tp, observed in observed_partitions.items():
+            delay_ms = self._delay_ms(tp[0])
+            if not delay_ms or observed.source is None:
+                continue
+            upstream = copied_upstream(observed.row, observed.topic)
+            end = SeenEnd(observed.source.end, now_ms, observed.is_whole)
+            log = SeenLog(end, observed.source_topic_id, -1 if upstream is None else upstream)
+            row = self._rows.get(tp) or SeenEnds(topic=tp[0], partition=tp[1])
+            self._rows[tp] = row = observe(row, log, delay_ms, now_ms)
+            if row != self._written.get(tp):
+                due.append(row)
+        return due
+
+    def written(self, row: SeenEnds) -> None:
+        """Note that the state topic has the row."""
+        self._written[row.topic, row.partition] = row

@@ -109,6 +109,12 @@ LAG_SECONDS = METRICS.gauge(
     " since its slot or the driver first saw an end beyond it. Timestamps of records have no part in it. 0 without lag,"
     " absent if the lag is unknown. Keeps growing while the slot does not report",
 )
+DELAY_SECONDS = METRICS.gauge(
+    "lockstep_delay_seconds",
+    PARTITION,
+    "How long records of the partition stay on the source before they are copied (`lockstep.delay`). So much of"
+    " `lockstep_lag_seconds` is wanted. 0: they are copied at once",
+)
 HALTED = METRICS.gauge(
     "lockstep_partition_halted", PARTITION, "1 while the partition is halted and waits for a decision"
 )

@@ -279,6 +279,7 @@ class MetricsCollector:
             if lag is not None:
                 yield Sample(m.LAG, (flow, topic, str(number)), lag.records)
                 yield Sample(m.LAG_SECONDS, (flow, topic, str(number)), lag.seconds)
+            yield Sample(m.DELAY_SECONDS, (flow, topic, str(number)), self._ctx.settings.delay_ms(topic) / 1000)
         yield Sample(m.LAG_UNKNOWN, (flow,), sum(lag is None for lag in lags.values()))
         for state, count in self.states().items():
             yield Sample(m.PARTITION_STATES, (flow, state), count)

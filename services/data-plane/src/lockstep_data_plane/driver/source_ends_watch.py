@@ -1,6 +1,6 @@
-"""The check of the source's log ends, and the row that records them, in a thread of its own.
+"""The check of the source's log ends, and the rows that record them, in a thread of its own.
 
-Nothing else in the process delays that thread.
+Nothing else in the process delays that thread. Of delayed topics it also records when each end was first seen.
 
 A failover without the source knows of no record beyond that row.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from lockstep_config.flow import client_settings
-from lockstep_data_plane.driver.end_history import EndHistory, ObservedPartition
+from lockstep_data_plane.driver.end_history import EndHistory, FirstSeen, ObservedPartition
 from lockstep_kafka.admin.admin import Admin, service_admin
 from lockstep_kafka.common.asyncio_util import to_next_tick, unless_set
 from lockstep_kafka.common.errors import ClusterError
@@ -21,7 +21,7 @@ from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN, ControlProdu
 from lockstep_rules.offsets.lag import LogRange, is_of_another_log
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.offsets import TopicPartition
-from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
+from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Row, SeenEnds, SourceEnds
 
 CHECK_INTERVAL_S = 8.0
 """Seconds from the beginning of a check to the end of the next one.
@@ -34,6 +34,9 @@ PARTITIONS_PER_CHECK = 10_000
 
 FREQUENT_CHECK_INTERVAL_S = 2.0
 """Seconds between two checks while a slot with partitions is silent, because then only they show the lag."""
+
+CHECKS_PER_DELAY = 64
+"""Checks within the shortest delay of a topic, if that makes them more frequent."""
 
 TICK_S = 1.0
 
@@ -91,6 +94,7 @@ class SourceEndsWatch:
         self._ctx = ctx
         self._connect = connect
         self._history = EndHistory()
+        self._first_seen = FirstSeen(ctx.settings.delay_ms)
         self._answer_limit: timedelta | None = ANSWERS_WITHIN
         self._answered_ms: dict[TopicPartition, int] = {}
         """By partition, the Unix milliseconds at which the last check began that the source answered for it."""
@@ -139,6 +143,7 @@ class SourceEndsWatch:
         clock = self._ctx.clock
         self._last_row = self._ctx.state.get(SourceEnds, "current") or SourceEnds()
         self._history.recall(self._last_row, now=clock.monotonic(), wall_ms=clock.wall_ms())
+        self._first_seen.recall(self._ctx.state.rows.copy().values())
         try:
             await unless_set(stop.begin(), self._run_checks(source, ControlTopicLog(producer, self._topic)))
         finally:
@@ -149,7 +154,10 @@ class SourceEndsWatch:
         clock, began, took_s = self._ctx.clock, float("-inf"), 0.0
         while True:
             watched, now = self.watched, clock.monotonic()
-            interval_s = check_interval_s(len(watched.partitions), took_s)
+            interval_s = min(
+                check_interval_s(len(watched.partitions), took_s),
+                delayed_check_interval_s(self._ctx.settings.data_plane.least_delay),
+            )
             if now - began >= (FREQUENT_CHECK_INTERVAL_S if watched.often else interval_s):
                 began = now
                 await self._read(source, log, watched.partitions)
@@ -181,12 +189,22 @@ class SourceEndsWatch:
 
         row = self._row(observed, asked_ms, since_ms)
         self._last_row = row = replace(row, at_ms=wall_ms, term=self._term)
-        try:
-            await log.append(*row.encode(), partition=0)
-        except ClusterError as trouble:  # slots go on copying meanwhile
-            self.write_trouble = trouble
-        else:
-            self.write_trouble = None
+        appends = [self._append(log, row)]
+        appends += [self._append_seen(log, seen) for seen in self._first_seen.observe(observed, wall_ms)]
+        failures = [failure for failure in await asyncio.gather(*appends, return_exceptions=True) if failure]
+        for failure in failures:
+            if not isinstance(failure, ClusterError):
+                raise failure
+        # Slots go on copying meanwhile. Rows that were not written are due at the next check.
+        self.write_trouble = next((failure for failure in failures if isinstance(failure, ClusterError)), None)
+
+    async def _append_seen(self, log: ControlTopicLog, row: SeenEnds) -> None:
+        await self._append(log, row)
+        self._first_seen.written(row)
+
+    async def _append(self, log: ControlTopicLog, row: Row) -> None:
+        dated = replace(row, at_ms=self._ctx.clock.wall_ms(), term=self._term)
+        await log.append(*dated.encode(), partition=0)
 
     def _row(
         self,
@@ -216,11 +234,17 @@ class SourceEndsWatch:
         progress = {(row.topic, row.partition): row for row in rows.values() if isinstance(row, PartitionProgress)}
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
         ends = await source.reachable_end_offsets(partitions, read_committed=committed, within=self._answer_limit)
+        delayed = [tp for tp in ends if ctx.settings.delay_ms(tp[0])]
+        # In this order: if both are equal, no transaction was open when the first was read.
+        tops = await source.end_offsets(delayed) if committed and delayed else {}
         restarting = [tp for tp in ends if _restarts_copy(progress.get(tp), partitions[tp])]
         starts = await source.begin_offsets(restarting) if restarting else {}
         return {
             tp: ObservedPartition(
-                progress.get(tp), LogRange(starts.get(tp, 0), ends[tp]) if tp in ends else None, topic=topic
+                progress.get(tp),
+                LogRange(starts.get(tp, 0), ends[tp]) if tp in ends else None,
+                topic=topic,
+                is_whole=not committed or tops.get(tp) == ends.get(tp, -1),
             )
             for tp, topic in partitions.items()
         }
@@ -259,6 +283,13 @@ def check_interval_s(partitions: int, took_s: float = 0.0) -> float:
     """
     interval_s = CHECK_INTERVAL_S * max(1.0, partitions / PARTITIONS_PER_CHECK)
     return max(interval_s - took_s, FREQUENT_CHECK_INTERVAL_S)
+
+
+def delayed_check_interval_s(least_delay: timedelta | None) -> float:
+    """Return the longest time in seconds from one check to the next one that the shortest delay of a topic allows."""
+    if least_delay is None:
+        return float("inf")
+    return max(FREQUENT_CHECK_INTERVAL_S, least_delay.total_seconds() / CHECKS_PER_DELAY)
 
 
 def source_ends_row(

@@ -11,13 +11,14 @@ from lockstep_data_plane.driver.source_ends_watch import SourceEndsWatch, Source
 from lockstep_data_plane.slot.desired_partitions import DesiredPartition, desired_partitions
 from lockstep_kafka.common.asyncio_util import cancelled, done_within, to_next_tick
 from lockstep_kafka.common.errors import ClusterError
+from lockstep_rules.offsets.first_seen import released_offset
 from lockstep_rules.offsets.lag import NOT_ASKED
 from lockstep_rules.offsets.stalled_copy import why_stalled
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.reasons.reason_catalogue import format_sentence
-from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, SourceEnds
+from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, SeenEnds, SourceEnds
 
 
 class CopyStallDetector:
@@ -151,14 +152,32 @@ class SourceMonitor:
         ends = {tp: logs.source.end for tp, logs in observed.items() if logs.source is not None}
         copied = {tp: observed[tp].topic for tp in progress if tp in ends}
         target_ends = await self._target_ends({tp: topic for tp, topic in copied.items() if topic is not None})
-        resting = {tp for tp, order in orders.items() if order.resting_reason}
+        resting = {
+            tp for tp, order in orders.items() if order.resting_reason or self._has_ended(order, progress.get(tp))
+        }
         rows = [progress[tp] for tp in orders if tp in progress]
-        stuck, moving = self._stall_detector.check(rows, ends, now, resting)
+        due_ends = {tp: self._due_end(tp, end, orders.get(tp)) for tp, end in ends.items()}
+        stuck, moving = self._stall_detector.check(rows, due_ends, now, resting)
         if (recalled := ctx.state.get(SourceEnds, "current")) is not None:
             estimator.recall(recalled, now=ctx.clock.monotonic(), wall_ms=ctx.clock.wall_ms())
         observed = {tp: replace(logs, target_end=target_ends.get(tp, NOT_ASKED)) for tp, logs in observed.items()}
         self._collector.on_observed(self._stall_detector.stuck, observed, resting)
         await self._report(stuck, moving, progress, ends)
+
+    def _due_end(self, tp: TopicPartition, end: int, order: DesiredPartition | None) -> int:
+        """Return the next offset that is not to be copied now, at most `end`, the end of the source's log."""
+        if order is not None and order.end is not None:
+            return min(end, order.end)
+        if not self._ctx.settings.delay_ms(tp[0]):
+            return end
+        state = self._ctx.state
+        row = state.get(SeenEnds, tp[0], str(tp[1]))
+        return min(end, released_offset(row, state.get(MirroredTopic, tp[0])))
+
+    @staticmethod
+    def _has_ended(order: DesiredPartition, row: PartitionProgress | None) -> bool:
+        """Return whether the copy rests because it has reached an end that an operator set."""
+        return order.end is not None and row is not None and row.phase == "stopped"
 
     async def _report(
         self,

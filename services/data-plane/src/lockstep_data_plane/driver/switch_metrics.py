@@ -55,6 +55,7 @@ class SwitchMetrics:
                 states[topic, number],
                 None if lag is None else lag.records,
                 None if lag is None else round(lag.seconds * 1000),
+                self._ctx.settings.delay_ms(topic),
             )
             for (topic, number), lag in lags.items()
         ]

@@ -3,9 +3,9 @@
 A `FetchConnection` has the fetches of one connection to one broker: a request, its answer, and the next request. The
 `Fetcher` has all of them, and decides which connection fetches a partition.
 
-Three objects decide. The `MemoryBudget` says how much may be in memory, the `FetchSizes` how much to ask of a
-broker, and the `FetchSchedule` when to ask again. If a rack is set, a partition may be fetched from another replica
-than its leader (`preferred_replica.py`).
+Four objects decide. The `MemoryBudget` says how much may be in memory, the `FetchSizes` how much to ask of a
+broker, and the `FetchSchedule` when to ask again. The `FetchLimits` say up to which offset (`lockstep.delay`). If a
+rack is set, a partition may be fetched from another replica than its leader (`preferred_replica.py`).
 """
 
 import asyncio
@@ -19,11 +19,12 @@ from lockstep_config.flow.model import DataPlaneSettings, FetchSettings
 from lockstep_data_plane.core.events import Received
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import NO_PROVENANCE
+from lockstep_data_plane.fetch.fetch_limits import NO_LIMIT, FetchLimits
 from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES, TIGHT_WAIT_S, FetchSchedule
 from lockstep_data_plane.fetch.fetch_sizes import FetchSizes
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 from lockstep_data_plane.fetch.preferred_replica import PreferredReplicas
-from lockstep_data_plane.record_batch.layout import Batch, scan_groups
+from lockstep_data_plane.record_batch.layout import Batch, scan_groups, size_before
 from lockstep_kafka.common.asyncio_util import cancelled, set_within
 from lockstep_kafka.messages.fetch_codec import (
     NOBODY,
@@ -73,12 +74,13 @@ class FetchResult(NamedTuple):
     """The size in bytes and the deliveries of an answer, and the partitions to read from another broker.
 
     `redirected` has the replica that the leader named. None there means that a replica cannot be read and the leader
-    is asked.
+    is asked. `cut` has the partitions of which more came than their limits let through, with these limits.
     """
 
     size: int = 0
     deliveries: Sequence[Delivery] = ()
     redirected: Sequence[tuple[PartitionState, int | None]] = ()
+    cut: Sequence[tuple[PartitionState, int]] = ()
 
     @property
     def batches(self) -> int:
@@ -123,6 +125,7 @@ class FetchConnection:
         cluster: ClusterClient,
         settings: FetchSettings,
         isolation: str,
+        limits: FetchLimits,
         on_result: "Callable[[FetchConnection, FetchResult], None]",
     ) -> None:
         """Call `on_result` with the result of an answer as soon as it is read from the socket."""
@@ -130,6 +133,7 @@ class FetchConnection:
         self._cluster = cluster
         self._settings = settings
         self._isolation = isolation
+        self._limits = limits
         self._on_result = on_result
         self.partitions: dict[PartitionState, PartitionLeader] = {}
         self.wake = asyncio.Event()
@@ -288,6 +292,7 @@ class FetchConnection:
         self._session.answered(read_session_id(answer))
         deliveries: list[Delivery] = []
         redirected: list[tuple[PartitionState, int | None]] = []
+        cut: list[tuple[PartitionState, int]] = []
         # In a session an answer has only partitions with news: nothing here goes through all that was asked for.
         for fetched in read_response(request.partitions, answer, request.names):
             partition, incarnation = request.partitions[fetched.tp]
@@ -297,6 +302,12 @@ class FetchConnection:
                 redirected.append((partition, fetched.read_from))
                 continue
             batches: tuple[Batch, ...] = ()
+            if fetched.records and (limit := self._limits.find(partition)) < NO_LIMIT:
+                size = size_before(fetched.records, limit)
+                if size < len(fetched.records):
+                    fetched = fetched._replace(records=fetched.records[:size])
+                    cut.append((partition, limit))
+                    self._last_request = None
             if fetched.records:
                 try:
                     batches = tuple(scan_groups(fetched.records, any_producer=partition.provenance is NO_PROVENANCE))
@@ -314,7 +325,7 @@ class FetchConnection:
                 request.moved.append(partition)
             deliveries.append(Delivery(partition, incarnation, fetched, batches))
         size = sum(len(delivery.fetched.records) for delivery in deliveries)
-        return FetchResult(size, deliveries, redirected)
+        return FetchResult(size, deliveries, redirected, cut)
 
     def _reads_replica(self, partition: PartitionState) -> bool:
         leader = self.partitions.get(partition)
@@ -329,8 +340,16 @@ class Fetcher:
         cluster: ClusterClient,
         plane: DataPlaneSettings,
         handler: FetchHandler,
+        limits: FetchLimits | None = None,
     ) -> None:
-        """Create the fetcher, which fetches nothing yet. `handler` gets what is fetched."""
+        """Create the fetcher, which fetches nothing yet.
+
+        Args:
+            cluster: The source.
+            plane: The settings of the data plane.
+            handler: It gets what is fetched.
+            limits: The offsets up to which partitions are fetched; None: there are no limits.
+        """
         self.cluster = cluster
         self._settings = plane.fetch
         self._isolation = plane.isolation_level
@@ -339,6 +358,7 @@ class Fetcher:
         self.schedule = FetchSchedule(plane.fetch.max_wait_ms, plane.max_bytes_per_s)
         self._replicas = PreferredReplicas(plane.fetch.rack, plane.fetch.replica_lease_s)
         self._handler = handler
+        self.limits = limits or FetchLimits()
         self._connections: dict[tuple[int, int], FetchConnection] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._fetched_by: dict[PartitionState, FetchConnection] = {}
@@ -375,7 +395,7 @@ class Fetcher:
         fetch_connection = self._connections.get((broker, index))
         if fetch_connection is None:
             fetch_connection = FetchConnection(
-                broker, index, self.cluster, self._settings, self._isolation, self._on_result
+                broker, index, self.cluster, self._settings, self._isolation, self.limits, self._on_result
             )
             self._connections[fetch_connection.key] = fetch_connection
             self._tasks.append(asyncio.create_task(self._fetch(fetch_connection), name=f"fetch from {broker}"))
@@ -504,7 +524,7 @@ class Fetcher:
         response = fetch_connection.repeat(limits, lambda p: self._has_room(p, limits))
         if response is None:
             self._end_replica_leases(fetch_connection)
-            eligible = fetch_connection.eligible
+            eligible = [p for p in fetch_connection.eligible if self.limits.allows(p)]
             roomy = [p for p in eligible if self._has_room(p, limits)]
             if not roomy:
                 return None
@@ -531,6 +551,7 @@ class Fetcher:
         return (
             self.budget.held_by(partition) < limits.below
             and self._handler.may_fetch(partition)
+            and self.limits.allows(partition)
             and self.schedule.allows(partition.topic, time.monotonic())
         )
 
@@ -548,6 +569,8 @@ class Fetcher:
             if not is_small:
                 self._undelivered[delivery.partition] = size
                 self.set_held(delivery.partition, self.budget.held_by(delivery.partition))  # and these bytes
+        for partition, limit in result.cut:
+            self.limits.on_cut(partition, limit)
         if is_small:
             self._deliver(result)
         self._reserve(fetch_connection, 0)

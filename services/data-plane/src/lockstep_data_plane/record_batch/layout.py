@@ -143,6 +143,25 @@ def scan(records: bytes | memoryview, gather: GatherGroup | None = None) -> Iter
         start = batch_end
 
 
+def size_before(records: bytes | memoryview, limit: int) -> int:
+    """Return how many bytes of a fetch response are whole batches before an offset.
+
+    A batch that goes beyond the offset ends them. Bytes that are no batches count: `scan` says what is wrong with them.
+    """
+    view = memoryview(records)
+    start, end = 0, len(view)
+    while start + OLD_HEADER_SIZE <= end:
+        base_offset, length = PREFIX.unpack_from(view, start)
+        is_old = view[start + 16] < 2
+        if length < OLD_HEADER_SIZE - PREFIX.size or (not is_old and start + HEADER_SIZE > end):
+            return end
+        last_offset = base_offset if is_old else base_offset + _FIELDS.unpack_from(view, start)[5]
+        if last_offset >= limit:
+            return start
+        start += PREFIX.size + length
+    return end
+
+
 def scan_groups(records: bytes | memoryview, *, any_producer: bool) -> Iterator[Batch]:
     """Yield the batches of a fetch response as `scan` does, with small ones in groups.
 

@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
-from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView, copy_ends
 from lockstep_runtime.util.auto_restart import is_spent
 from lockstep_state.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_state.offsets import TopicPartition
@@ -19,11 +19,17 @@ class DesiredPartition:
     phase: DesiredPhase = DesiredPhase.RUNNING
     asked: tuple[str, ...] = ()
     """The restarts that operators asked for."""
+    end: int | None = None
+    """The next offset at which the copy ends (`lockstep stop --before`); None: it goes on."""
 
     @property
     def resting_reason(self) -> str:
         """The word of the phase that keeps the partition at rest, as `paused`; "" if it is to be copied."""
         return "" if self.phase is DesiredPhase.RUNNING else self.phase.word
+
+    def ended(self) -> "DesiredPartition":
+        """Return the desired state once the copy has reached its end."""
+        return replace(self, phase=max(self.phase, DesiredPhase.STOPPED))
 
 
 AS_USUAL = DesiredPartition()
@@ -59,6 +65,8 @@ def desired_partitions(
             desired[topic, number] = DesiredPartition(
                 max(around.phase, now.phase_for(scope)), around.asked + _asked(now, scope)
             )
+    for tp, end in copy_ends(desired_rows.values(), desired).items():
+        desired[tp] = replace(desired[tp], end=end)
     return desired
 
 

@@ -41,6 +41,8 @@ from lockstep_state.rows.state_rows import (
     Leader,
     MalformedRow,
     MirroredTopic,
+    Row,
+    SeenEnds,
     SlotStatus,
     decode_row,
 )
@@ -94,6 +96,8 @@ class Slot:
         self._reconciled_generation = self._assignment.generation
         self._desired_rows: dict[str, DesiredState] = {}
         self._orders: Mapping[TopicPartition, DesiredPartition] = {}
+        self._ended_at: dict[TopicPartition, int] = {}
+        """The partitions that have reached the ends that an operator set, with these ends."""
         self._succession = SlotSuccession(spec)
         self._changed = asyncio.Event()
         self._control_writer = ControlTopicWriter(spec.settings, spec.slot, spec.run, self._log)
@@ -176,7 +180,7 @@ class Slot:
                 RENEWS_WITHIN_S
             ):
                 self._check(following, silence_watch, certificate_watch, end_search)
-                if changed or loop.time() - self._reconciled_at >= RECONCILES_EVERY_S:
+                if changed or self._any_reaches_end() or loop.time() - self._reconciled_at >= RECONCILES_EVERY_S:
                     self._reconcile()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:  # first: a flush takes its time on slow cores
                     await self._write_status("started")
@@ -299,24 +303,33 @@ class Slot:
             except MalformedRow as exc:
                 self._unreadable.pass_over(record, exc, stays=True)
                 continue
-            if isinstance(row, MirroredTopic):
+            if row is not None and self._take_row(row, record.offset):
+                self._changed.set()
+
+    def _take_row(self, row: Row, offset: int) -> bool:
+        """Take a row other than of progress, and return whether partitions may have to begin or to leave."""
+        match row:
+            case MirroredTopic():
                 self._topics[row.source_topic] = row
                 self._loop.topic_changed(row)
-            elif isinstance(row, Assignment) and row.slot == self._spec.slot:
+            case SeenEnds():
+                self._loop.take_seen_ends(row)
+                return False
+            case Assignment() if row.slot == self._spec.slot:
                 if row.generation >= self._assignment.generation:
                     self._assignment = row
-            elif isinstance(row, SlotStatus) and row.slot == self._spec.slot:
+            case SlotStatus() if row.slot == self._spec.slot:
                 if not self._succession.see_status(row):
-                    continue
+                    return False
                 self._report_successor("copies now")
-            elif isinstance(row, DesiredState):
+            case DesiredState():
                 self._desired_rows[row.key()] = row
-            elif isinstance(row, Leader):
-                if self._succession.see_leader(row, record.offset):
+            case Leader():
+                if self._succession.see_leader(row, offset):
                     self._report_successor("leads now and starts its own")
-            else:
-                continue
-            self._changed.set()
+            case _:
+                return False
+        return True
 
     def _report_successor(self, words: str) -> None:
         text = f"{self._succession.successor} {words}"
@@ -328,7 +341,12 @@ class Slot:
         flow_counts = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
         self._loop.share_rates(own_counts, flow_counts)
         assigned, self._reconciled_generation = set(self._assignment.partitions), self._assignment.generation
-        self._orders = desired_partitions(self._desired_rows, self._spec.slot, assigned, self._settings.states)
+        orders = desired_partitions(self._desired_rows, self._spec.slot, assigned, self._settings.states)
+        self._loop.set_ends({tp: order.end for tp, order in orders.items() if order.end is not None})
+        self._ended_at = {
+            tp: order.end for tp, order in orders.items() if order.end is not None and self._reaches(tp, order.end)
+        }
+        self._orders = {tp: order.ended() if tp in self._ended_at else order for tp, order in orders.items()}
         if not self._continues:
             for tp in assigned - self._partition_tasks.keys():
                 self._start_partition(tp, self._orders[tp])
@@ -338,6 +356,19 @@ class Slot:
                 rests = order.resting_reason if order is not None else ""
                 goes_on = self._continues or order is None or not (rests or self._assignment.ending)
                 self._loop.leave(tp, rests, goes_on=goes_on)
+
+    def _any_reaches_end(self) -> bool:
+        """Return whether a partition that is copied has reached its end since the last reconciliation."""
+        return any(
+            order.end is not None and tp not in self._ended_at and self._reaches(tp, order.end)
+            for tp, order in self._orders.items()
+        )
+
+    def _reaches(self, tp: TopicPartition, end: int) -> bool:
+        """Return whether the copy of a partition has reached an end, by its row, by its task, or by an earlier one."""
+        row = self._rows.get(tp)
+        is_written = end <= (0 if row is None else row.upstream + 1)
+        return is_written or self._ended_at.get(tp) == end or self._loop.has_reached(tp, end)
 
     def _copied(self, topic: MirroredTopic) -> int:
         return topic.copied(by_key=self._settings.data_plane.by_key)

@@ -26,6 +26,7 @@ from lockstep_state.commands.command_vocabulary import (
     RESUME,
     SCOPE_FORMS,
     STOP,
+    STOP_BEFORE,
     VERBS,
     ControlCommand,
     Scope,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from lockstep_config import FlowSettings
     from lockstep_ops.command_request import CommandReply
     from lockstep_ops.status.desired_state_wait import DesiredStateWait
+    from lockstep_ops.stop_before import EndPlan
 
 EXIT_CODES = """\b
 Exit codes:
@@ -46,8 +48,23 @@ Exit codes:
 WAIT_EXIT_CODES = f"""{EXIT_CODES}
   5    with --wait: the desired state was not reached in time (the line says what is outstanding)"""
 
-REACHED = {PAUSE: "paused", RESUME: "running", STOP: "stopped", RESTART: "restarted"}
+REACHED = {PAUSE: "paused", RESUME: "running", STOP: "stopped", STOP_BEFORE: "stopped", RESTART: "restarted"}
 """The state of a part after a verb, for `--wait`."""
+
+
+BEFORE_HELP = """Go on up to the last record that was first seen on the source before TIME, and end the copy there.
+TIME is 10m ago, 2026-01-31T12:00:00Z or Unix milliseconds. WHAT may also be topic:T then. Needs lockstep.delay."""
+
+
+async def _plan_ends(flows: "Sequence[FlowSettings]", scope: Scope, before: str) -> "list[EndPlan]":
+    """Return where the copies of each flow end. Raises CannotUse, and ClusterError of a target."""
+    from lockstep_ops.status.flow_report import read_rows
+    from lockstep_ops.stop_before import parse_before, plan_ends
+    from lockstep_runtime.util.clock import now_ms
+
+    before_ms = parse_before(before, now_ms())
+    read = await asyncio.gather(*(read_rows(settings) for settings in flows))
+    return [plan_ends(settings, rows, scope, before_ms) for settings, (rows, _) in zip(flows, read, strict=True)]
 
 
 def _show_questions(replies: "Sequence[CommandReply]", output: str) -> None:
@@ -101,6 +118,7 @@ def _command(verb: ControlCommand) -> click.Command:
         timeout: float,
         output: str,
         wait: bool = False,
+        before: str | None = None,
     ) -> int:
         """Ask each of the flows, all at the same time, and print the answers."""
         from lockstep_cli.flow_selection import choose_flows
@@ -109,15 +127,27 @@ def _command(verb: ControlCommand) -> click.Command:
         from lockstep_ops.command_request import CommandReply, command_request, command_scope, exit_code
         from lockstep_ops.exit_codes import Exit
         from lockstep_ops.status.desired_state_wait import begin_wait
+        from lockstep_ops.stop_before import end_scope
 
         scope = command_scope(what)
         flow_settings = choose_flows(file, flows, all_enabled=all_flows)
-        replies = [CommandReply(command_request(settings, verb.verb, scope)) for settings in flow_settings]
+        name, plans = verb.verb, list["EndPlan"]()
+        if before is None:
+            replies = [CommandReply(command_request(settings, name, scope)) for settings in flow_settings]
+        else:
+            name, scope = STOP_BEFORE, end_scope(scope)
+            plans = await _plan_ends(flow_settings, scope, before)
+            replies = [
+                CommandReply(command_request(settings, name, scope, plan.require_ends().as_arguments()))
+                for settings, plan in zip(flow_settings, plans, strict=True)
+            ]
+            if output == "text":
+                print_parts(line for plan in plans for line in plan.as_lines())
         if dry_run:
             _show_questions(replies, output)
             return Exit.FINE
         waited_for = flow_settings if wait else ()
-        waits = await asyncio.gather(*(begin_wait(settings, verb.verb, scope) for settings in waited_for))
+        waits = await asyncio.gather(*(begin_wait(settings, name, scope) for settings in waited_for))
         with show_outstanding(replies):
             await asyncio.gather(*(ask(*pair, timeout) for pair in zip(flow_settings, replies, strict=True)))
         if output == "text":
@@ -129,6 +159,8 @@ def _command(verb: ControlCommand) -> click.Command:
         bodies = [reply.as_json() for reply in replies]
         for body, state_wait in zip(bodies, waits, strict=False):
             body["outstanding"] = list(state_wait.outstanding)
+        for body, plan in zip(bodies, plans, strict=False):
+            body.update(plan.as_json())
         lines = [
             f"{settings.flow}  {_wait_result(state_wait)}"
             for settings, state_wait in zip(flow_settings, waits, strict=False)
@@ -136,6 +168,8 @@ def _command(verb: ControlCommand) -> click.Command:
         print_result(output, lines, lambda: {"flows": bodies})
         return Exit.NOT_REACHED if any(state_wait.outstanding for state_wait in waits) else code
 
+    if verb.verb == STOP:
+        command = click.option("--before", metavar="TIME", help=BEFORE_HELP)(command)
     if verb.changes_desired_state:
         return click.option(
             "--wait", is_flag=True, help="Wait until lockstep status shows it, for --timeout seconds at most."

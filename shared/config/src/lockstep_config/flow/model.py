@@ -283,6 +283,14 @@ class FlowSettings:
             max_groups_age_ms=age_limit_ms(round(groups.emit_every.total_seconds() * 1000)),
         )
 
+    def delay_ms(self, topic: str) -> int:
+        """Return how long a record of a source topic stays there before it is copied, in milliseconds; 0: not at all.
+
+        Heartbeats are copied at once, because they show whether the flow is alive.
+        """
+        delay = self.data_plane.delay.for_topic(topic)
+        return 0 if not delay or self.policy.is_heartbeats_topic(topic) else round(delay.total_seconds() * 1000)
+
     @property
     def offset_syncs_cluster(self) -> str:
         """The alias of the cluster that holds the offset syncs."""

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from lockstep_config.keys.key_types import Key, Kind, flag, interval
 from lockstep_config.keys.key_values import PerTopic, key_field
-from lockstep_config.text.values import moment
+from lockstep_config.text.values import duration, moment
 
 
 def _policy(name: str, choices: tuple[str, ...], meaning: str) -> Key:
@@ -66,6 +66,16 @@ class CopySettings:
             "or 2026-01-31T12:00:00Z. Unset: the consumer's auto.offset.reset. PATTERN=TIME: such topics",
         )
     )
+    delay: PerTopic[timedelta] = key_field(
+        Key(
+            name="lockstep.delay",
+            default="0",
+            per_topic=True,
+            parse=duration,
+            meaning="how long a record stays on the source, since it was first seen there, before it is copied: 90s, "
+            "30m, 2h or 1d. 0: it is copied at once. PATTERN=TIME: such topics",
+        )
+    )
     max_in_flight_bytes: int = key_field(
         Key(
             name="lockstep.max.in.flight.bytes",
@@ -85,6 +95,11 @@ class CopySettings:
             per_topic=True,
         )
     )
+
+    @property
+    def least_delay(self) -> timedelta | None:
+        """The shortest delay of a topic; None: all records are copied at once."""
+        return min(filter(None, (self.delay.default, *(delay for _, delay in self.delay.others))), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ Each function raises `BadValue` whose text completes the sentence "KEY ..." and 
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from lockstep_rules.versions import RuleSet, UnknownVersion, find_rules
 from lockstep_state.names import LONGEST_TOPIC, is_topic_name
@@ -13,7 +13,11 @@ from lockstep_state.names import LONGEST_TOPIC, is_topic_name
 LONGEST_NUMBER = 30
 """The most digits of a number. Java's own numbers have 19."""
 
+LONGEST_DURATION = timedelta(days=365)
+
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
+_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class BadValue(ValueError):
@@ -83,6 +87,28 @@ def moment(text: str) -> int:
     if (milliseconds := int(time.timestamp() * 1000)) < 0:
         raise BadValue(f"is {text!r}, which is before 1970: Kafka has no such time")
     return milliseconds
+
+
+def duration(text: str) -> timedelta:
+    """Return a length of time, written as `90s`, `30m`, `2h` or `1d`; `0` is none.
+
+    Raises:
+        BadValue: The text is no such time, or is longer than a year.
+    """
+    written = text.strip()
+    if written == "0":
+        return timedelta(0)
+    match = _DURATION.fullmatch(written)
+    if match is None:
+        raise BadValue(f"is {text!r}, which is no length of time: write 90s, 30m, 2h or 1d, or 0 for none")
+    number, unit = match.groups()
+    try:
+        length = timedelta(**{_UNITS[unit]: int(number)})
+    except OverflowError:
+        length = timedelta.max
+    if length > LONGEST_DURATION:
+        raise BadValue(f"is {text!r}, out of range: the most it may be is {LONGEST_DURATION.days}d")
+    return length
 
 
 def progress_topic(text: str) -> str:

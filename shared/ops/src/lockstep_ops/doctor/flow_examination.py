@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import source_grants, target_grants
 from lockstep_config.flow.mirroring_rules import mirrored_topics
 from lockstep_kafka.admin.replicas import count_replicas
@@ -16,6 +17,7 @@ from lockstep_ops.doctor.flow_clusters import FlowClusters
 from lockstep_ops.doctor.path_examination import PathFault, await_heartbeat, probe_exit, send_canary
 from lockstep_ops.doctor.rights import judge_rights
 from lockstep_ops.exit_codes import Exit
+from lockstep_ops.formatting import in_time
 
 HEARTBEAT_SERVICE = "heartbeat"
 
@@ -64,8 +66,7 @@ async def examine_flow(
     on_step(f"{flow}: a heartbeat" if options.canary_topic is None else f"{flow}: a heartbeat and the canary", within)
     work = [_heartbeat(clusters, options)]
     if options.canary_topic is not None:
-        canary = send_canary(settings, options.canary_topic, within)
-        work.append(_arrived(registry.CANARY, flow, canary, within))
+        work.append(_canary(settings, options.canary_topic, within))
     findings = list(await asyncio.gather(*work))
     if options.bandwidth:
         on_step(f"{flow}: the bandwidth", BANDWIDTH_S)
@@ -87,6 +88,14 @@ async def _heartbeat(clusters: FlowClusters, options: DoctorOptions) -> CheckFin
         if replicas.get(HEARTBEAT_SERVICE) == 0:
             return check.skipped(flow, "no replica of the service heartbeat runs")
     return await _arrived(check, flow, await_heartbeat(settings, within), within)
+
+
+async def _canary(settings: FlowSettings, topic: str, within: float) -> CheckFinding:
+    flow, delay_ms = str(settings.flow), settings.delay_ms(topic)
+    if delay_ms >= within * 1000:
+        text = f"{topic} is copied {in_time(delay_ms)} late on purpose (lockstep.delay)"
+        return registry.CANARY.skipped(flow, text)
+    return await _arrived(registry.CANARY, flow, send_canary(settings, topic, within), within)
 
 
 async def _arrived(check: DoctorCheck, flow: str, work: Awaitable[str], within: float) -> CheckFinding:

@@ -32,8 +32,9 @@ class AlertKind(FindingKind):
 ALERTS = (
     AlertKind(
         "LockstepLagging",
-        "`max(lockstep_lag_seconds) > 300` for 5 minutes, of partitions that are neither paused nor halted.",
-        "Records wait for more than five minutes. During a first copy this is normal.",
+        "`max(lockstep_lag_seconds - 1.05 * lockstep_delay_seconds) > 300` for 5 minutes, of partitions that are "
+        "neither paused nor halted.",
+        "Records wait for more than five minutes beyond `lockstep.delay`. During a first copy this is normal.",
         "[Lag grows](lag.md#lag-grows).",
         "warning",
         look_at="The dashboard's *Partitions furthest behind*, *Records a second*, *Bytes held by slots*.",
@@ -170,8 +171,8 @@ ALERTS = (
     ),
     AlertKind(
         "LockstepNotReadyToSwitch",
-        '`sum by (flow) (lockstep_switch_blockers{reason!="groups-not-synced"}) > 0` for 10 minutes, of flows that '
-        "are not stopped.",
+        '`sum by (flow) (lockstep_switch_blockers{reason!~"groups-not-synced|delayed"}) > 0` for 10 minutes, of '
+        "flows that are not stopped.",
         "Clients could not move to the target now without a loss, or it is not known. During a first copy it is "
         "normal.",
         "What the [table of reasons](../reference/switch.md#ready-to-switch) says. If the reason is `lag` and the "

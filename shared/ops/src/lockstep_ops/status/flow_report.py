@@ -47,6 +47,7 @@ async def read_report(
     target = target_client(settings)
     await target.probe(timedelta(seconds=timeout))
     services = [name for name, needed in SERVICES.items() if needed(settings)]
+    delay_ms = settings.delay_ms
 
     async def read_dated() -> tuple[Mapping[str, Row], list[str], int]:
         """Return rows with the time at which they were read. Their age does not grow while the clusters are asked."""
@@ -61,7 +62,9 @@ async def read_report(
             await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
             return
         newer = followed
-        await newer.wait_until(lambda: is_conclusive(newer.rows.values(), now_ms(), logs), LOOKS_AGAIN_AFTER_S)
+        await newer.wait_until(
+            lambda: is_conclusive(newer.rows.values(), now_ms(), logs, delay_ms), LOOKS_AGAIN_AFTER_S
+        )
 
     (rows, unreadable, read_ms), replicas, (reports, unread) = await asyncio.gather(
         read_dated(), describe_replicas(target, settings, services), read_reports(settings, timeout)
@@ -70,7 +73,7 @@ async def read_report(
     if "data-plane" in services:
         source = source_client(settings)
         logs = await read_logs(settings, source, target, rows, timeout)
-        if not is_conclusive(rows.values(), read_ms, logs):
+        if not is_conclusive(rows.values(), read_ms, logs, delay_ms):
             await wait_conclusive(logs)
             rows, unreadable, read_ms = await read_dated()
             logs = await read_logs(settings, source, target, rows, timeout, logs)
@@ -87,6 +90,7 @@ async def read_report(
         by_key=settings.data_plane.by_key,
         limits=settings.switch_limits,
         members=await _read_members(target, rows),
+        delay_ms=delay_ms,
     )
     present = [report for report in reports if report.service in services]
     troubles = (*report.troubles, *reported_troubles(present, report.troubles), *unread)

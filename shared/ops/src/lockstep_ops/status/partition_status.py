@@ -1,9 +1,11 @@
 """The state of one partition, and how far behind it is, from its rows and the clusters' answers. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from lockstep_ops.formatting import in_time
 from lockstep_ops.status.report import COPYING, NOT_BEGUN, SILENT, STALLED, UNASSIGNED, UNKNOWN, PartitionLine
+from lockstep_rules.offsets.first_seen import late_ms, released_offset
 from lockstep_rules.offsets.lag import (
     NOT_ASKED,
     SILENT_AFTER_S,
@@ -18,9 +20,11 @@ from lockstep_rules.offsets.lag import (
 )
 from lockstep_rules.offsets.stalled_copy import why_stalled
 from lockstep_rules.selection_count import NOT_COUNTED, SelectionCount
+from lockstep_runtime.state.desired_state import copy_ends
+from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason import NO_REASON
 from lockstep_state.reasons.reason_catalogue import ReasonCode, format_sentence
-from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
+from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SeenEnds, SlotStatus
 
 EndSeen = tuple[int, int | None] | None
 """An end that the driver saw, and since when, as `SourceEnds.by_partition`. None: it saw no more than the rows say."""
@@ -84,6 +88,57 @@ class SlotOwners:
         return slot in self.heard_ms and abs(at_ms - self.heard_ms[slot]) > limit_ms
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What keeps a copy on purpose from the end of the source's log.
+
+    `limit` is the first offset that is not to be copied now. `end` is the one at which the copy ends; None: it goes on.
+    """
+
+    limit: int
+    delay_ms: int = 0
+    end: int | None = None
+
+    def describe(self, row: PartitionProgress, lag_ms: int | None) -> str:
+        """Return a sentence without a full stop about the copy whose progress is `row`."""
+        if self.end is not None:
+            beyond = row.upstream + 1 - self.end
+            if beyond > 0:
+                return f"its end is {self.end:,}, and {beyond:,} offsets beyond it were copied before it was set"
+            return f"it ends at {self.end:,}"
+        delayed = f"delayed {in_time(self.delay_ms)}"
+        if lag_ms is None:
+            return delayed
+        late = late_ms(lag_ms, self.delay_ms)
+        return f"{delayed}, {in_time(late)} late" if late else f"{delayed}, on time"
+
+
+def no_delay(topic: str) -> int:
+    """Return that a topic has no delay."""
+    return 0
+
+
+def find_holds(rows: Iterable[Row], delay_ms: Callable[[str], int] = no_delay) -> dict[TopicPartition, Hold]:
+    """Return what holds each partition back that has a progress row.
+
+    Args:
+        rows: The rows of the flow.
+        delay_ms: Returns the delay of a source topic in milliseconds.
+    """
+    rows = list(rows)
+    partitions = [(row.topic, row.partition) for row in rows if isinstance(row, PartitionProgress)]
+    topics = {row.source_topic: row for row in rows if isinstance(row, MirroredTopic)}
+    seen = {(row.topic, row.partition): row for row in rows if isinstance(row, SeenEnds)}
+    ends, holds = copy_ends(rows, partitions), {}
+    delays = {topic: delay_ms(topic) for topic, _ in partitions}
+    for tp in partitions:
+        if tp in ends:
+            holds[tp] = Hold(ends[tp], delays[tp[0]], ends[tp])
+        elif delays[tp[0]]:
+            holds[tp] = Hold(released_offset(seen.get(tp), topics.get(tp[0])), delays[tp[0]])
+    return holds
+
+
 def partition_line(
     topic: MirroredTopic,
     number: int,
@@ -95,6 +150,7 @@ def partition_line(
     at_ms: int,
     end_seen: EndSeen = None,
     by_key: bool = False,
+    hold: Hold | None = None,
 ) -> PartitionLine:
     """Return the line of one source partition. `end_seen` is the end that the driver saw last."""
     tp, topic = (topic.source_topic, number), logs.with_present_ids(topic)
@@ -105,12 +161,14 @@ def partition_line(
     slot = slots.by_partition.get(tp, -1)
     state, reason = _state_by_rows(topic, number, row, wanted, slots, at_ms, topic.copied(by_key=by_key))
     if row is not None and state == COPYING:
-        state, reason = _state_by_logs(topic, row, logs, lag, at_ms)
+        state, reason = _state_by_logs(topic, row, logs, lag, at_ms, hold)
     if not reason and lag is None:
         reason = why_unknown(row, topic, source, target_end, silent=silent)
     copied_row = None if copied_upstream(row, topic) is None else row
     lag_ms = _lag_ms(copied_row, end_seen, lag, state, slots.heard_ms.get(slot, 0), at_ms)
     shown = row or PartitionProgress(topic=topic.source_topic, partition=number, phase=NOT_BEGUN)
+    if hold is not None and row is not None and not reason and state in (COPYING, "stopped"):
+        reason = hold.describe(row, lag_ms)
     return PartitionLine(
         topic=topic.source_topic,
         partition=number,
@@ -132,6 +190,8 @@ def partition_line(
         appends="" if row is None else _append_mode(row),
         doubled=shown.doubled,
         exact=None if row is None else _is_exact(row),
+        delay_ms=0 if hold is None else hold.delay_ms,
+        end=None if hold is None else hold.end,
     )
 
 
@@ -148,20 +208,27 @@ def _is_exact(row: PartitionProgress) -> bool:
     return not (row.doubled or row.gaps or row.given_up or row.target_lost or row.quarantined)
 
 
-def is_conclusive(rows: Iterable[Row], at_ms: int, logs: LogOffsets) -> bool:
-    """Return whether each row that is behind the source is recent.
+def is_conclusive(rows: Iterable[Row], at_ms: int, logs: LogOffsets, delay_ms: Callable[[str], int] = no_delay) -> bool:
+    """Return whether each row that is behind what is to be copied is recent.
 
     If one is not, one check cannot distinguish an idle partition from a stalled one.
     """
+    rows = list(rows)
+    holds = find_holds(rows, delay_ms)
     return all(
         at_ms - row.at_ms <= WRITES_WITHIN_MS
         or row.phase != COPYING
         or source is None
-        or source.end - 1 <= row.upstream
+        or _due(source.end, holds.get((row.topic, row.partition))) - 1 <= row.upstream
         for row in rows
         if isinstance(row, PartitionProgress)
         for source in (logs.source.get((row.topic, row.partition)),)
     )
+
+
+def _due(end: int, hold: Hold | None) -> int:
+    """Return the offset up to which a partition is to be copied now, if its log ends at `end`."""
+    return end if hold is None else min(end, hold.limit)
 
 
 def _state_by_rows(
@@ -200,12 +267,12 @@ def _state_by_rows(
 
 
 def _state_by_logs(
-    topic: MirroredTopic, row: PartitionProgress, logs: LogOffsets, lag: int | None, at_ms: int
+    topic: MirroredTopic, row: PartitionProgress, logs: LogOffsets, lag: int | None, at_ms: int, hold: Hold | None
 ) -> tuple[str, str]:
     """Return the state of a partition that rows call `copying`, and the reason if it is another one."""
     if lag is None:
         return UNKNOWN, ""
-    earlier_end = logs.earlier.get((row.topic, row.partition), -1)
+    earlier_end = _due(logs.earlier.get((row.topic, row.partition), -1), hold)
     if lag and at_ms - row.at_ms > MOVES_WITHIN_MS and earlier_end - 1 > row.upstream:
         return STALLED, _why_stalled(topic, row.partition, logs)
     return COPYING, ""

@@ -48,7 +48,7 @@ def blockers_in(
         return ()
     facts = SwitchFacts(
         partitions=[
-            SwitchPartition(line.topic, line.partition, line.state, line.lag_records, line.lag_ms)
+            SwitchPartition(line.topic, line.partition, line.state, line.lag_records, line.lag_ms, line.delay_ms)
             for line in report.partitions
         ],
         groups=groups,

@@ -145,6 +145,10 @@ class PartitionLine(FailableLine):
     """Records that were found on the target twice."""
     exact: bool | None = None
     """True if the target has each record from the first start on once. None: nothing was copied yet."""
+    delay_ms: int = 0
+    """The time that its records stay on the source on purpose (`lockstep.delay`). So much of `lag_ms` is wanted."""
+    end: int | None = None
+    """The first offset that is not copied any more (`lockstep stop --before`). None: the copy goes on."""
 
     @property
     def passed_over(self) -> int:

@@ -5,14 +5,14 @@ rows comes in beside them: whether anybody runs at all as `replicas`, how far bo
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar, cast
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_ops.formatting import in_time
-from lockstep_ops.status.partition_status import LogOffsets, SlotOwners, partition_line
+from lockstep_ops.status.partition_status import LogOffsets, SlotOwners, find_holds, no_delay, partition_line
 from lockstep_ops.status.readiness import blockers_in
 from lockstep_ops.status.report import (
     COPIES,
@@ -82,6 +82,7 @@ def build_report(
     by_key: bool = False,
     limits: SwitchLimits,
     members: Mapping[str, Sequence[str]] = NO_MEMBERS,
+    delay_ms: Callable[[str], int] = no_delay,
 ) -> Report:
     """Build the report of a flow from its rows.
 
@@ -98,10 +99,10 @@ def build_report(
         by_key: Whether keys choose the target's partition.
         limits: What has to hold before a switch.
         members: The members of groups on the target, by group.
+        delay_ms: Returns the delay of a source topic in milliseconds, by the file.
     """
-    parts = _ReportParts(
-        rows, services, replicas or {}, frozenset(replicas_unknown), states, logs or LogOffsets(), at_ms, by_key
-    )
+    unknown, clusters = frozenset(replicas_unknown), logs or LogOffsets()
+    parts = _ReportParts(rows, services, replicas or {}, unknown, states, clusters, at_ms, by_key, delay_ms)
     partitions = tuple(parts.partitions())
     group_rows = parts.of_present_services(GroupStatus)
     not_known = groups_unknown(parts.all(SourceGroupsStatus)) if "checkpoint" in services else NO_REASON
@@ -175,9 +176,11 @@ class _ReportParts:
     logs: LogOffsets
     _at_ms: int
     _by_key: bool
+    delay_ms: InitVar[Callable[[str], int]]
 
-    def __post_init__(self, rows: Mapping[str, Row], states: StatedPhases) -> None:
+    def __post_init__(self, rows: Mapping[str, Row], states: StatedPhases, delay_ms: Callable[[str], int]) -> None:
         self.wanted = DesiredStateView(rows, states)
+        self._holds = find_holds(rows.values(), delay_ms)
         self._by_kind: dict[type[Row], list[Row]] = defaultdict(list)
         for _, row in sorted(rows.items()):
             self._by_kind[type(row)].append(row)
@@ -255,6 +258,7 @@ class _ReportParts:
                     at_ms=self._at_ms,
                     end_seen=source_ends.get((topic.source_topic, number)),
                     by_key=self._by_key,
+                    hold=self._holds.get((topic.source_topic, number)),
                 )
                 cause = failing.get(f"{topic.source_topic}-{number}", NO_REASON)
                 if cause and line.phase == NOT_BEGUN:

@@ -45,6 +45,7 @@ SOURCE_REASONS = frozenset(
         SwitchReason.PARTITION_NOT_COPYING,
         SwitchReason.LAG_UNKNOWN,
         SwitchReason.LAG,
+        SwitchReason.DELAYED,
         SwitchReason.TOPIC_FAILED,
     }
 )
@@ -78,6 +79,7 @@ TOPIC_REASONS = frozenset(
         SwitchReason.PARTITION_NOT_COPYING,
         SwitchReason.LAG_UNKNOWN,
         SwitchReason.LAG,
+        SwitchReason.DELAYED,
     }
 )
 """Blockers whose subject is a topic, a partition or another scope."""

@@ -28,6 +28,8 @@ class SwitchPartition:
     lag_records: int | None
     """None: unknown, as in `lag_ms`."""
     lag_ms: int | None
+    delay_ms: int = 0
+    """The time that its records stay on the source on purpose."""
 
     @property
     def name(self) -> str:
@@ -141,6 +143,9 @@ def _partitions(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
         elif partition.state == "unknown" or partition.lag_records is None or partition.lag_ms is None:
             if not away:
                 yield Blocker(SwitchReason.LAG_UNKNOWN, partition.name)
+        elif partition.delay_ms:  # also without lag: what comes last before a switch would be held back too
+            delay = {"delay_ms": partition.delay_ms, "lag_records": partition.lag_records}
+            yield Blocker.with_details(SwitchReason.DELAYED, partition.name, delay)
         elif partition.lag_ms > limits.max_lag_ms:
             lag = {"lag_ms": partition.lag_ms, "lag_records": partition.lag_records, "max_lag_ms": limits.max_lag_ms}
             yield Blocker.with_details(SwitchReason.LAG, partition.name, lag)

@@ -39,6 +39,9 @@ def _sentence(blocker: Blocker, values: Mapping[str, Detail]) -> str:
         case SwitchReason.LAG:
             behind = f"{_seconds(values, 'lag_ms'):.1f} s behind ({values.get('lag_records', 0):,} records)"
             return f"partition {subject} is {behind}, {_seconds(values, 'max_lag_ms'):g} s are permitted"
+        case SwitchReason.DELAYED:
+            missing = f"{values.get('lag_records', 0):,} records are not on the target"
+            return f"partition {subject} is copied {_seconds(values, 'delay_ms'):g} s late on purpose: {missing}"
         case SwitchReason.GROUPS_NOT_SYNCED:
             return _not_synced(values)
         case SwitchReason.GROUPS_STALE:

@@ -13,7 +13,7 @@ from lockstep_kafka.common.errors import ClusterError, RefusedCommand
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.flow.periodic import RoundInterrupted
-from lockstep_runtime.state.desired_state import DesiredPhase, apply_verb, unknown_subject
+from lockstep_runtime.state.desired_state import AT_ONCE, CopyEnds, DesiredPhase, apply_verb, unknown_subject
 from lockstep_state.commands import command_vocabulary
 from lockstep_state.commands.command import Command, decode_command
 from lockstep_state.commands.command_vocabulary import (
@@ -21,7 +21,9 @@ from lockstep_state.commands.command_vocabulary import (
     OFFSETS_RESET,
     REFRESH,
     RESUME,
+    STOP_BEFORE,
     VERBS,
+    Connector,
     Scope,
     ScopeKind,
 )
@@ -190,7 +192,10 @@ class CommandHandler:
         if command.verb == RESUME and subject.kind is ScopeKind.CONNECTOR and stated is not None:
             words = {"connector": ctx.connector.value, "wanted": stated.phase, "key": stated.key}
             raise RefusedCommand(ReasonCode.STATED_IN_FILE.to_reason(**words))
-        row = apply_verb(ctx.desired_state.row(subject), command.verb, command.id)
+        if command.verb == STOP_BEFORE and subject.connector is not Connector.SOURCE:
+            raise ValueError(f"{subject} copies no records, so it has no end to stop at")
+        ends = CopyEnds.from_arguments(command.arguments) if command.verb == STOP_BEFORE else AT_ONCE
+        row = apply_verb(ctx.desired_state.row(subject), command.verb, command.id, ends)
         await ctx.state.write_if_changed(row)
         return Answer(VERBS[command.verb].answer, {"scope": row.scope, "wanted": row.phase})
 

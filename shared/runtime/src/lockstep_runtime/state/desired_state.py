@@ -4,12 +4,23 @@ A part runs only while everything that it is in is to run: a partition while its
 connector are. If several of them differ, the most restrained one counts, also that of the file (`lockstep.state`).
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Any
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhase, StatedPhases
-from lockstep_state.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
+from lockstep_state.commands.command_vocabulary import (
+    PAUSE,
+    RESTART,
+    RESUME,
+    STOP,
+    STOP_BEFORE,
+    Connector,
+    Scope,
+    ScopeKind,
+)
+from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.data_plane_rows import Assignment
@@ -29,7 +40,48 @@ class DesiredPhase(IntEnum):
         return self.name.lower()
 
 
-PHASE_AFTER = {PAUSE: DesiredPhase.PAUSED, RESUME: DesiredPhase.RUNNING, STOP: DesiredPhase.STOPPED}
+PHASE_AFTER = {
+    PAUSE: DesiredPhase.PAUSED,
+    RESUME: DesiredPhase.RUNNING,
+    STOP: DesiredPhase.STOPPED,
+    STOP_BEFORE: DesiredPhase.STOPPED,
+}
+
+MOST_ENDS = 10_000
+"""Partitions of one `stop-before` at most: they have to fit into a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyEnds:
+    """The offsets at which copies end, and the time that they were chosen by (`DesiredState.ends`)."""
+
+    before_ms: int = 0
+    ends: tuple[tuple[str, int, int], ...] = ()
+
+    def as_arguments(self) -> dict[str, Any]:
+        """Return the arguments of the command `stop-before`."""
+        return {"before_ms": self.before_ms, "ends": [list(end) for end in self.ends]}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any]) -> "CopyEnds":
+        """Return what the arguments of a command `stop-before` say.
+
+        Raises:
+            ValueError: They do not say it; with a sentence.
+        """
+        before_ms, ends = arguments.get("before_ms"), arguments.get("ends")
+        if type(before_ms) is not int or before_ms <= 0:
+            raise ValueError("before_ms is no time")
+        if not isinstance(ends, list) or not 0 < len(ends) <= MOST_ENDS:
+            raise ValueError(f"ends has to name from 1 to {MOST_ENDS:,} partitions")
+        for end in ends:
+            if not isinstance(end, list) or [type(value) for value in end] != [str, int, int] or min(end[1:]) < 0:
+                raise ValueError(f"{end!r} is no end of a copy: write [TOPIC, PARTITION, OFFSET]")
+        return cls(before_ms, tuple((topic, number, offset) for topic, number, offset in ends))
+
+
+AT_ONCE = CopyEnds()
+"""A stop that is not at an offset."""
 
 
 class DesiredStateView:
@@ -81,7 +133,7 @@ class DesiredStateView:
                 yield scope, phase.word
         rows = [row for row in self._rows.values() if isinstance(row, DesiredState)]
         for row in sorted(rows, key=lambda row: row.scope):
-            if row.phase != "running" and row.scope not in connectors:
+            if row.phase != "running" and (row.scope not in connectors or row.has_ends):
                 yield row.scope, row.phase
 
     def _by_file(self, scope: Scope) -> DesiredPhase:
@@ -102,11 +154,39 @@ def _scopes_containing(topic: str, partition: int, slot: int | None = None) -> I
     yield Scope(ScopeKind.PARTITION, topic, partition)
 
 
-def apply_verb(row: DesiredState, verb: str, command: str) -> DesiredState:
-    """Return the row after a command with the id `command`. To apply it twice changes nothing."""
+def copy_ends(rows: Iterable[Row], partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return the offset at which the copy of each partition ends, of those that have one (`lockstep stop --before`).
+
+    A partition that its scope does not name ends at 0, which is where it is. If two scopes name it, the earlier end
+    counts.
+    """
+    connector = str(Scope.for_connector(Connector.SOURCE))
+    scopes = {row.scope: row for row in rows if isinstance(row, DesiredState) and row.has_ends}
+    if not scopes:
+        return {}
+    named = {scope: {(topic, number): offset for topic, number, offset in row.ends} for scope, row in scopes.items()}
+    ends: dict[TopicPartition, int] = {}
+    for tp in partitions:
+        offsets = [
+            named[scope].get(tp, 0) for scope in (connector, str(Scope(ScopeKind.TOPIC, tp[0]))) if scope in named
+        ]
+        if offsets:
+            ends[tp] = min(offsets)
+    return ends
+
+
+def apply_verb(row: DesiredState, verb: str, command: str, ends: CopyEnds = AT_ONCE) -> DesiredState:
+    """Return the row after a command with the id `command`. To apply it twice changes nothing.
+
+    Args:
+        row: The row before.
+        verb: `pause`, `resume`, `stop`, `stop-before` or `restart`.
+        command: The id of the command.
+        ends: The offsets at which copies end, if the verb is `stop-before`. Every other verb but `restart` lifts them.
+    """
     if verb == RESTART:
         return replace(row, restart=command)
-    return replace(row, phase=PHASE_AFTER[verb].word)
+    return replace(row, phase=PHASE_AFTER[verb].word, before_ms=ends.before_ms, ends=ends.ends)
 
 
 def unknown_subject(verb: str, scope: Scope, rows: Mapping[str, Row]) -> Reason:
@@ -137,6 +217,8 @@ def _unknown_slot(slot: int, rows: Mapping[str, Row]) -> Reason:
 
 
 def _phase(row: DesiredState) -> DesiredPhase:
+    if row.has_ends:
+        return DesiredPhase.RUNNING
     try:
         return DesiredPhase[row.phase.upper()]
     except KeyError:

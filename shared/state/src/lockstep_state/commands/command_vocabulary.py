@@ -141,6 +141,7 @@ REFRESH = "refresh"
 PAUSE = "pause"
 RESUME = "resume"
 STOP = "stop"
+STOP_BEFORE = "stop-before"
 RESTART = "restart"
 OFFSETS_LIST = "offsets-list"
 OFFSETS_ALTER = "offsets-alter"
@@ -247,6 +248,14 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
                 help="Stop WHAT: it drains, writes down how far it is and ends. Offsets may be altered and a flow "
                 "handed back to MirrorMaker 2 only while it is stopped. `lockstep resume` starts it again.",
                 example="lockstep stop mm2.properties connector:MirrorSourceConnector --flow 'A->B'",
+            ),
+            ControlCommand(
+                verb=STOP_BEFORE,
+                answer="EndsSet",
+                scopes=(ScopeKind.CONNECTOR, ScopeKind.TOPIC),
+                services=_owners,
+                changes_desired_state=True,
+                summary="End the copy at the last record that was first seen before a time.",
             ),
             ControlCommand(
                 verb=RESTART,

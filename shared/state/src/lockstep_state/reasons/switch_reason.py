@@ -60,6 +60,11 @@ class SwitchReason(Enum):
         "a partition is further behind than `lockstep.switch.max.lag.seconds` permits",
         "wait until the copy has caught up",
     )
+    DELAYED = (
+        "delayed",
+        "a partition is copied late on purpose (`lockstep.delay`), and its last records are not on the target",
+        "remove `lockstep.delay` from the file, and wait until the copy has caught up",
+    )
     GROUPS_NOT_SYNCED = (
         "groups-not-synced",
         "there are, or may be, consumer groups, and Lockstep does not write their offsets to the target",

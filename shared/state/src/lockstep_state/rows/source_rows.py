@@ -71,3 +71,22 @@ class SourceEnds(Row):
         """Return the end of each named partition, and when it was first observed; None: unknown."""
         times = self.since_ms if len(self.since_ms) == len(self.ends) else (None,) * len(self.ends)
         return {(topic, number): (end, since) for (topic, number, end), since in zip(self.ends, times, strict=True)}
+
+
+@row_kind("seen", "topic", "partition", owner="data-plane")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenEnds(Row):
+    """The times at which records of a delayed partition were first seen (`lockstep.delay`). Owner: the driver.
+
+    Written when an end is seen that was not there before, and when records are released. A slot copies no record at or
+    behind `released`.
+    """
+
+    topic: str
+    partition: PartitionNumber
+    source_topic_id: str = ""
+    released: Count = 0
+    """The next offset that has not been seen for as long as the delay."""
+    ends: tuple[tuple[Count, UnixMs, bool], ...] = ()
+    """(next offset, Unix milliseconds of the check that saw it, whether no transaction was open then), ascending. A
+    record was first seen at the time of the first end beyond it."""

@@ -19,9 +19,9 @@ from lockstep_state.rows.data_plane_rows import (
 from lockstep_state.rows.group_rows import GroupStatus, SourceGroupsStatus
 from lockstep_state.rows.reasoned_row import ReasonedRow
 from lockstep_state.rows.row import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
-from lockstep_state.rows.source_rows import LegacyGroup, SourceEnds
+from lockstep_state.rows.source_rows import LegacyGroup, SeenEnds, SourceEnds
 from lockstep_state.rows.switch_rows import Switch, SwitchGroup, SwitchTopic
-from lockstep_state.rows.value_types import Count, PartitionCount, UnixMs
+from lockstep_state.rows.value_types import Count, PartitionCount, PartitionNumber, UnixMs
 from lockstep_state.rows.verification_rows import Verification, VerifiedPartition
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "PartitionProgress",
     "Restarts",
     "Row",
+    "SeenEnds",
     "SlotStatus",
     "SourceEnds",
     "SourceGroupsStatus",
@@ -199,6 +200,16 @@ class DesiredState(Row):
     phase: str = "running"
     restart: str = ""
     """Id of the last command that asked for a restart. When it changes, the work of the scope ends and begins again."""
+    before_ms: UnixMs = 0
+    """The Unix milliseconds of `lockstep stop --before`; 0: none. With phase `stopped`, the scope goes on until each of
+    its partitions has reached its end in `ends`. An earlier release stops it at once."""
+    ends: tuple[tuple[str, PartitionNumber, Count], ...] = ()
+    """(topic, partition, next offset) at which copies end. Partitions that are not named end where they are."""
+
+    @property
+    def has_ends(self) -> bool:
+        """The scope is to stop at offsets, and not at once."""
+        return self.phase == "stopped" and self.before_ms > 0
 
 
 @row_kind("restarts", "owner", "subject", owner=None)

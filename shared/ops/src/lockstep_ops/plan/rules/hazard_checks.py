@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from lockstep_ops.formatting import count_text, in_time
 from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts, TopicFacts
-from lockstep_ops.plan.rules.flow_plan import MOVED, CopyForecast
+from lockstep_ops.plan.rules.flow_plan import MOVED, CopyForecast, TopicForecast
+from lockstep_ops.plan.rules.log_growth import stored_per_second
 from lockstep_ops.plan.rules.topic_needs import count_copies, count_existing, count_own_topics
 from lockstep_rules.clusters.cluster_capabilities import Cost
 from lockstep_rules.clusters.cluster_limits import LIMITS, TierLimit, TopicCount
@@ -16,6 +17,9 @@ from lockstep_rules.policy import HEARTBEATS
 from lockstep_rules.selection_count import GROUP_KEYS, TOPIC_KEYS, count_topics
 from lockstep_rules.topic_plan import factor_words, possible_factor
 from lockstep_state.names import LONGEST_TOPIC, Flow, progress_topic, state_topic
+
+LEAST_ROOM_MS = 3_600_000
+"""The time that retention has to keep records of a delayed topic beyond the delay, at least. It is also the delay."""
 
 Finding = tuple[str, str]
 Check = Callable[[FlowFacts, CopyForecast], Iterator[Finding]]
@@ -195,6 +199,31 @@ def find_losses(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
                 f"({count_text(partition.loses_records or 0, 'record')}) at most before the copy gets there: "
                 f"{', '.join(kept)}, the copy {needs}",
             )
+
+
+def find_short_retention(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find delayed topics whose records the source keeps for little longer than the delay."""
+    for topic in copy.topics:
+        delay_ms = facts.settings.delay_ms(topic.topic)
+        for limit, kept_ms in _kept_ms(facts, topic) if delay_ms else ():
+            room_ms = kept_ms - delay_ms
+            if room_ms < max(LEAST_ROOM_MS, delay_ms):
+                room = f"{in_time(room_ms)} are left" if room_ms > 0 else "records are deleted before they are due"
+                yield topic.topic, f"{topic.topic}: {limit}, lockstep.delay is {in_time(delay_ms)}: {room}"
+
+
+def _kept_ms(facts: FlowFacts, topic: TopicForecast) -> Iterator[tuple[str, int]]:
+    """Yield each limit of a topic's retention in words, and the milliseconds for which it keeps records."""
+    if topic.retention_ms is not None:
+        yield f"retention.ms is {in_time(topic.retention_ms)}", topic.retention_ms
+    if topic.retention_bytes is None:
+        return
+    logs = [facts.logs.get((topic.topic, partition.partition)) for partition in topic.partitions]
+    rates = [stored_per_second(log, facts.at_ms) for log in logs if log is not None]
+    fastest = max((rate for rate in rates if rate), default=0.0)
+    if fastest:
+        kept_ms = round(topic.retention_bytes * 1000 / fastest)
+        yield f"retention.bytes is {topic.retention_bytes:,}, which is {in_time(kept_ms)} of its log", kept_ms
 
 
 def find_left_out(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:

@@ -345,6 +345,17 @@ HAZARDS = (
         WARNING,
         find=checks.find_former_names,
     ),
+    HazardKind(
+        "LS036",
+        "Retention leaves a delayed copy little room",
+        "`lockstep.delay` keeps records on the source until they are due. The retention of the source has to keep them "
+        "for longer. The line has the room that is left for an outage of the copy. After that, brokers delete records "
+        "that were not copied, and the partition halts with the case records-gone. Bytes are converted by the growth "
+        "of the log.",
+        "Raise `retention.ms` or `retention.bytes` on the source, or shorten `lockstep.delay`",
+        WARNING,
+        find=checks.find_short_retention,
+    ),
 )
 
 
