@@ -129,8 +129,8 @@ class SlotLoop:
             pass_over=pass_over,
         )
         self._sender = Sender(self._target, self.on_answers)
-        self._limits = FetchLimits(settings.delay_ms, topics)
-        self._fetcher = Fetcher(self._source, self._plane, self, self._limits)
+        self._fetch_limits = FetchLimits(settings.delay_ms, topics)
+        self._fetcher = Fetcher(self._source, self._plane, self, self._fetch_limits)
         self._partition_tasks = PartitionTasks(
             plane=self._plane,
             target=self._target,
@@ -197,18 +197,18 @@ class SlotLoop:
 
     def take_seen_ends(self, row: SeenEnds) -> None:
         """Take what the driver has seen of a delayed partition: more of it may be fetched now."""
-        if self._limits.take_row(row):
+        if self._fetch_limits.take_row(row):
             self._fetcher.wake()
 
     def set_ends(self, ends: Mapping[TopicPartition, int]) -> None:
         """Set the offsets at which copies end, in place of all that were set before."""
-        if self._limits.set_ends(ends):
+        if self._fetch_limits.set_ends(ends):
             self._fetcher.wake()
 
     def has_reached(self, tp: TopicPartition, end: int) -> bool:
         """Return whether a partition that has a task has nothing more to copy before `end`."""
         partition = self.partitions.get(tp)
-        return partition is not None and self._limits.has_reached(partition, end)
+        return partition is not None and self._fetch_limits.has_reached(partition, end)
 
     def is_resuming(self, tp: TopicPartition) -> bool:
         """Return whether it is still unknown what the target's log has of a partition that has a task."""
@@ -247,7 +247,7 @@ class SlotLoop:
             self._control_writer.remove_partition(partition)
             self._reporter.forget(partition)
             self._origins.remove(partition)
-            self._limits.forget(tp)
+            self._fetch_limits.forget(tp)
             self._fetcher.set_held(partition, 0)
 
     def leave(self, tp: TopicPartition, rests: str = "", *, goes_on: bool = False) -> None:
@@ -422,7 +422,7 @@ class SlotLoop:
         end = fetched.last_stable if committed else fetched.high_watermark
         if not partition.records_to_skip:  # for those it has to be known how many the source has
             # What is held back on purpose is no lag here. The driver knows of it, and no row grows older each second.
-            end = min(end, self._limits.find(partition))
+            end = min(end, self._fetch_limits.find(partition))
         aborted = AbortedTransactions(fetched.aborted)
         size = len(fetched.records)
         self.apply_event(partition, Fetched(delivery.incarnation, delivery.batches, aborted, end, size, now_ms()))
