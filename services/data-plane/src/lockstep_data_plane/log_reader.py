@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
-from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, scan
-from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.rebuild import next_offset
 from lockstep_kafka.messages.fetch_codec import fetch_request, read_response, topic_names
 from lockstep_kafka.messages.fetch_session import UNSAID
 from lockstep_kafka.wire.cluster import ClusterClient
@@ -108,13 +108,3 @@ class LogCursor:
         async for batches, _ in log_between(self._cluster, self._tp, self._position, end):
             yield batches
             self._position = next_offset(batches[-1])
-
-
-def next_offset(batch: Batch) -> int:
-    """Return the offset after the last record of a batch."""
-    if batch.magic < 2:  # its header says nothing of the offsets inside
-        try:
-            return max((record.offset for record in read_records(batch)), default=batch.base_offset) + 1
-        except CorruptRecordError:  # the offset of a message that wraps others is that of the last one
-            return batch.base_offset + 1
-    return batch.last_offset + 1

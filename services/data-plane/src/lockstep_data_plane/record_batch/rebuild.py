@@ -204,3 +204,13 @@ def _uncompressed(records: Sequence[PlainRecord]) -> bytearray:
         base, newest = _TIMESTAMPS.unpack_from(data, 27)
         _TIMESTAMPS.pack_into(data, 27, base - later, newest - later)
     return data
+
+
+def next_offset(batch: Batch) -> int:
+    """Return the offset after the last record of a batch."""
+    if batch.magic < 2:  # its header says nothing of the offsets inside
+        try:
+            return max((record.offset for record in read_records(batch)), default=batch.base_offset) + 1
+        except CorruptRecordError:  # the offset of a message that wraps others is that of the last one
+            return batch.base_offset + 1
+    return batch.last_offset + 1

@@ -6,9 +6,10 @@ from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import batches_with_records
 from lockstep_data_plane.core.quarantine_entry import unread, wholly_skipped
 from lockstep_data_plane.core.record_transform import transformed_records
-from lockstep_data_plane.log_reader import log_between, next_offset
+from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.record_batch.rebuild import next_offset
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_state.rows.state_rows import PartitionProgress
 

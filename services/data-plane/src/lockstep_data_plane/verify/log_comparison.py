@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from lockstep_data_plane.fetch.fetch_schedule import TokenBucket
-from lockstep_data_plane.log_reader import log_between, next_offset
+from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.record_batch.rebuild import next_offset
 from lockstep_data_plane.verify.agreement_search import SOURCE, TARGET, Agreement, AgreementSearch
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier, SourceBatch
 from lockstep_data_plane.verify.transformed_batch import TransformedBatch
