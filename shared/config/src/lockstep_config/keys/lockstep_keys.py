@@ -7,6 +7,7 @@ from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_
 from lockstep_config.keys.python_classes import PYTHON_KEYS
 from lockstep_config.keys.spark_settings import MASTER, parse_master
 from lockstep_config.keys.topic_renames import parse_renames
+from lockstep_config.keys.transform_keys import THREADS
 from lockstep_config.text.values import BadValue, choice, version
 from lockstep_rules.topic_plan import RENAME_KEY
 from lockstep_rules.versions import DEFAULT_VERSION
@@ -124,6 +125,7 @@ LOCKSTEP_KEYS = (
         meaning="new names of topics on the target: PATTERN -> NAME, several between semicolons. The first Java "
         "regular expression that matches the whole name that the replication policy gives counts; $1 is its group 1",
     ),
+    THREADS,
     Key(
         name=UNKNOWN_KEYS,
         choices=("error", "warn"),
