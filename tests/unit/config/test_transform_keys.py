@@ -250,5 +250,5 @@ def test_a_secret_is_no_part_of_a_statement(mistakes_of: MistakesOf, salt: str, 
 
 
 def test_heartbeats_alone_have_no_transform(load_text: LoadText) -> None:
-    configuration = load_text(f"A->B.enabled = true\n{TOPICS}{SQL}")
+    configuration = load_text(TOPICS + SQL)
     assert [bool(settings.data_plane.transforms) for settings in configuration.flows] == [True, False]
