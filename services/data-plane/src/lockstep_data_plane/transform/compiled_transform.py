@@ -38,6 +38,8 @@ class CompiledTransform:
     """The columns that are made anew: key, value, headers, timestamp. The others stay the record's own."""
     secrets: tuple[str, ...]
     version: TransformVersion
+    filters: bool = False
+    """Some records may be filtered."""
 
 
 @dataclass(frozen=True, slots=True)

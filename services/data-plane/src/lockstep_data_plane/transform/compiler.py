@@ -57,6 +57,7 @@ class TransformCompiler:
             frozenset(compilation.getColumnsWritten()),
             tuple(compilation.getSecrets()),
             version,
+            bool(compilation.hasFilter()),
         )
 
 
