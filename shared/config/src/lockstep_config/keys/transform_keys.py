@@ -111,8 +111,8 @@ _KEYS = (
         name=f"{ANY}on.error",
         default="halt",
         choices=("halt", "quarantine", "quarantine-metadata"),
-        meaning="when a record cannot be transformed. halt: its partition waits for an operator. quarantine: write the "
-        "record to the quarantine topic. quarantine-metadata: write there where it was, without key, value and headers",
+        meaning="when a record cannot be transformed. halt: its partition waits for an operator. quarantine: write its "
+        "key and headers to the quarantine topic, without its value. quarantine-metadata: only where it was",
     ),
 )
 
