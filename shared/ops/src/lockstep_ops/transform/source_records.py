@@ -41,7 +41,7 @@ def read_source_records(
         on_read: Is told how many records were read.
 
     Raises:
-        CannotUse: The source has no such topic.
+        CannotUse: The source has no such topic, or a record has a header whose name is no UTF-8.
         ClusterUnreachable: The source does not answer, or refuses.
     """
     alias = settings.flow.source
@@ -150,7 +150,14 @@ class _Reading:
 
 def _as_record(message: Message) -> TrialRecord:
     kind, timestamp = message.timestamp()
-    headers = cast("list[Header]", message.headers() or [])
+    try:
+        headers = cast("list[Header]", message.headers() or [])
+    except (UnicodeDecodeError, SystemError) as exc:  # confluent-kafka makes a text of each name
+        place = f"{message.topic()}-{message.partition()}"
+        raise CannotUse(
+            f"{place}: a header of the record at offset {message.offset()} has a name that is no UTF-8, which this "
+            "command cannot read. Slots can"
+        ) from exc
     value: Any = message.value()
     key: Any = message.key()
     return TrialRecord(
