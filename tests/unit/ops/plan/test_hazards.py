@@ -29,6 +29,10 @@ EXISTS = {"partitions": TopicSyncPlan(), "target": cluster("B", {"A.orders": top
 
 
 COPIED = {"partitions": TopicSyncPlan()}
+TWO_TRANSFORMS = "".join(
+    f"lockstep.transform.{name}.topics = {pattern}\nlockstep.transform.{name}.mask = $.a: mask\n"
+    for name, pattern in (("a", ".*ders"), ("b", "ord.*s"))
+)
 TO_ONE_NAME = Selection({"orders": "all", "payments": "all"})
 LONGEST_NAME = Selection({"t" * 248: f"A.{'t' * 248}"})
 ONE_BROKER = cluster("B", brokers=1)
@@ -146,6 +150,7 @@ def test_entry_is_fit_for_the_page(kind: Any) -> None:
         ("LS025", {"target": cluster("B", min_insync=3)}, "A.orders on B has 2 replicas, and min.insync.replicas is 3"),
         ("LS025", STRICT_SOURCE, "A.orders on B has 2 replicas, and min.insync.replicas is 3"),
         ("LS025", copies(1), "A.orders on B has 1 replica, and min.insync.replicas is 2"),
+        ("LS032", {"lines": TWO_TRANSFORMS}, "orders: the transforms a and b select it"),
     ],
 )
 def test_hazard_is_found_with_its_details(code: str, fields: dict[str, Any], details: str) -> None:
@@ -177,6 +182,7 @@ def test_hazard_is_found_with_its_details(code: str, fields: dict[str, Any], det
         ("LS025", {"target": cluster("B", min_insync=2)}),
         ("LS025", copies(2)),
         ("LS025", copies(0)),
+        ("LS032", {"lines": TWO_TRANSFORMS.replace("ord.*s", "ord.*x")}),
     ],
 )
 def test_hazard_is_not_found_where_it_is_not(code: str, fields: dict[str, Any]) -> None:

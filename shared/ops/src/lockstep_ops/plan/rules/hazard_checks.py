@@ -6,6 +6,7 @@ Each function gets the facts of a flow and the forecast of its copy. It yields a
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
+from lockstep_config.flow.transform_settings import SeveralTransforms
 from lockstep_ops.formatting import count_text, in_time
 from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts, TopicFacts
 from lockstep_ops.plan.rules.flow_plan import MOVED, CopyForecast
@@ -389,3 +390,12 @@ def find_demanded_factors(facts: FlowFacts, copy: CopyForecast) -> Iterator[Find
     own = {topic.name: topic.alias for topic in facts.control_topics}
     for topic, factor in facts.factors.items():
         yield topic, f"{topic}: {own.get(topic, facts.target.alias)} takes {factor_words(factor)}"
+
+
+def find_disputed_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find topics that more than one transform selects."""
+    for topic in facts.selection.topics:
+        try:
+            facts.settings.data_plane.transform_of(topic)
+        except SeveralTransforms as exc:
+            yield topic, f"{topic}: the transforms {' and '.join(exc.names)} select it"

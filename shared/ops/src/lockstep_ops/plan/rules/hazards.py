@@ -324,6 +324,15 @@ HAZARDS = (
         WARNING,
         find=checks.find_exceeded_limits,
     ),
+    HazardKind(
+        "LS032",
+        "A topic that several transforms select",
+        "More than one transform of the file selects a topic, so nobody can say what its records are to become. The "
+        "topic is not copied. If the patterns alone show it, `lockstep config check` refuses the file.",
+        "Change `lockstep.transform.NAME.topics` so that each topic is selected by one at most",
+        ERROR,
+        find=checks.find_disputed_topics,
+    ),
 )
 
 
