@@ -144,18 +144,18 @@ class TrialSession:
             outcomes: list[TrialOutcome] = []
             for partition in request.partitions:
                 self._begin(f"evaluating {partition.topic}-{partition.partition}")
-                outcomes += outcomes_of(partition, await evaluate_partition(evaluator, partition))
+                outcomes += outcomes_of(partition, await _evaluate_partition(evaluator, partition))
                 self._done += 1
             cost = None
             if request.measured:
                 self._begin(f"measuring {request.name}")
-                cost = await measure(evaluator)
+                cost = await _measure(evaluator)
             return tuple(outcomes), cost
         finally:
             await evaluator.close()
 
 
-async def evaluate_partition(evaluator: TransformEvaluator, partition: TrialPartition) -> list[TransformAnswer]:
+async def _evaluate_partition(evaluator: TransformEvaluator, partition: TrialPartition) -> list[TransformAnswer]:
     """Return answers that decide all records of a partition."""
     answers = []
     for batches in requests_of(batches_of(partition.records)):
@@ -169,7 +169,7 @@ async def evaluate_partition(evaluator: TransformEvaluator, partition: TrialPart
     return answers
 
 
-async def measure(evaluator: TransformEvaluator) -> TrialCost:
+async def _measure(evaluator: TransformEvaluator) -> TrialCost:
     """Return what calls cost with sample records, after the JVM has compiled the statement for them."""
     sample = [TrialRecord(offset, 1_700_000_000_000 + offset, b"%d" % offset, SAMPLE) for offset in range(SAMPLES)]
     many, one = tuple(batches_of(sample)), tuple(batches_of(sample[:1]))
