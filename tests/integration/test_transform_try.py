@@ -15,8 +15,7 @@ from tests.support.services import two_cluster_file
 from tests.support.wire import append_batch
 
 STATEMENT = (
-    "SELECT json_mask(value, '$.name', 'truncate(1)') AS value FROM records "
-    "WHERE json_int(value, '$.n') % 2 = 0"
+    "SELECT json_mask(value, '$.name', 'truncate(1)') AS value FROM records WHERE json_int(value, '$.n') % 2 = 0"
 )
 
 
@@ -63,7 +62,9 @@ def test_records_before_and_after_and_nothing_is_written(
         broker_a.bootstrap,
         topic_name,
         [
-            Record(key=b"k", value=value(n), partition=n % 3, timestamp_ms=1_700_000_000_000 + n, headers=(("h", b"x"),))
+            Record(
+                key=b"k", value=value(n), partition=n % 3, timestamp_ms=1_700_000_000_000 + n, headers=(("h", b"x"),)
+            )
             for n in range(300)
         ],
         codec="lz4",
@@ -74,9 +75,7 @@ def test_records_before_and_after_and_nothing_is_written(
     ]
     first = tried(file, topic_name, "--limit", 300)
     assert first["counts"] == {"changed": 150, "unchanged": 0, "dropped": 150, "failed": 0}
-    expected = {
-        (n % 3, n // 3): value(n).replace(b"Erika %d" % n, b"E") for n in range(300) if n % 2 == 0
-    }
+    expected = {(n % 3, n // 3): value(n).replace(b"Erika %d" % n, b"E") for n in range(300) if n % 2 == 0}
     assert values_after(first) == expected
 
     last = tried(file, topic_name, "--from", "end", "--limit", 7)

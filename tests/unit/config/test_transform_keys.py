@@ -71,7 +71,9 @@ def test_a_statement_in_a_file_of_its_own(load_text: LoadText, tmp_path: Path) -
 
 
 def test_the_short_form_is_a_statement(load_text: LoadText, salt: str) -> None:
-    transform = only(load_text, f"{TOPICS}{salt}lockstep.transform.pii.mask = $.name: hash_salted, $.iban: truncate(4)\n")
+    transform = only(
+        load_text, f"{TOPICS}{salt}lockstep.transform.pii.mask = $.name: hash_salted, $.iban: truncate(4)\n"
+    )
     assert transform.sql == (
         "SELECT json_mask(json_mask(value, '$.name', 'hash_salted'), '$.iban', 'truncate(4)') AS value FROM records"
     )
@@ -243,7 +245,8 @@ def test_mistakes(mistakes_of: MistakesOf, case: str) -> None:
 
 
 def test_a_secret_is_no_part_of_a_statement(mistakes_of: MistakesOf, salt: str, tmp_path: Path) -> None:
-    statement = f"lockstep.transform.pii.sql = SELECT sha2(concat('${{file:{tmp_path / 'secrets'}:salt}}', value), 256) FROM r\n"
+    reference = f"${{file:{tmp_path / 'secrets'}:salt}}"
+    statement = f"lockstep.transform.pii.sql = SELECT sha2(concat('{reference}', value), 256) AS value FROM records\n"
     (mistake,) = mistakes_of(TOPICS + salt + statement)
     assert "what a transform does is no secret" in mistake
     assert "very-salty" not in mistake

@@ -33,9 +33,7 @@ OUTCOMES = (
     TrialOutcome("t", 0, 3, "failed", None, "JSON_MALFORMED", "json_mask(value, '$.a', 'mask')"),
     kept(4, key=b"other", timestamp=6, value=None, headers=(("h", b"secret"),)),
 )
-RECORDS = tried_records(
-    [TrialPartition("t", 0, tuple(TrialRecord(n, 5, b"k", BEFORE) for n in range(5)))], OUTCOMES
-)
+RECORDS = tried_records([TrialPartition("t", 0, tuple(TrialRecord(n, 5, b"k", BEFORE) for n in range(5)))], OUTCOMES)
 
 
 def test_what_became_of_each() -> None:

@@ -206,8 +206,6 @@ def _find_own_server(context: Any) -> tuple[int, Path]:
 
 def _mistakes(refused: StatementRefused) -> tuple[TrialMistake, ...]:
     return tuple(
-        TrialMistake(
-            each.code, each.line, each.column, each.fragment, each.message, each.condition, each.suggestion
-        )
+        TrialMistake(each.code, each.line, each.column, each.fragment, each.message, each.condition, each.suggestion)
         for each in refused.findings
     )

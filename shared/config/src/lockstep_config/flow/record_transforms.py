@@ -4,6 +4,7 @@ The flow's own line goes before that at the top, for each key by itself. This mo
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -122,7 +123,7 @@ def _statement_key(name: str, lines: Mapping[str, Cell], findings: Diagnostics) 
         findings.plain_problem(entry, f"is set, and so is {others}: a transform has one of them")
         return ""
     if entry.referenced and stated[0] != "sql.file":
-        findings.plain_problem(entry, NO_SECRET)
+        findings.plain_problem(replace(entry, referenced=False), NO_SECRET)  # which shows nothing of the value
         return ""
     return stated[0]
 

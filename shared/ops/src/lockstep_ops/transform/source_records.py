@@ -114,9 +114,7 @@ class _Reading:
         ends = {}
         for partition in found.partitions:
             place = TopicPartition(self._topic, partition)
-            ends[partition] = cast(
-                tuple[int, int], self._consumer.get_watermark_offsets(place, timeout=self._silent_s)
-            )
+            ends[partition] = cast(tuple[int, int], self._consumer.get_watermark_offsets(place, timeout=self._silent_s))
         return ends
 
     def _take(self, message: Message, unread: dict[int, int]) -> None:

@@ -77,9 +77,7 @@ class PartRow:
     state: str
 
 
-def tried_records(
-    partitions: Iterable[TrialPartition], outcomes: Iterable[TrialOutcome]
-) -> tuple[TriedRecord, ...]:
+def tried_records(partitions: Iterable[TrialPartition], outcomes: Iterable[TrialOutcome]) -> tuple[TriedRecord, ...]:
     """Return each record with its outcome, in the order of the records.
 
     Raises:

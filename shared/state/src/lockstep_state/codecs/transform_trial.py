@@ -167,9 +167,7 @@ def decode_requests(line: bytes) -> tuple[TrialRequest, ...]:
             **{
                 **body,
                 "partitions": tuple(
-                    TrialPartition(
-                        each["topic"], each["partition"], tuple(map(TrialRecord.from_json, each["records"]))
-                    )
+                    TrialPartition(each["topic"], each["partition"], tuple(map(TrialRecord.from_json, each["records"])))
                     for each in body["partitions"]
                 ),
             }
@@ -238,7 +236,9 @@ def _result(body: Mapping[str, Any]) -> TrialResult:
         body["version"],
         None if body["cost"] is None else TrialCost(**body["cost"]),
         tuple(
-            TrialOutcome(**{**each, "record": None if each["record"] is None else TrialRecord.from_json(each["record"])})
+            TrialOutcome(
+                **{**each, "record": None if each["record"] is None else TrialRecord.from_json(each["record"])}
+            )
             for each in body["outcomes"]
         ),
     )
