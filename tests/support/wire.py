@@ -107,6 +107,23 @@ def join_share_group(bootstrap: str, group: str, topic: str) -> str:
     return member
 
 
+def append_batch(bootstrap: str, topic: str, batch: bytes, partition: int = 0) -> None:
+    """Append a batch as it is to the one broker of a cluster. Clients write no name of a header that is no UTF-8."""
+    m = import_module("kio.schema.produce.v9.request")
+    data = m.PartitionProduceData(index=partition, records=batch)
+    answer = _ask(
+        bootstrap,
+        m.ProduceRequest(
+            transactional_id=None,
+            acks=-1,
+            timeout=timedelta(seconds=TIMEOUT_S),
+            topic_data=(m.TopicProduceData(name=topic, partition_data=(data,)),),
+        ),
+    )
+    codes = [part.error_code for answered in answer.responses for part in answered.partition_responses]
+    assert codes == [ErrorCode.none], codes
+
+
 def leave_group(bootstrap: str, group: str, member: str) -> None:
     """End what `join_as_connect` began."""
     m = import_module("kio.schema.leave_group.v0.request")

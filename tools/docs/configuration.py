@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import CONNECTOR, Family, Key, KeyLevel, Kind, Status
 from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.keys.transform_keys import TRANSFORM_KEYS
 from tools.docs.pages import DOCS, code, grouped, table
 
 PAGE = DOCS / "reference" / "configuration.md"
@@ -19,7 +20,7 @@ SHORT = {Kind.BOOLEAN: "boolean", Kind.PATTERNS: "patterns", Kind.LIST: "list"}
 
 def blocks() -> Mapping[str, str]:
     """Return the tables. Every key is in one of them."""
-    keys = KEYS.values()
+    keys = (*KEYS.values(), *TRANSFORM_KEYS.values())
     taken = [key for key in keys if key.status is Status.USED and not key.renamed_to]
     return {
         "keys: used": used(key for key in taken if not key.name.startswith(OURS)),

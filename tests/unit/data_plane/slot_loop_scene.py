@@ -18,6 +18,7 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, TRANSACTIONAL, scan
 from lockstep_data_plane.slot.partition_task import PartitionBackoff
 from lockstep_data_plane.slot.slot_loop import SlotLoop
+from lockstep_data_plane.slot.slot_transforms import SlotTransforms
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.connection import Connection
@@ -258,8 +259,15 @@ class Written:
 class SlotLoopScene:
     """One partition, and what became of it."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str, reads_back: bool = False) -> None:
-        """`reads_back`: the trial of the target has chosen that."""
+    def __init__(
+        self,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        *lines: str,
+        reads_back: bool = False,
+        transforms: SlotTransforms | None = None,
+    ) -> None:
+        """`reads_back`: the trial of the target has chosen that. `transforms` None: those of the file, not compiled."""
         settings = flow_settings(folder, "\n".join([*lines, ""]))
         settings = replace(settings, data_plane=replace(settings.data_plane, read_back=reads_back))
         self.waits = False
@@ -296,6 +304,7 @@ class SlotLoopScene:
             self.rows,
             lambda tp: (),
             UnreadableRecords(FlowLog("data-plane", settings.flow)).pass_over_at,
+            transforms=transforms,
             waits=lambda: self.waits,
         )
         self.task: asyncio.Task[None] | None = None

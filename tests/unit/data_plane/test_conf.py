@@ -12,6 +12,7 @@ from lockstep_config.keys.spark_settings import PINNED, SparkSettings
 from lockstep_data_plane.spark.conf import Pod, executors_python, settings_for, without_secrets
 from lockstep_data_plane.spark.jvm_tempdir import secret_conf_file
 from lockstep_data_plane.spark.session import StderrFilter, exit_words
+from lockstep_data_plane.transform.jar import JAR, PLUGIN
 
 OWN = "/opt/lockstep/bin/python"
 
@@ -152,3 +153,28 @@ def test_java_options_of_the_file_override_ours_and_may_replace_the_gc() -> None
     both = settings_for(kubernetes(**chosen), 2, Pod())
     assert both["spark.driver.defaultJavaOptions"] == "-Xss2m"
     assert both["spark.driver.extraJavaOptions"] == "-Da=b"
+
+
+@pytest.mark.parametrize(
+    ("spark", "side"), [(SparkSettings(), "driver"), (standalone(), "executor"), (kubernetes(), "executor")]
+)
+def test_jvms_of_slots_evaluate_transforms_with_all_compilers(spark: SparkSettings, side: str) -> None:
+    plain, evaluating = settings_for(spark, 2, Pod()), settings_for(spark, 2, Pod(), evaluates=True)
+    assert evaluating["spark.jars"] == str(JAR)
+    assert evaluating["spark.plugins"] == PLUGIN
+    options = f"spark.{side}.extraJavaOptions"
+    assert "TieredStopAtLevel" in plain[options]
+    assert "TieredStopAtLevel" not in evaluating[options]
+    assert (plain[f"spark.{side}.memory"], evaluating[f"spark.{side}.memory"]) == ("512m", "768m")
+    assert "log4j2" in evaluating["spark.driver.extraJavaOptions"]
+    differing = {key for key in {*plain, *evaluating} if plain.get(key) != evaluating.get(key)}
+    assert differing == {"spark.jars", "spark.plugins", options, f"spark.{side}.memory"}
+
+
+def test_jars_and_plugins_of_the_file_stay() -> None:
+    own = SparkSettings(conf={"spark.jars": "/own.jar", "spark.plugins": "own.Plugin", "spark.driver.memory": "4g"})
+    settings = settings_for(own, 2, Pod(), evaluates=True)
+    assert settings["spark.jars"] == f"/own.jar,{JAR}"
+    assert settings["spark.plugins"] == f"own.Plugin,{PLUGIN}"
+    assert settings["spark.driver.memory"] == "4g"
+    assert settings_for(own, 2, Pod())["spark.jars"] == "/own.jar"

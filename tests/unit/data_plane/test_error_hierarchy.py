@@ -8,6 +8,7 @@ import pytest
 
 import lockstep_data_plane
 import lockstep_kafka.wire
+from lockstep_data_plane.core.evaluation import TransformUnavailable
 from lockstep_data_plane.core.quarantine_entry import BatchRejected
 from lockstep_data_plane.core.resume_deduplicator import RecordMismatch
 from lockstep_data_plane.core.target_log.content_match import AmbiguousMatch
@@ -16,6 +17,16 @@ from lockstep_data_plane.produce.sender import NoProduceAnswer
 from lockstep_data_plane.record_batch.layout import CorruptRecordError
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
+from lockstep_data_plane.slot.transform_stage import EvaluationRefused
+from lockstep_data_plane.transform.compiled_transform import StatementRefused
+from lockstep_data_plane.transform.compiler import TransformsUnavailable
+from lockstep_data_plane.transform.evaluator import (
+    TransformConnectionLost,
+    TransformRefused,
+    TransformTimedOut,
+    TransformVersionDiffers,
+)
+from lockstep_data_plane.transform.jvm_socket import NoTransformServer
 from lockstep_kafka.common import errors
 from lockstep_kafka.wire.cluster import KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import (
@@ -36,16 +47,31 @@ PASS = {
     CorruptRecordError,
     KafkaProtocolError,
     NoProduceAnswer,
+    NoTransformServer,
     NotReplicated,
     ProducerFenced,
     ProtocolUnfitError,
     RecordMismatch,
     SaslRefused,
     TopicDeletedError,
+    TransformConnectionLost,
+    TransformTimedOut,
 }
-HALT = {AmbiguousMatch, BatchRejected, HaltPartition, LogContradiction, RecordTooLarge}
-OF_A_PROCESS = {"lockstep_data_plane.driver", "lockstep_data_plane.spark", "lockstep_data_plane.transform"}
-"""Their exceptions are not of one partition: a slot or Spark ended, or no flow uses the package yet."""
+HALT = {
+    AmbiguousMatch,
+    BatchRejected,
+    EvaluationRefused,
+    HaltPartition,
+    LogContradiction,
+    RecordTooLarge,
+    StatementRefused,
+    TransformRefused,
+    TransformUnavailable,
+    TransformVersionDiffers,
+    TransformsUnavailable,
+}
+OF_A_PROCESS = {"lockstep_data_plane.driver", "lockstep_data_plane.spark"}
+"""Their exceptions are not of one partition: a slot or Spark ended."""
 
 
 def _name(error: type[Exception]) -> str:

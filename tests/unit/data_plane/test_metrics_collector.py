@@ -133,7 +133,15 @@ class TestSeries:
 
     def test_each_declared_metric_is_shown(self) -> None:
         driver = copying()
-        driver.say(SlotStatus(slot=0, phase="started", run="r1", link_bytes=(("A", "received", "", 1),)))
+        driver.say(
+            SlotStatus(
+                slot=0,
+                phase="started",
+                run="r1",
+                link_bytes=(("A", "received", "", 1),),
+                transforms=(("pii", "v", 1, 1, 0, 1, 0),),
+            )
+        )
         shown = set(driver.page())
         others = {"lockstep_slot_restarts_total"}  # the driver's own
         verified = {"lockstep_verified_lag_seconds", "lockstep_verify_differences", "lockstep_not_verified_records"}

@@ -21,6 +21,7 @@ from lockstep_cli.commands import (
     rack,
     status,
     switch,
+    transform,
     verify,
     version,
     watch,
@@ -90,7 +91,7 @@ SECTIONS = {
     "Control": (*control_commands.COMMANDS, offsets.command),
     "Migrate": (*migrate_commands.COMMANDS, legacy.command),
     "Switch": switch.COMMANDS,
-    "Other": (explain.command, probe.command, version.command, completion.command, rack.command),
+    "Other": (transform.command, explain.command, probe.command, version.command, completion.command, rack.command),
 }
 
 

@@ -34,6 +34,10 @@ EXISTS = {"partitions": TopicSyncPlan(), "target": cluster("B", {"A.orders": top
 
 
 COPIED = {"partitions": TopicSyncPlan()}
+TWO_TRANSFORMS = "".join(
+    f"lockstep.transform.{name}.topics = {pattern}\nlockstep.transform.{name}.mask = $.a: mask\n"
+    for name, pattern in (("a", ".*ders"), ("b", "ord.*s"))
+)
 TO_ONE_NAME = Selection({"orders": "all", "payments": "all"})
 LONGEST_NAME = Selection({"t" * 248: f"A.{'t' * 248}"})
 ONE_BROKER = cluster("B", brokers=1)
@@ -153,6 +157,7 @@ def test_entry_is_fit_for_the_page(kind: Any) -> None:
         ("LS025", {"target": cluster("B", min_insync=3)}, "A.orders on B has 2 replicas, and min.insync.replicas is 3"),
         ("LS025", STRICT_SOURCE, "A.orders on B has 2 replicas, and min.insync.replicas is 3"),
         ("LS025", copies(1), "A.orders on B has 1 replica, and min.insync.replicas is 2"),
+        ("LS032", {"lines": TWO_TRANSFORMS}, "orders: the transforms a and b select it"),
         (
             "LS033",
             {"lines": "lockstep.filter = header x", "source": source(cleanup_policy="compact")},
@@ -199,6 +204,7 @@ def test_hazard_is_found_with_its_details(code: str, fields: dict[str, Any], det
         ("LS025", {"target": cluster("B", min_insync=2)}),
         ("LS025", copies(2)),
         ("LS025", copies(0)),
+        ("LS032", {"lines": TWO_TRANSFORMS.replace("ord.*s", "ord.*x")}),
     ],
 )
 def test_hazard_is_not_found_where_it_is_not(code: str, fields: dict[str, Any]) -> None:
@@ -346,3 +352,45 @@ def test_control_topic_that_a_cluster_refuses_keeps_the_flow_from_starting() -> 
     hazard = hazards(plain(control_topics=(STATE_TOPIC,), refused={STATE_TOPIC.name: "no compaction"}))["LS015"]
     assert hazard.severity == ERROR
     assert "without which the flow does not start: no compaction" in hazard.details[0]
+
+
+# -- transforms --------------------------------------------------------------------------------------------------------
+
+FILTER = "SELECT * FROM records WHERE json_int(value, '$.n') > 1"
+
+
+def transformed(statement: str, *lines: str) -> str:
+    return "\n".join(("lockstep.transform.pii.topics = orders", f"lockstep.transform.pii.sql = {statement}", *lines))
+
+
+@pytest.mark.parametrize(
+    ("lines", "policy", "lost"),
+    [
+        (transformed(FILTER), "compact", "records, but no tombstones"),
+        (transformed(FILTER, "lockstep.transform.pii.tombstones = filter"), "compact,delete", "tombstones"),
+        (transformed(FILTER, "lockstep.transform.pii.filtered = tombstone"), "compact", ""),
+        (transformed("SELECT json_mask(value, '$.n', 'mask') AS value FROM records"), "compact", ""),
+        (transformed(FILTER), "delete", ""),
+    ],
+)
+def test_a_transform_that_filters_a_compacted_topic(lines: str, policy: str, lost: str) -> None:
+    hazard = hazards(plain(lines, source=source(cleanup_policy=policy))).get("LS033")
+    if not lost:
+        assert hazard is None
+    else:
+        assert hazard is not None
+        assert hazard.details == (f"orders is compacted, and its transform pii may drop {lost}",)
+
+
+@pytest.mark.parametrize(
+    ("statement", "made"),
+    [
+        ("SELECT upper(key) AS key FROM records", "key"),
+        ("SELECT upper(key) AS key, timestamp + INTERVAL 1 HOUR AS timestamp FROM records", "key and timestamp"),
+        (FILTER, ""),
+    ],
+)
+def test_a_transform_that_changes_keys_or_timestamps(statement: str, made: str) -> None:
+    hazard = hazards(plain(transformed(statement))).get("LS034")
+    details = () if hazard is None else hazard.details
+    assert details == ((f"orders: the transform pii makes {made} anew",) if made else ())

@@ -34,6 +34,11 @@ public final class Compilation {
         return stages.written;
     }
 
+    /** Whether the statement has a condition that a record may fail. */
+    public boolean hasFilter() {
+        return stages.stages.stream().anyMatch(stage -> stage.condition != null);
+    }
+
     /** The names of the secrets that the slots have to send. */
     public List<String> getSecrets() {
         return stages.secrets();

@@ -5,6 +5,7 @@ import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -15,11 +16,13 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * The Unix socket of this JVM: {@code lockstep-transform-PID/socket} in its temporary folder. A slot's worker, which
+ * The Unix socket of this JVM: {@code lockstep-transform-PID/socket} in its temporary folder,
+ * or in {@code /tmp} if that has a long path. A slot's worker, which
  * descends from the JVM, finds it by the pid.
  */
 final class TransformServer implements AutoCloseable {
     private static final int MAX_CONNECTIONS = 256;
+    private static final int LONGEST_PATH = 100;
     private static final Set<PosixFilePermission> OWNER_ONLY = PosixFilePermissions.fromString("rwx------");
 
     private final Path folder;
@@ -44,11 +47,17 @@ final class TransformServer implements AutoCloseable {
     }
 
     static TransformServer start() throws IOException {
-        Path temporary = Path.of(System.getProperty("java.io.tmpdir")).toAbsolutePath();
-        Path folder = temporary.resolve("lockstep-transform-" + ProcessHandle.current().pid());
-        TransformServer server = new TransformServer(folder);
+        TransformServer server = new TransformServer(chooseFolder(System.getProperty("java.io.tmpdir")));
         server.run(server::accept, "lockstep-transform");
         return server;
+    }
+
+    /** The folder of the socket. A deep temporary folder is not taken, because a socket's path is short. */
+    static Path chooseFolder(String temporary) {
+        String name = "lockstep-transform-" + ProcessHandle.current().pid();
+        Path folder = Path.of(temporary).toAbsolutePath().resolve(name);
+        int length = folder.resolve("socket").toString().getBytes(StandardCharsets.UTF_8).length;
+        return length <= LONGEST_PATH ? folder : Path.of("/tmp").resolve(name);
     }
 
     private void run(Runnable body, String name) {

@@ -390,6 +390,11 @@ class IdentityRouting(AppendSequence):
         self.enqueue(as_outgoing(batch), producer_id)
         return True
 
+    def queue_made(self, outgoing: OutgoingBatch, producer_id: int) -> bool:
+        """Queue a batch that a transform made, and return True; False: its records have to be examined."""
+        self.enqueue(outgoing, producer_id)
+        return True
+
     def queue_records(
         self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int
     ) -> int | None:

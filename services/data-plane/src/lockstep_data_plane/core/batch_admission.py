@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from lockstep_data_plane.core.acked_position import AckedPosition
+from lockstep_data_plane.core.evaluation import DecidedRecords
 from lockstep_data_plane.core.keyed_routing import Routing
 from lockstep_data_plane.core.provenance import Provenance, appended_since
 from lockstep_data_plane.core.quarantine_entry import (
@@ -16,7 +17,7 @@ from lockstep_data_plane.core.resume_deduplicator import RecordMismatch, ResumeD
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, BatchAction, TargetLimits, classify
-from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, scan
+from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, OutgoingBatch, scan
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
 from lockstep_state.rows.state_rows import PartitionProgress
 
@@ -61,7 +62,8 @@ class BatchAdmission:
         self._already_appended = ResumeDeduplicator(
             appended, end, stretches=stretches, position=self.position, skips=row.skips
         )
-        self._skips = row.skips
+        self.skips = row.skips
+        """The source's offsets (first, last) that are quarantined and passed over."""
         self._source_end = 0
 
     @property
@@ -99,6 +101,47 @@ class BatchAdmission:
         finally:
             self._routing.close_group(limits)
 
+    def admit_decided(
+        self, decided: Sequence[DecidedRecords], limits: TargetLimits, *, sends: bool, source_end: int
+    ) -> None:
+        """Queue what a transform made of the source, and pass over what it dropped.
+
+        To this judge it is a source that a log cleaner has been through. Arguments and errors are those of `admit`.
+        """
+        self._source_end = source_end
+        try:
+            for part in decided:
+                if not (sends or self.records_to_skip):
+                    return
+                self._admit_part(part, limits, sends=sends)
+        finally:
+            self._routing.close_group(limits)
+
+    def _admit_part(self, part: DecidedRecords, limits: TargetLimits, *, sends: bool) -> None:
+        outgoing = part.outgoing
+        if outgoing is None:
+            self._pass_over(part.covers, part.leader_epoch)
+        elif self._is_sendable(outgoing, limits) and self._routing.queue_made(outgoing, part.producer_id):
+            self.position = part.covers + 1
+        else:
+            try:
+                batch = part.as_batch()
+            except CorruptRecordError as exc:
+                raise BatchRejected(f"offsets up to {part.covers}: what a transform made is no batch: {exc}") from exc
+            self._admit_records(batch, limits, part.producer_id, sends=sends)
+
+    def _is_sendable(self, outgoing: OutgoingBatch, limits: TargetLimits) -> bool:
+        """Return whether a batch that a transform made can be sent as it is."""
+        first, last = outgoing.offsets[0], outgoing.offsets[-1]
+        return (
+            not self.records_to_skip
+            and first >= self.position
+            and not any(begin <= last and first <= end for begin, end in self.skips)
+            and outgoing.size <= limits.max_bytes
+            and (outgoing.count == 1 or outgoing.size <= limits.split_above)
+            and limits.choose_codec(outgoing.codec) == outgoing.codec
+        )
+
     def _admit_each(
         self,
         batches: Sequence[Batch],
@@ -113,7 +156,7 @@ class BatchAdmission:
         `following_offset` is the first offset of what was fetched behind these batches; None: nothing was.
         """
         skips, already_appended, routing, copy_producer_id = (
-            self._skips,
+            self.skips,
             self._already_appended,
             self._routing,
             self._provenance.copy_producer_id,
@@ -143,14 +186,14 @@ class BatchAdmission:
 
     def _touches(self, batch: Batch) -> bool:
         """Return whether some of the batch's offsets are quarantined and passed over."""
-        return any(first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips)
+        return any(first <= batch.last_offset and batch.base_offset <= last for first, last in self.skips)
 
     def _admit_records(self, batch: Batch, limits: TargetLimits, producer: int, *, sends: bool) -> None:
         """Judge a batch whose records have to be read: it is rebuilt, or counted past, or both."""
         try:
             if self.records_to_skip and (self._skip_appended(batch) or not (sends or self.records_to_skip)):
                 return
-            next_position = self._routing.queue_records(batch, self.position, limits, self._skips, producer)
+            next_position = self._routing.queue_records(batch, self.position, limits, self.skips, producer)
         except RecordTooLarge as exc:
             raise BatchRejected(str(exc), refused_record(exc.record, str(exc))) from exc
         except (BatchRejected, RecordMismatch):
@@ -170,7 +213,7 @@ class BatchAdmission:
         Our appends may end inside the batch, because it was split then or began at another record. Then the position
         moves to the first record that is still to be sent.
         """
-        records = unread(batch, self.position, self._skips)
+        records = unread(batch, self.position, self.skips)
         past = self._already_appended.count_past(records)
         upstream = records[past - 1].offset if past else -1
         is_whole = past == len(records)

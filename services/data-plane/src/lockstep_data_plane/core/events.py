@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.evaluation import DecidedRecords
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
@@ -29,6 +30,7 @@ class Fetched(NamedTuple):
     """Batches of the source that were fetched for this incarnation of the partition.
 
     `size` is their bytes together. `source_end` is the end of the source's log, or of its committed part.
+    `decided` is what became of them in a partition whose records are evaluated first; None in any other.
     """
 
     incarnation: int
@@ -37,6 +39,7 @@ class Fetched(NamedTuple):
     source_end: int
     size: int
     now_ms: int
+    decided: Sequence[DecidedRecords] | None = None
 
 
 class ConnectionReady(NamedTuple):

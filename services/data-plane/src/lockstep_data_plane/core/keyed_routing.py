@@ -13,7 +13,7 @@ from lockstep_data_plane.core.key_partitioner import BatchGroup, KeyPartitioner,
 from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords, refused_record, skipped, unread
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch, OutgoingBatch
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
 from lockstep_state.rows.state_rows import PartitionProgress
 
@@ -75,6 +75,9 @@ class KeyedRouting:
     # -- records in ----------------------------------------------------------------------------------------------------
 
     def pass_on(self, batch: Batch, producer_id: int) -> bool:
+        return False
+
+    def queue_made(self, outgoing: OutgoingBatch, producer_id: int) -> bool:
         return False
 
     def queue_records(

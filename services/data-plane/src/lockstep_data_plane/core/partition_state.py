@@ -68,6 +68,7 @@ class PartitionState:
         provenance: Provenance = NO_PROVENANCE,
         has_foreign_writers: bool | None = None,
         transform: RecordTransform | None = None,
+        is_evaluated: bool = False,
     ) -> None:
         """Begin in the phase `resuming`, with nothing known of the target's log.
 
@@ -82,6 +83,7 @@ class PartitionState:
             has_foreign_writers: Records of other writers are expected in the target's log, as its topic's name does not
                 show where they came from. None: it is so if both topics have one name.
             transform: The transform of the topic. None: its records are copied as they are.
+            is_evaluated: The transform is asked about records before they are judged. No batch passes as it was.
         """
         self.topic = topic
         self.number = number
@@ -93,6 +95,7 @@ class PartitionState:
         self.name = f"{topic}-{number}"
         self.target_name = f"{target_topic}-{number}"
         self.has_foreign_writers = topic == target_topic if has_foreign_writers is None else has_foreign_writers
+        self.is_evaluated = is_evaluated
         self._offset_lag_max = offset_lag_max
         self.phase = Phase.RESUMING
         self.reads = self.sends = False
@@ -166,6 +169,7 @@ class PartitionState:
             provenance=self.provenance,
             has_foreign_writers=self.has_foreign_writers,
             transform=self.transform,
+            is_evaluated=self.is_evaluated,
         )
 
     @property
@@ -212,6 +216,11 @@ class PartitionState:
     def records_to_skip(self) -> int:
         """Return how many of the source's next records the target's log has already: they are counted and not sent."""
         return self._admission.records_to_skip
+
+    @property
+    def skips(self) -> Sequence[tuple[int, int]]:
+        """Return the source's offsets (first, last) that are quarantined and passed over."""
+        return self._admission.skips
 
     @property
     def caught_up(self) -> bool:
@@ -330,12 +339,10 @@ class PartitionState:
         self.acked.saw_end(event.source_end, event.now_ms)
         self.acked.stats.fetched(event.batches, event.size, event.now_ms)
         reports: tuple[Report, ...] = ()
-        if event.batches:
+        if event.batches or event.decided:
             sends = self.phase is Phase.COPYING
             try:
-                self._admission.admit(
-                    event.batches, event.aborted, self.limits, sends=sends, source_end=event.source_end
-                )
+                self._admit(event, sends=sends)
             except RecordMismatch as exc:
                 reports = self._miscount(str(exc))
             except BatchRejected as exc:
@@ -346,8 +353,22 @@ class PartitionState:
                 reports = self._miscount(f"{held} than the source has up to {self.position}")
         if self.phase is Phase.LOCATING and not self.records_to_skip:
             self._move(PhaseEvent.LOCATED)
-        effects = FETCHED if event.batches else PERSISTS
+        effects = FETCHED if event.batches or event.decided else PERSISTS
         return (*effects, *reports) if reports else effects
+
+    def _admit(self, event: events.Fetched, *, sends: bool) -> None:
+        """Judge what was fetched, or what a transform made of it.
+
+        Raises:
+            BatchRejected: As `BatchAdmission.admit`. Or batches of an evaluated partition came as they were fetched.
+            RecordMismatch: As `BatchAdmission.admit`.
+        """
+        if event.decided is not None:
+            self._admission.admit_decided(event.decided, self.limits, sends=sends, source_end=event.source_end)
+        elif self.is_evaluated:
+            raise BatchRejected("batches that no transform has seen are not copied, and this is a mistake of Lockstep")
+        else:
+            self._admission.admit(event.batches, event.aborted, self.limits, sends=sends, source_end=event.source_end)
 
     def _on_connection_ready(self, event: events.ConnectionReady) -> Effects:
         appends = self.routing.appends_to(event.target_partition)

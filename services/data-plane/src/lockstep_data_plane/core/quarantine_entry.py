@@ -54,6 +54,8 @@ class RefusedRecords:
 
     reason: str
     entries: tuple[QuarantineEntry, ...]
+    is_decided: bool = False
+    """They go to quarantine whatever `lockstep.on.refused` says, because another key of the file says so."""
 
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:

@@ -25,6 +25,7 @@ from lockstep_data_plane.driver.verify_supervisor import VerifySupervisor
 from lockstep_data_plane.provenance.origin_events import OriginRecorder, restore_origins
 from lockstep_data_plane.slot.desired_partitions import closed_slots, has_failed, resting_partitions, starts_asked
 from lockstep_data_plane.slot.slot_spec import slot_count
+from lockstep_data_plane.spark.flow_transforms import FlowTransforms
 from lockstep_data_plane.spark.session import SparkSession
 from lockstep_kafka.common.asyncio_util import set_within, to_next_tick, without_end
 from lockstep_kafka.common.errors import ClusterError, LeadershipLost, ShutdownRequested
@@ -48,6 +49,7 @@ from lockstep_state.rows.state_rows import (
     SlotStatus,
     SourceEnds,
     SourceGroupsStatus,
+    Transform,
     Verification,
     VerifiedPartition,
 )
@@ -64,16 +66,8 @@ class Driver:
     """
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset(
-        {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus, Verification}
-        | {
-            SeenEnds,
-            SourceEnds,
-            VerifiedPartition,
-            AclStatus,
-            FlowPulse,
-            GroupStatus,
-            SourceGroupsStatus,
-        }  # whether clients can move
+        {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SeenEnds, SlotStatus, SourceEnds, Transform}
+        | {Verification, VerifiedPartition, AclStatus, FlowPulse, GroupStatus, SourceGroupsStatus}
     )
 
     def __init__(self, ctx: FlowContext, spark: SparkSession, log_level: str, log_format: str) -> None:
@@ -82,7 +76,9 @@ class Driver:
         self._max_slots = slot_count(ctx.settings)
         self._origin = FlowOrigin(ctx)
         log = log_level, log_format
-        self._runs = SlotRuns(ctx, self._origin, log, beside_driver=spark.master.startswith("local"))
+        self._transforms = FlowTransforms(ctx, spark)
+        beside_driver = spark.master.startswith("local")
+        self._runs = SlotRuns(ctx, self._origin, self._transforms, log, beside_driver=beside_driver)
         self._target_away_at = float("-inf")
         self._running: dict[int, SlotSupervisor] = {}
         self._changed = asyncio.Event()
@@ -109,12 +105,14 @@ class Driver:
 
     async def run(self) -> None:
         self._runs.lead()
+        await self._transforms.compile()
         async with self._verify_supervisor.running(), self._offset_admin.copying():
             await self._copy()
 
     async def run_while_stopped(self) -> None:
         """Verify, and let killed slots find out where their copies end. Offsets may be altered. Never returns."""
         self._runs.lead()
+        await self._transforms.compile()
         async with self._verify_supervisor.running():
             await self._orphaned_slots.stop()
             await self._drain()

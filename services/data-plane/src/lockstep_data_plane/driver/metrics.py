@@ -179,6 +179,27 @@ LINK_BYTES = METRICS.counter(
     " (empty: none, or not known yet). TLS, logins and control topics are not included",
 )
 
+TRANSFORM = ("flow", "transform")
+
+TRANSFORM_RECORDS_IN = METRICS.counter(
+    "lockstep_transform_records_in",
+    TRANSFORM,
+    "Records that a transform was evaluated for, also to find out where copies end",
+)
+TRANSFORM_RECORDS_OUT = METRICS.counter("lockstep_transform_records_out", TRANSFORM, "Records that were left of them")
+TRANSFORM_FAILED = METRICS.counter(
+    "lockstep_transform_failed", TRANSFORM, "Records for which a transform could not be evaluated"
+)
+TRANSFORM_SECONDS = METRICS.counter(
+    "lockstep_transform_seconds", TRANSFORM, "Seconds for which requests of a transform were with the JVM"
+)
+TRANSFORM_HELD = METRICS.gauge(
+    "lockstep_transform_held_bytes", TRANSFORM, "Bytes of batches that wait until their records are evaluated"
+)
+TRANSFORM_VERSION = METRICS.gauge(
+    "lockstep_transform_version", ("flow", "transform", "version"), "1 for the version that slots evaluate now"
+)
+
 TOPIC = ("flow", "topic")
 
 VERIFIED_LAG = METRICS.gauge(

@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from lockstep_data_plane.core.evaluation import TRANSFORM_CASE
 from lockstep_data_plane.driver import metrics as m
 from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.lag_estimator import Lag, LagEstimator
-from lockstep_data_plane.driver.link_counters import LinkCounters
 from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter, RowCounters
+from lockstep_data_plane.driver.slot_counters import LinkCounters, TransformCounters
 from lockstep_data_plane.driver.slot_reports import SlotReports
 from lockstep_data_plane.slot.desired_partitions import has_failed
 from lockstep_rules.offsets.gap_policy import GapCase
@@ -22,7 +23,7 @@ from lockstep_state.metric import row_metrics
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 
-CASES = (*(case.value for case in GapCase), "refused")
+CASES = (*(case.value for case in GapCase), "refused", TRANSFORM_CASE)
 """The words for why a partition halts (`PartitionProgress.case`)."""
 
 STATES = ("copying", "not-begun", "halted", "paused", "stuck", "silent")
@@ -73,6 +74,7 @@ class MetricsCollector:
         self._outgoing: dict[int, int] = defaultdict(int)
         self._slot_series: dict[int, RowCounters] = defaultdict(lambda: RowCounters(SlotStatus))
         self._links = LinkCounters()
+        self._transforms = TransformCounters()
         self._stuck: Collection[TopicPartition] = ()
         self._resting: Collection[TopicPartition] = ()
         self.estimator = LagEstimator()
@@ -157,6 +159,7 @@ class MetricsCollector:
             self._slot_reports_at[row.slot] = self._ctx.clock.monotonic()
             self._slot_series[row.slot].update(row)
             self._links.update(row)
+            self._transforms.update(row)
             self._slot_reports.update(row)
 
     def _count(self, counts: _PartitionCounts, row: PartitionProgress) -> None:
@@ -271,6 +274,7 @@ class MetricsCollector:
         yield Sample(m.PARTITIONS, (flow,), len(self._followed))
         for link, total in self._links.totals().items():
             yield Sample(m.LINK_BYTES, (flow, *link), total)
+        yield from self._transform_samples(flow)
         halted = [row.case for row in rows if row.phase == "halted"]
         for case in CASES:
             yield Sample(m.HALTED_PARTITIONS, (flow, case), halted.count(case))
@@ -330,6 +334,16 @@ class MetricsCollector:
         yield Sample(m.OUTGOING, producer, self._outgoing[slot])
         limit = ctx.settings.data_plane.max_in_flight_bytes
         yield Sample(m.BUFFER_AVAILABLE, producer, max(0, limit - status.held_bytes))
+
+    def _transform_samples(self, flow: str) -> Iterator[Sample]:
+        for name, totals in self._transforms.totals().items():
+            labels = (flow, name)
+            yield Sample(m.TRANSFORM_RECORDS_IN, labels, totals.records_in)
+            yield Sample(m.TRANSFORM_RECORDS_OUT, labels, totals.records_out)
+            yield Sample(m.TRANSFORM_FAILED, labels, totals.failed)
+            yield Sample(m.TRANSFORM_SECONDS, labels, totals.evaluating_ms / 1000)
+            yield Sample(m.TRANSFORM_HELD, labels, totals.held_bytes)
+            yield Sample(m.TRANSFORM_VERSION, (*labels, self._transforms.versions[name]), 1)
 
     def _consumer(self, slot: int) -> str:
         """Return the client id that MM2's task of the same number has."""

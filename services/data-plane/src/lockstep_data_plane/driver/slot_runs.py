@@ -2,6 +2,7 @@
 
 from lockstep_data_plane.driver.flow_origin import FlowOrigin
 from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_data_plane.spark.flow_transforms import FlowTransforms
 from lockstep_runtime.flow.context import FlowContext
 
 
@@ -11,13 +12,23 @@ class SlotRuns:
     Args:
         ctx: The flow.
         origin: The producer id of the flow and its settings in the chosen append mode.
+        transforms: The transforms of the flow.
         log: Level and format of the slots' logs.
         beside_driver: Whether slots run on this machine.
     """
 
-    def __init__(self, ctx: FlowContext, origin: FlowOrigin, log: tuple[str, str], *, beside_driver: bool) -> None:
+    def __init__(
+        self,
+        ctx: FlowContext,
+        origin: FlowOrigin,
+        transforms: FlowTransforms,
+        log: tuple[str, str],
+        *,
+        beside_driver: bool,
+    ) -> None:
         self._ctx = ctx
         self._origin = origin
+        self._transforms = transforms
         self._log = log
         self._beside_driver = beside_driver
         self._count = 0
@@ -49,4 +60,5 @@ class SlotRuns:
             log_level=self._log[0],
             log_format=self._log[1],
             beside_driver=self._beside_driver,
+            transforms=self._transforms.planned,
         )

@@ -129,3 +129,9 @@ def _encoded(delta: int, base: int, record: PlainRecord) -> bytes:
 
 def _sized(value: bytes | None) -> bytes:
     return zigzag(-1) if value is None else zigzag(len(value)) + value
+
+
+def encode_at_offsets(records: Sequence[PlainRecord]) -> bytes:
+    """Return the records of a batch, uncompressed, each at its own offset behind the first one's."""
+    first, base = records[0].offset, records[0].timestamp
+    return b"".join(_encoded(record.offset - first, base, record) for record in records)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.offset_admin import RESET
+from lockstep_data_plane.core.evaluation import RefusedTransform, unavailable
 from lockstep_data_plane.core.events import RowLoaded, Unplaced
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import FlowIds
@@ -81,12 +82,16 @@ class Resumer:
 
         Raises:
             HaltPartition: Somebody has to decide.
+            TransformUnavailable: Nothing evaluates the transform of the topic.
             RetriableError: A cluster does not answer or refuses a request.
         """
         await self._metadata(partition)
         row = self._newest(partition)
         if row is not None and self._settings.data_plane.read_back and not row.transactional:
             row = replace(row, read_back=True)  # the target dropped the producer id that these records were sent with
+        if isinstance(partition.transform, RefusedTransform):
+            self._io.step(partition, RowLoaded(row or replace(partition.acked.written, begins=RESET)))
+            raise unavailable(partition.transform.name, partition.transform.reason)
         if row is not None and (row.located or row.beyond):
             # It is acknowledged before the first append, so a run that is killed later leaves no row that is `located`.
             row = replace(row, located=False, beyond=0)

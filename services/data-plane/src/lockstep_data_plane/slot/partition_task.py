@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from lockstep_config.flow.model import DataPlaneSettings
+from lockstep_data_plane.core.evaluation import TRANSFORM_CASE, TransformUnavailable
 from lockstep_data_plane.core.events import (
     AllAnswered,
     Failed,
@@ -183,9 +184,10 @@ class PartitionTasks:
             await set_within(self.changes[partition], seconds)
 
     def _quarantines(self, partition: PartitionState) -> bool:
-        by_policy = self.plane.on_refused.for_topic(partition.topic) == "quarantine"
-        refused = partition.phase is Phase.DRAINING and partition.refusal is not None
-        return by_policy and refused and not partition.leaving
+        refusal = partition.refusal
+        if partition.phase is not Phase.DRAINING or refusal is None or partition.leaving:
+            return False
+        return refusal.is_decided or self.plane.on_refused.for_topic(partition.topic) == "quarantine"
 
     async def _quarantine(self, partition: PartitionState, pauses: PartitionBackoff) -> None:
         """Write refused records to the quarantine topic, record in the row that they are passed over, and go on.
@@ -222,6 +224,8 @@ class PartitionTasks:
             await self._report_and_wait(partition, exc, pauses)
         except HaltPartition as exc:
             self.io.step(partition, Refused(exc.cause, case=exc.case.value))
+        except TransformUnavailable as exc:
+            self.io.step(partition, Refused(exc.cause, case=TRANSFORM_CASE))
 
     async def _report_and_wait(
         self, partition: PartitionState, trouble: BaseException, pauses: PartitionBackoff

@@ -24,6 +24,7 @@ from lockstep_data_plane.slot.row_deadline import ROWS_WITHIN_S, RowDeadline
 from lockstep_data_plane.slot.slot_loop import SlotLoop
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.slot.slot_succession import SlotSuccession
+from lockstep_data_plane.slot.slot_transforms import SlotTransforms
 from lockstep_kafka.common.asyncio_util import cancelled, set_within
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.common.tracing import NO_TRACING, Tracing
@@ -112,6 +113,7 @@ class Slot:
             self._rows,
             self._run_rows.find,
             self._unreadable.pass_over_at,
+            transforms=SlotTransforms(spec.settings, spec.transforms),
             waits=lambda: self._row_deadline.is_over(time.monotonic()),
         )
         self._partition_tasks: dict[TopicPartition, asyncio.Task[None]] = {}
@@ -254,6 +256,7 @@ class Slot:
             unreadable=self._unreadable.by_partition,
             causes=self._troubles.row_causes,
             link_bytes=self._loop.link_bytes,
+            transforms=self._loop.transform_counts,
         )
         await self._guarded("slot status", self._control_writer.write(status))
 

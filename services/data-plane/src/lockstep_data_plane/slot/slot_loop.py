@@ -27,7 +27,6 @@ from lockstep_data_plane.core.keyed_routing import KeyedRouting
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import NO_PROVENANCE, FlowIds
-from lockstep_data_plane.core.record_transform import RuleTransform
 from lockstep_data_plane.fetch.fetch_limits import FetchLimits
 from lockstep_data_plane.fetch.fetcher import Delivery, Fetcher
 from lockstep_data_plane.produce.sender import AnsweredBatch, Sender
@@ -40,8 +39,11 @@ from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.error_handler import ErrorHandler
 from lockstep_data_plane.slot.partition_task import PartitionTasks
 from lockstep_data_plane.slot.slot_clusters import connect_clusters
+from lockstep_data_plane.slot.slot_transforms import SlotTransforms
 from lockstep_data_plane.slot.target_limits import target_limits
+from lockstep_data_plane.slot.transform_stage import Decided, TransformStage
 from lockstep_kafka.common.errors import ClusterError
+from lockstep_kafka.messages.fetch_codec import FetchedPartition
 from lockstep_kafka.messages.produce_codec import ProduceAnswer
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_runtime.state.unreadable_records import PassOver
@@ -49,6 +51,7 @@ from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.data_plane_rows import TransformCount
 from lockstep_state.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, SeenEnds
 
 COPYING = Phase.COPYING
@@ -72,6 +75,7 @@ class SlotLoop:
         find_runs: Callable[[TopicPartition], Iterable[OffsetRuns]],
         pass_over: PassOver,
         *,
+        transforms: SlotTransforms | None = None,
         waits: Callable[[], bool] = lambda: False,
     ) -> None:
         """Create the loop. Nothing connects before `run_partition`.
@@ -85,6 +89,7 @@ class SlotLoop:
             rows: The newest progress of each partition.
             find_runs: Returns the rows of a partition's offset runs that the state topic has now.
             pass_over: Called for records that cannot be read.
+            transforms: The transforms of the slot; None: those of the settings, of which none was compiled.
             waits: Returns whether nothing is to be fetched now.
         """
         self._settings = settings
@@ -123,10 +128,18 @@ class SlotLoop:
             self._source,
             self._target,
             control_writer,
-            deliver=self._judge,
-            delivered=self._on_origins_known,
+            deliver=self._evaluate_or_judge,
+            delivered=self._on_released,
             trouble=partial(self._reporter.report_slot_failure, "provenance"),
             pass_over=pass_over,
+        )
+        self._transforms = transforms or SlotTransforms(settings, ())
+        self._stage = TransformStage(
+            decided=self._on_decided,
+            judge=self._judge,
+            refused=self.apply_event,
+            released=self._on_released,
+            trouble=partial(self._reporter.report_slot_failure, "transforms"),
         )
         self._sender = Sender(self._target, self.on_answers)
         self._fetch_limits = FetchLimits(settings.delay_ms, topics)
@@ -151,6 +164,11 @@ class SlotLoop:
         return self._fetcher.budget.held
 
     @property
+    def transform_counts(self) -> tuple[TransformCount, ...]:
+        """The value of `SlotStatus.transforms`."""
+        return self._transforms.counts(self._stage.held_by_name())
+
+    @property
     def link_bytes(self) -> tuple[tuple[str, str, str, int], ...]:
         """The value of `SlotStatus.link_bytes`."""
         return tuple((c.alias, *total) for c in (self._source, self._target) for total in c.links.totals())
@@ -160,6 +178,8 @@ class SlotLoop:
         await self._transaction_runner.close()
         await self._fetcher.close()
         await self._origins.close()
+        await self._stage.close()
+        await self._transforms.close()
         await self._source.close()
         await self._target.close()
 
@@ -173,11 +193,12 @@ class SlotLoop:
         self._fetcher.schedule.rates.share(own_counts, flow_counts)
 
     def check(self) -> None:
-        """Raise the programming error that ended a fetch or an origin lookup, and report the state of the clusters.
+        """Raise the mistake that ended a fetch, a lookup or an evaluation, and report the state of the clusters.
 
         The report names what clusters do not support and when brokers throttle. The slot calls this at every turn.
         """
-        if (crash := self._fetcher.crashed() or self._origins.crashed()) is not None:
+        crash = self._fetcher.crashed() or self._origins.crashed() or self._stage.crashed()
+        if crash is not None:
             raise crash
         self._reporter.report_clusters()
 
@@ -248,6 +269,7 @@ class SlotLoop:
             self._reporter.forget(partition)
             self._origins.remove(partition)
             self._fetch_limits.forget(tp)
+            self._stage.remove(partition)
             self._fetcher.set_held(partition, 0)
 
     def leave(self, tp: TopicPartition, rests: str = "", *, goes_on: bool = False) -> None:
@@ -293,7 +315,7 @@ class SlotLoop:
             rests: None if it is to be copied. Otherwise only the end of its copy is found, and it is released with
                 this phase.
         """
-        rules = self._settings.record_rules(tp[0])
+        evaluated = self._transforms.find_evaluated(tp[0])
         partition = PartitionState(
             *tp,
             topic.target_topic,
@@ -302,9 +324,12 @@ class SlotLoop:
             limits=self._limits(topic),
             provenance=self._origins if self._origins.concerns(tp[0]) else NO_PROVENANCE,
             has_foreign_writers=self._settings.hides_origin(tp[0]),
-            transform=None if rules is None else RuleTransform(rules),
+            transform=self._transforms.find(tp[0]),
+            is_evaluated=evaluated is not None,
         )
         self.partitions[tp] = partition
+        if evaluated is not None:
+            self._stage.add(partition, evaluated)
         self._control_writer.add_partition(partition)
         self._changes[partition] = asyncio.Event()
         if rests is not None:
@@ -381,20 +406,21 @@ class SlotLoop:
 
     def _update_held(self, partition: PartitionState) -> None:
         """Update the number of bytes that the partition holds. To be called whenever it may have changed."""
-        self._fetcher.set_held(partition, partition.routing.bytes_held + self._origins.bytes_held(partition))
+        waiting = self._origins.bytes_held(partition) + self._stage.bytes_held(partition)
+        self._fetcher.set_held(partition, partition.routing.bytes_held + waiting)
 
     # -- what the fetcher brings ---------------------------------------------------------------------------------------
 
     def may_fetch(self, partition: PartitionState) -> bool:
         """Return whether the partition may be fetched now. Its memory is judged elsewhere."""
-        return not (self._waits() or self._origins.holds(partition))
+        return not (self._waits() or self._origins.holds(partition) or self._stage.waits(partition))
 
     def on_fetched(self, delivery: Delivery) -> None:
-        """Judge what was fetched, or hold it until the origin of its records is known."""
+        """Judge what was fetched, or hold it until the origin of its records is known and they are evaluated."""
         if delivery.partition.provenance is self._origins and self._origins.hold(delivery):
             self._update_held(delivery.partition)
         else:
-            self._judge(delivery)
+            self._evaluate_or_judge(delivery)
 
     def on_delivered(self) -> None:
         """Send what an answer of the source brought, after its last delivery was judged."""
@@ -407,9 +433,36 @@ class SlotLoop:
         """
         self.apply_event(partition, Failed(source_failed=True))
 
-    def _on_origins_known(self, partition: PartitionState) -> None:
-        self._update_held(partition)
+    def _on_released(self, partition: PartitionState) -> None:
+        """Count what a partition still holds, and send what was released of it."""
+        if self._owns(partition):
+            self._update_held(partition)
         self._sender.pump()
+
+    def _evaluate_or_judge(self, delivery: Delivery) -> None:
+        if self._stage.concerns(delivery.partition):
+            self._stage.hold(delivery)
+            self._update_held(delivery.partition)
+        else:
+            self._judge(delivery)
+
+    def _on_decided(self, decided: Decided) -> None:
+        """Judge what a transform has decided about batches of a delivery."""
+        delivery, batches, parts = decided
+        partition, size = delivery.partition, sum(len(batch.data) for batch in batches)
+        end = self._end(partition, delivery.fetched)
+        event = Fetched(delivery.incarnation, batches, AbortedTransactions(), end, size, now_ms(), parts)
+        self.apply_event(partition, event)
+        self._sender.pump()
+
+    def _end(self, partition: PartitionState, fetched: FetchedPartition) -> int:
+        """Return the end of the source's log that counts for the copy."""
+        committed = self._plane.isolation_level == "read_committed"
+        end = fetched.last_stable if committed else fetched.high_watermark
+        if partition.records_to_skip:  # for those it has to be known how many the source has
+            return end
+        # What is held back on purpose is no lag here. The driver knows of it, and no row grows older each second.
+        return min(end, self._fetch_limits.find(partition))
 
     def _judge(self, delivery: Delivery) -> None:
         partition, fetched = delivery.partition, delivery.fetched
@@ -418,11 +471,7 @@ class SlotLoop:
         if fetched.code:
             self.apply_event(partition, self._error_handler.on_fetch_error(partition, fetched.code))
             return
-        committed = self._plane.isolation_level == "read_committed"
-        end = fetched.last_stable if committed else fetched.high_watermark
-        if not partition.records_to_skip:  # for those it has to be known how many the source has
-            # What is held back on purpose is no lag here. The driver knows of it, and no row grows older each second.
-            end = min(end, self._fetch_limits.find(partition))
+        end = self._end(partition, fetched)
         aborted = AbortedTransactions(fetched.aborted)
         size = len(fetched.records)
         self.apply_event(partition, Fetched(delivery.incarnation, delivery.batches, aborted, end, size, now_ms()))

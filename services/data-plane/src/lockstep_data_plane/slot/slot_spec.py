@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_config.resolve.precedence import Side
+from lockstep_data_plane.transform.compiled_transform import PlannedTransform
 from lockstep_state.rows.state_rows import Leader
 
 DRIVER = "data-plane"
@@ -41,6 +42,8 @@ class SlotSpec:
     """True if the slot copies nothing and compares copies with their source. `slot` is its number among such slots."""
     beside_driver: bool = False
     """True if the slot runs on the driver's own machine, so that it reaches the brokers that the driver reaches."""
+    transforms: tuple[PlannedTransform, ...] = ()
+    """The transforms of the flow, as the driver has compiled them."""
 
     @property
     def driver_clusters(self) -> frozenset[str]:

@@ -15,11 +15,11 @@ from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.core.provenance import producers_of_copy
-from lockstep_data_plane.core.record_transform import RecordTransform, RuleTransform
 from lockstep_data_plane.provenance.origin_filter import OriginFilter
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
 from lockstep_data_plane.slot.progress_rows import ProgressRows
 from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_data_plane.slot.slot_transforms import SlotTransforms
 from lockstep_data_plane.verify.batch_comparison import Depth
 from lockstep_data_plane.verify.log_comparison import LogStretch, ReadLimit, compare_logs
 from lockstep_data_plane.verify.offset_map import OffsetMap
@@ -106,6 +106,7 @@ class VerifySlot:
         self._succeeded = False
         self._certificates = CertificateWatch(spec.settings, self._log)
         self._source, self._target = self._clusters()
+        self._transforms = SlotTransforms(spec.settings, spec.transforms)
         self._origins = OriginFilter(spec.settings, self._source, self._target, self._unreadable.pass_over_at)
 
     @property
@@ -154,6 +155,7 @@ class VerifySlot:
                     await asyncio.sleep(CHECK_INTERVAL_S)
                 await cancelled([failed, watching])
         finally:
+            await self._transforms.close()
             await self._source.close()
             await self._target.close()
             await producer.stop()
@@ -254,14 +256,9 @@ class VerifySlot:
         )
         run_map = RunMap.build(progress, self._runs.get(tp, {}).values())
         offsets = OffsetMap(run_map.runs, progress.upstream, run_map.generation)
-        transform = self._transform_of(tp[0])
+        transform = self._transforms.find(tp[0])
         known_from = comparable_from(progress, "" if transform is None else transform.version)
         return CopyState(progress, offsets, logs, at_ms, self._origins.concerns(tp[0]), known_from)
-
-    def _transform_of(self, topic: str) -> RecordTransform | None:
-        """Return the transform of a topic of the source; None: its records are copied as they are."""
-        rules = self._settings.record_rules(topic)
-        return None if rules is None else RuleTransform(rules)
 
     async def _compare_stretch(
         self,
@@ -311,7 +308,7 @@ class VerifySlot:
         target_isolation = "read_committed" if progress.transactional else "read_uncommitted"
         target = LogStretch(self._target, remote, stretch.begin[1], ends[1], target_isolation)
         learn = self._origins.learn if traces else None
-        transform = self._transform_of(tp[0]) if progress.transform else None
+        transform = self._transforms.find(tp[0]) if progress.transform else None
         made = None if transform is None else partial(transform_batch, transform, tp=tp)
         try:
             await compare_logs(verifier, source, target, self._limit, goes_on, learn, made)

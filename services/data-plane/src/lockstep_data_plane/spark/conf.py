@@ -15,6 +15,7 @@ from lockstep_config.text.files import read_content
 from lockstep_config.text.properties import read_properties
 from lockstep_config.text.secrets import is_secret
 from lockstep_config.text.values import BadValue
+from lockstep_data_plane.transform.jar import JAR, PLUGIN
 
 SPARE = 2
 """Cores beyond the slots: one for a slot that is being replaced, one for interactive use."""
@@ -25,6 +26,12 @@ QUIET_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmn16m -Xss512k -XX:-UseP
 It gets one collector thread and a quick start. It keeps no counters in a file of the temporary folder, which would wake
 it twenty times a second.
 """
+
+EVALUATING_JVM = "-XX:+UseSerialGC -Xmn64m -XX:-UsePerfData"
+"""The options of a JVM that evaluates transforms: it has all compilers, and room for records that live briefly."""
+
+EVALUATING_MEMORY = "768m"
+"""The heap of such a JVM. Each connection of a slot holds a request and its answer, uncompressed, at times."""
 
 LAUNCHER_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 """The options of the short JVM in which Spark's scripts put the driver's command line together."""
@@ -66,10 +73,11 @@ class Pod:
     namespace: str = ""
 
 
-def settings_for(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
+def settings_for(spark: SparkSettings, slots: int, pod: Pod, *, evaluates: bool = False) -> dict[str, str]:
     """Return all settings of Spark, `spark.master` too, for at most `slots` slots.
 
-    The file's settings win over Lockstep's, and the pinned ones win over everything.
+    The file's settings win over Lockstep's, and the pinned ones win over everything. If `evaluates`, the JVMs of slots
+    evaluate transforms.
     """
     master = spark.master or f"local[{slots + SPARE},1]"
     settings = {**USUAL}
@@ -81,11 +89,29 @@ def settings_for(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
         settings["spark.cores.max"] = str(slots + SPARE)
     if master.startswith("k8s://"):
         settings |= _kubernetes(spark, slots, pod)
+    if evaluates:
+        settings |= _evaluating(master)
     settings = _with_java_options({**settings, **spark.conf}, spark.conf)
+    if evaluates:
+        settings |= _with_plugin(settings)
     settings |= {key: pinned.value for key, pinned in PINNED.items() if pinned.value is not None}
     if not master.startswith("local"):
         settings[ENCRYPTION] = "true"  # the slots' specifications have the passwords of both clusters
     return {**settings, "spark.master": master}
+
+
+def _evaluating(master: str) -> dict[str, str]:
+    """Return the settings of the JVMs that evaluate transforms. In local mode the driver's JVM does."""
+    if master.startswith("local"):
+        options = USUAL[JAVA_OPTIONS].replace(QUIET_JVM, EVALUATING_JVM)
+        return {JAVA_OPTIONS: options, "spark.driver.memory": EVALUATING_MEMORY}
+    return {"spark.executor.extraJavaOptions": EVALUATING_JVM, "spark.executor.memory": EVALUATING_MEMORY}
+
+
+def _with_plugin(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that bring the transforms' jar and plugin, behind what the file names."""
+    added = {"spark.jars": str(JAR), "spark.plugins": PLUGIN}
+    return {key: ",".join(filter(None, (settings.get(key, ""), value))) for key, value in added.items()}
 
 
 def _with_java_options(settings: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:

@@ -35,7 +35,8 @@ def start_spark(flows: Sequence[FlowSettings]) -> None:
         sys.stderr.write(f"{bad}\n")
         raise SystemExit(2) from None
     verifying = sum(flow.data_plane.verify.tasks_max for flow in flows)  # a request may come at any time
-    spark = SparkSession(settings, sum(slot_count(flow) for flow in flows) + verifying)
+    evaluates = any(transform.sql for flow in flows for transform in flow.data_plane.transforms)
+    spark = SparkSession(settings, sum(slot_count(flow) for flow in flows) + verifying, evaluates=evaluates)
     spark.start()
     started.append(spark)
     load_kio()

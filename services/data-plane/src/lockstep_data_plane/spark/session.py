@@ -32,6 +32,8 @@ from lockstep_data_plane.spark.conf import (
     without_secrets,
 )
 from lockstep_data_plane.spark.jvm_tempdir import new_folder, secret_conf_file
+from lockstep_data_plane.transform.compiled_transform import CompiledTransform
+from lockstep_data_plane.transform.compiler import TransformCompiler
 
 log = logging.getLogger(__name__)
 
@@ -59,10 +61,15 @@ def _slot_name(spec: SlotSpec) -> str:
 
 
 class SparkSession:
-    """The Spark session of this process. `slots` is the number of slots at most, for which cores are asked."""
+    """The Spark session of this process.
 
-    def __init__(self, settings: SparkSettings, slots: int) -> None:
-        self._settings = settings_for(settings, slots, _this_pod())
+    `slots` is the number of slots at most, for which cores are asked. If `evaluates`, its JVMs evaluate transforms.
+    """
+
+    def __init__(self, settings: SparkSettings, slots: int, *, evaluates: bool = False) -> None:
+        self._settings = settings_for(settings, slots, _this_pod(), evaluates=evaluates)
+        self._compiler: TransformCompiler | None = None
+        self._compiling = threading.Lock()
         self._context: Future[Any] = Future()
         self._launches = threading.Event()
 
@@ -175,6 +182,26 @@ class SparkSession:
     async def free_cores(self) -> int:
         """Return how many cores are not in use; 0 if Spark has no executor, or does not answer."""
         return await self._call("free cores", lambda context: _ask_jvm(lambda: _free_cores(context), 0))
+
+    async def compile_statement(self, statement: str) -> CompiledTransform:
+        """Return the statement of a transform, compiled. The first one takes a second or two.
+
+        Raises:
+            StatementRefused: The statement cannot be a transform.
+            TransformsUnavailable: The JVM does not have the transforms' jar.
+            SparkNotStarted: Spark has ended.
+        """
+        return await self._call("compile", lambda context: self._compile(context, statement))
+
+    def _compile(self, context: Any, statement: str) -> CompiledTransform:
+        from py4j.protocol import Py4JNetworkError
+
+        with self._compiling:
+            try:
+                self._compiler = self._compiler or TransformCompiler(context)
+                return self._compiler.compile(statement)
+            except (Py4JNetworkError, OSError) as exc:
+                raise SparkNotStarted(_how_the_jvm_ended(context)) from exc
 
     async def _call(self, name: str, call: Callable[[Any], R]) -> R:
         context = await self.context()

@@ -5,6 +5,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Self
 
+from lockstep_state.errors import NeedsDecision
+
 
 @dataclass(frozen=True, slots=True)
 class TransformVersion:
@@ -38,6 +40,8 @@ class CompiledTransform:
     """The columns that are made anew: key, value, headers, timestamp. The others stay the record's own."""
     secrets: tuple[str, ...]
     version: TransformVersion
+    filters: bool = False
+    """Some records may be filtered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +63,23 @@ class TransformFinding:
         return f"{location}{self.message}{meant}"
 
 
-class StatementRefused(ValueError):
+class StatementRefused(NeedsDecision):
     """The error of a statement that cannot be a transform. `findings` has at least one."""
 
     def __init__(self, findings: tuple[TransformFinding, ...]) -> None:
         super().__init__("; ".join(map(str, findings)))
         self.findings = findings
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTransform:
+    """A transform of a flow, as the driver gives it to slots.
+
+    Without `compiled` nothing is evaluated, and no topic of it is copied: `refused` says why.
+    """
+
+    name: str
+    version: str = ""
+    """The version of statement, options and secrets together (`version_of`)."""
+    compiled: CompiledTransform | None = None
+    refused: str = ""

@@ -11,11 +11,12 @@ from lockstep_data_plane.transform.compiled_transform import (
     TransformFinding,
     TransformVersion,
 )
+from lockstep_state.errors import NeedsDecision
 
 COMPILER = "lockstep.transform.TransformCompiler"
 
 
-class TransformsUnavailable(RuntimeError):
+class TransformsUnavailable(NeedsDecision):
     """The error of a JVM that does not have the transforms' jar. The message says what to do."""
 
 
@@ -57,6 +58,7 @@ class TransformCompiler:
             frozenset(compilation.getColumnsWritten()),
             tuple(compilation.getSecrets()),
             version,
+            bool(compilation.hasFilter()),
         )
 
 

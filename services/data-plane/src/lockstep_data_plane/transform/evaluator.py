@@ -18,7 +18,7 @@ from typing import Self
 from lockstep_data_plane.record_batch.layout import HEADER, GappedOffsets, OutgoingBatch, Stretch
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform
 from lockstep_data_plane.transform.jvm_socket import peer_pid
-from lockstep_state.errors import LockstepError, NeedsDecision, RetriableError
+from lockstep_state.errors import NeedsDecision, RetriableError
 
 PROTOCOL = 1
 _MAGIC = 0x4C535452
@@ -40,23 +40,19 @@ _HEAD_SIZE = 13
 """The bytes of a request before the topic: kind, start and partition."""
 
 
-class TransformError(LockstepError):
-    """The error of a transform that was not evaluated. Nothing is known about the records."""
-
-
-class TransformConnectionLost(TransformError, RetriableError):
+class TransformConnectionLost(RetriableError):
     """The error of a JVM, or a connection, that has ended."""
 
 
-class TransformTimedOut(TransformError, RetriableError):
+class TransformTimedOut(RetriableError):
     """The error of an evaluation that took longer than it may, such as a regular expression that never ends."""
 
 
-class TransformVersionDiffers(TransformError, NeedsDecision):
+class TransformVersionDiffers(NeedsDecision):
     """The error of a JVM whose Spark, Java or jar is not that of the compiled transform."""
 
 
-class TransformRefused(TransformError, NeedsDecision):
+class TransformRefused(NeedsDecision):
     """The error of what the JVM refuses. `code` says why, such as BATCH_CORRUPT or SECRET_MISSING."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -65,6 +61,10 @@ class TransformRefused(TransformError, NeedsDecision):
 
     def __str__(self) -> str:
         return ": ".join(self.args)
+
+
+TransformError = TransformConnectionLost | TransformTimedOut | TransformVersionDiffers | TransformRefused
+"""An error of a transform that was not evaluated. Nothing is known about the records."""
 
 
 class Tombstones(Enum):
@@ -150,7 +150,13 @@ class TransformEvaluator:
         self._reader = reader
         self._writer = writer
         self._within = options.seconds + GRACE_S
-        self._waiting: deque[asyncio.Future[TransformAnswer]] = deque()
+        self._waiting: deque[tuple[asyncio.Future[TransformAnswer], str]] = deque()
+        """The requests without an answer, each with words for it."""
+        self._turn_began = 0.0
+        """The time of the loop's clock since when the JVM is at the first of them."""
+        self._timer: asyncio.TimerHandle | None = None
+        self.evaluating_s = 0.0
+        """Seconds for which the JVM has evaluated requests of this connection, with their way there and back."""
         self._reading: asyncio.Task[None] | None = None
         self._lost: TransformError | None = None
 
@@ -252,24 +258,39 @@ class TransformEvaluator:
         topic_part = _sized(name)
         size = _HEAD_SIZE + len(topic_part) + sum(map(len, batches))
         front = _REQUEST.pack(size, _EVALUATE, start, partition) + topic_part
-        answer: asyncio.Future[TransformAnswer] = asyncio.get_running_loop().create_future()
-        self._waiting.append(answer)
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[TransformAnswer] = loop.create_future()
+        if not self._waiting:
+            self._turn_began = loop.time()
+        self._waiting.append((answer, f"{topic}-{partition} from {start}"))
+        self._timer = self._timer or loop.call_at(self._turn_began + self._within, self._end_stuck)
         try:
             self._writer.writelines((front, *batches))
-            async with asyncio.timeout(self._within):
-                await self._writer.drain()
-                return await answer
-        except TimeoutError as exc:
-            timed_out = TransformTimedOut(f"no answer of {topic}-{partition} from {start} within {self._within:g} s")
-            self._lose(timed_out)
-            raise timed_out from exc
-        except (ConnectionError, OSError) as exc:
+            await self._writer.drain()
+            return await answer
+        except OSError as exc:
             self._lose(TransformConnectionLost("the connection to the JVM has ended"))
-            raise TransformConnectionLost("the connection to the JVM has ended") from exc
+            raise (answer.exception() or TransformConnectionLost("the connection to the JVM has ended")) from exc
         except asyncio.CancelledError:
             # The answer still comes, and would be taken for that of the next request.
             self._lose(TransformConnectionLost("a request was cancelled"))
             raise
+
+    @property
+    def is_lost(self) -> bool:
+        """Return whether nothing is evaluated over this connection any more."""
+        return self._lost is not None
+
+    def _end_stuck(self) -> None:
+        """Give the connection up if the JVM is at one request for too long. The time of each counts from its turn."""
+        loop, self._timer = asyncio.get_running_loop(), None
+        if not self._waiting:
+            return
+        if loop.time() < self._turn_began + self._within:
+            self._timer = loop.call_at(self._turn_began + self._within, self._end_stuck)
+            return
+        _, request = self._waiting[0]
+        self._lose(TransformTimedOut(f"no answer of {request} within {self._within:g} s"))
 
     async def close(self) -> None:
         """End the connection, and the JVM's thread with it."""
@@ -282,21 +303,29 @@ class TransformEvaluator:
             await self._writer.wait_closed()
 
     def _lose(self, error: TransformError) -> None:
+        """End the connection. The first request that waits gets the error; for the others the connection has ended."""
         if self._lost is None:
             self._lost = error
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._writer.close()
         while self._waiting:
-            answer = self._waiting.popleft()
+            answer, _ = self._waiting.popleft()
             if not answer.done():
-                answer.set_exception(type(error)(*error.args))
+                answer.set_exception(error)
                 answer.exception()  # a caller that was cancelled reads it no more
+            error = TransformConnectionLost("the connection to the JVM has ended")
 
     async def _read_answers(self) -> None:
         try:
             while True:
                 frame = await self._read_frame()
                 outcome = _answer(frame) if frame[0] == _ANSWER else _refusal(frame)
-                answer = self._waiting.popleft()
+                answer, _ = self._waiting.popleft()
+                now = asyncio.get_running_loop().time()
+                self.evaluating_s += now - self._turn_began
+                self._turn_began = now
                 if answer.done():
                     continue
                 if isinstance(outcome, TransformAnswer):

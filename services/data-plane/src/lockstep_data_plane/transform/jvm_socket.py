@@ -10,6 +10,8 @@ import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from lockstep_state.errors import RetriableError
+
 FOLDER = "lockstep-transform-"
 """The beginning of the name of the socket's folder, before the pid (`TransformServer.java`)."""
 
@@ -19,7 +21,7 @@ _LISTENS = 0x10000
 """The flag of a listening socket (`__SO_ACCEPTCON`)."""
 
 
-class NoTransformServer(RuntimeError):
+class NoTransformServer(RetriableError):
     """The error of a process without a JVM above it that evaluates transforms."""
 
 

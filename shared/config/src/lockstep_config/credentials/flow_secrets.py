@@ -1,4 +1,4 @@
-"""The secrets of a flow's clients, which must not appear in what others write."""
+"""The secrets of a flow, which must not appear in what others write."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -9,11 +9,13 @@ from lockstep_config.text.secrets import is_secret
 
 
 def flow_secrets(settings: FlowSettings) -> frozenset[str]:
-    """Return every password, key and token in a flow's client properties, and the secret options of its logins."""
+    """Return every secret of a flow: in its client properties, in the options of its logins, and of its transforms."""
     return frozenset(_values(settings))
 
 
 def _values(settings: FlowSettings) -> Iterator[str]:
+    for transform in settings.data_plane.transforms:
+        yield from transform.secrets.values()
     for client in fields(settings.clients):
         for key, value in getattr(settings.clients, client.name).items():
             if key == JAAS:

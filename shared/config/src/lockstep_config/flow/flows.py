@@ -34,6 +34,7 @@ from lockstep_config.flow.model import (
     FlowSettings,
 )
 from lockstep_config.flow.reader import Reader, texts
+from lockstep_config.flow.record_transforms import read_transforms
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
 from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, client_kind, connector_prefix
 from lockstep_config.keys.lockstep_keys import CYCLES, MM2_VERSION, STATE, TRACING
@@ -101,7 +102,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
     copies = enabled and _runs(source)
     rules: RuleSet = reader.value(MM2_VERSION)
     checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
-    plane = _data_plane(layers, flow, source, worker, copies)
+    plane = _data_plane(layers, flow, source, worker, copies, findings)
     filters = read_filters(layers, _with_defaults_of(rules, reader), rules, findings)
     plane = replace(plane, record_rules=filters.rules)
     policy = (
@@ -152,7 +153,9 @@ def _with_defaults_of(rules: RuleSet, reader: Reader) -> Reader:
     return replace(reader, defaults=defaults | dict(reader.defaults))
 
 
-def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enabled: bool) -> DataPlaneSettings:
+def _data_plane(
+    layers: Layers, flow: Flow, reader: Reader, worker: Reader, enabled: bool, findings: Diagnostics
+) -> DataPlaneSettings:
     """Return the settings of the data plane.
 
     Args:
@@ -161,6 +164,7 @@ def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enab
         reader: A reader of the flow's source connector.
         worker: A reader of the Connect worker on the flow's target.
         enabled: The flow copies records.
+        findings: Takes what is wrong with its transforms.
     """
     consumer = precedence.client(layers, flow, "source", "consumer")
     producer = precedence.record_producer(layers, flow)
@@ -190,6 +194,7 @@ def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enab
         spark=_spark(layers),
         legacy=legacy,
         verify=reader.settings(VerifySettings),
+        transforms=read_transforms(layers, reader, findings),
     )
 
 

@@ -20,6 +20,7 @@ from lockstep_config.flow.connector_settings import (
     StatedPhases,
     TopicSyncSettings,
 )
+from lockstep_config.flow.transform_settings import TransformSettings, find_transform
 from lockstep_config.keys.connector_keys import ConnectorName
 from lockstep_config.keys.key_values import key_field
 from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_PARTITIONING
@@ -131,6 +132,7 @@ class DataPlaneSettings(CopySettings):
 
     `read_back` is no setting of a file: the target neither treats producer ids as Kafka does, nor has transactions.
     `spark` is the same for all flows of a file. `legacy` is None if the flow takes no MirrorMaker 1's place.
+    `transforms` change the records of the topics that they select (`transform_of`).
     `record_rules` are asked through `FlowSettings.record_rules`.
     """
 
@@ -156,12 +158,21 @@ class DataPlaneSettings(CopySettings):
     spark: SparkSettings = LOCAL_SPARK
     legacy: LegacySettings | None = None
     verify: VerifySettings = NOT_VERIFIED
+    transforms: tuple[TransformSettings, ...] = ()
     record_rules: RuleSelection = NO_RULES
 
     @property
     def by_key(self) -> bool:
         """True if each record goes into the partition that its key chooses; then `exactly_once` is True too."""
         return self.legacy is not None and self.legacy.partitioning == "key"
+
+    def transform_of(self, topic: str) -> TransformSettings | None:
+        """Return the transform of a topic of the source; None: its records are copied as they are.
+
+        Raises:
+            SeveralTransforms: More than one selects the topic.
+        """
+        return find_transform(self.transforms, topic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

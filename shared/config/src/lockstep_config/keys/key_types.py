@@ -35,6 +35,7 @@ class Kind(Enum):
     STRING = "text"
     CLASS = "class name"
     PYTHON_CLASS = "package.module:Class"
+    STATEMENT = "statement"
 
 
 class Status(Enum):

@@ -8,6 +8,7 @@ from lockstep_config.keys.python_classes import PYTHON_KEYS
 from lockstep_config.keys.record_rules import FILTER_KEY, HEADERS_KEY, parse_filter, parse_headers
 from lockstep_config.keys.spark_settings import MASTER, parse_master
 from lockstep_config.keys.topic_renames import parse_renames
+from lockstep_config.keys.transform_keys import THREADS
 from lockstep_config.text.values import BadValue, choice, version
 from lockstep_rules.topic_plan import RENAME_KEY
 from lockstep_rules.versions import DEFAULT_VERSION
@@ -125,6 +126,7 @@ LOCKSTEP_KEYS = (
         meaning="new names of topics on the target: PATTERN -> NAME, several between semicolons. The first Java "
         "regular expression that matches the whole name that the replication policy gives counts; $1 is its group 1",
     ),
+    THREADS,
     Key(
         name=FILTER_KEY,
         parse=parse_filter,

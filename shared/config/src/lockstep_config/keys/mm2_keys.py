@@ -28,6 +28,7 @@ from lockstep_config.keys.key_types import (
     replication,
 )
 from lockstep_config.keys.lockstep_keys import LOCKSTEP_KEYS
+from lockstep_config.keys.transform_keys import find_transform_key
 from lockstep_config.text.values import progress_topic
 from lockstep_rules import filters
 
@@ -308,3 +309,8 @@ KEYS: Mapping[str, Key] = MappingProxyType(
     }
 )
 """The properties by name, without any prefix."""
+
+
+def find_key(name: str) -> Key | None:
+    """Return the property of this name, without any prefix; that of a transform has the transform's name in it."""
+    return KEYS.get(name) or find_transform_key(name)

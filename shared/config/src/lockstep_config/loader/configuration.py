@@ -25,6 +25,7 @@ from lockstep_config.keys.lockstep_keys import UNKNOWN_KEYS
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE, with_settings
 from lockstep_config.loader.standalone import without_external_files
+from lockstep_config.loader.statement_files import with_statement
 from lockstep_config.report.ineffective_lines import remark_on_lines
 from lockstep_config.report.one_cluster import check_addresses
 from lockstep_config.report.replication_cycles import check_cycles
@@ -229,6 +230,8 @@ def _resolved(entries: Sequence[Entry], environment: Mapping[str, str], findings
     result = []
     for entry in entries:
         settled, problems = resolved(entry, providers, findings.file)
+        if not problems:
+            settled, problems = with_statement(settled, findings.file)
         findings.problems += problems
         result.append(settled)
     return tuple(result)
@@ -338,7 +341,9 @@ def _is_echo(problem: Problem, wrong: Iterable[str]) -> bool:
     """Return whether a key is missing only because its line is wrong and was left out."""
     alias, _, name = problem.key.partition(".")
     return not problem.line and any(
-        key in (problem.key, name) or (key.endswith(f".{name}") and (key.startswith(f"{alias}.") or "->" in key))
+        key in (problem.key, name)
+        or (problem.key and f"{problem.key}." in key)  # a transform whose statement is wrong
+        or (key.endswith(f".{name}") and (key.startswith(f"{alias}.") or "->" in key))
         for key in wrong
     )
 

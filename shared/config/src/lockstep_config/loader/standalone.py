@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lockstep_config.keys.log_levels import LOGGING_FILE_KEY
 from lockstep_config.keys.python_classes import JAVA_KEYS, PYTHON_KEYS
+from lockstep_config.keys.transform_keys import STATEMENT_FILE
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry, PropertiesText
 from lockstep_config.text.sources import FILE_KEY
@@ -35,6 +36,7 @@ def _is_outside(entry: Entry, python: set[str]) -> bool:
     return bool(
         _REFERENCE.search(entry.value)
         or FILE_KEY.search(entry.key)
+        or STATEMENT_FILE.search(entry.key)
         or _last(entry.key, PYTHON_KEYS)
         or (java and JAVA_KEYS[java] in python)
         or entry.key == LOGGING_FILE_KEY

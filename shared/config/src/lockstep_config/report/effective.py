@@ -7,9 +7,10 @@ from pathlib import Path
 from lockstep_config.flow.mm1_flow import legacy_defaults
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.reader import Reader
+from lockstep_config.flow.record_transforms import transform_lines
 from lockstep_config.keys.client_keys import CLIENT
 from lockstep_config.keys.key_types import Key, KeyLevel, Status
-from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.keys.mm2_keys import KEYS, find_key
 from lockstep_config.keys.spark_settings import CONF_PREFIX
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.cells import Cell
@@ -106,7 +107,8 @@ def _flow(layers: Layers, settings: FlowSettings, masker: _Masker) -> FlowView:
             continue  # a Python class replaces it
         entry = (connector if KeyLevel.FLOW in key.levels else worker).entry(name)
         lines.append(masker.line(name, entry) if entry else Setting(name, defaults.get(name, _default(name, settings))))
-    own = {key for key in layers.flow_lines(flow) if key not in KEYS and not _is_client_key(key)}
+    lines += [masker.line(key, cell.entry) for key, cell in transform_lines(layers, flow).items()]
+    own = {key for key in layers.flow_lines(flow) if find_key(key) is None and not _is_client_key(key)}
     lines += [masker.line(key, layers.flow_lines(flow)[key].entry) for key in own]
     clients = {
         f"{side} {kind}": masker.all(precedence.client(layers, flow, side, kind))

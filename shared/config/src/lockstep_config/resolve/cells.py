@@ -12,7 +12,7 @@ from lockstep_config.keys.client_keys import CLIENT, CONNECTION, ClientKey
 from lockstep_config.keys.connector_keys import client_kind, own_key
 from lockstep_config.keys.key_types import Key, Status
 from lockstep_config.keys.key_values import parse_value
-from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.keys.mm2_keys import find_key
 from lockstep_config.resolve.value_typos import find_placeholder
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.values import BadValue, boolean, choice, integer, split_list
@@ -68,7 +68,7 @@ def _read_cell(entry: Entry, scope: KeyScope) -> Cell:
 
 
 def _parse(name: str, text: str) -> Any:
-    if (key := KEYS.get(name)) is not None:
+    if (key := find_key(name)) is not None:
         return parse_used(key, text)
     kind, inner = client_kind(name) or (None, name.removeprefix("source.cluster.").removeprefix("target.cluster."))
     if inner in CONNECTION:
@@ -126,7 +126,7 @@ def parse_key(key: str, aliases: Iterable[str]) -> KeyScope:
     its arrow, whether its aliases are known or not. An alias has no dot, so the flow ends at the first dot behind the
     arrow.
     """
-    if key in KEYS:
+    if find_key(key) is not None:
         return KeyScope(key)
     before, arrow, behind = key.partition("->")
     if arrow:

@@ -10,9 +10,10 @@ from lockstep_config.keys.client_keys import CLIENT, CONNECTION, ClientKind
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
 from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import Key, KeyLevel, Kind, Status
-from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.keys.mm2_keys import KEYS, find_key
 from lockstep_config.keys.refused_classes import refused_class
 from lockstep_config.keys.spark_settings import CONF_PREFIX, check_conf
+from lockstep_config.keys.transform_keys import explain_transform_key, split_transform_key
 from lockstep_config.resolve.cells import ALIAS, Cell
 from lockstep_config.resolve.client_lines import check_client, check_connection, does_nothing, only_connection
 from lockstep_config.resolve.diagnostics import Diagnostics
@@ -21,6 +22,7 @@ from lockstep_config.resolve.own_classes import NO_CLASSES, OwnClasses
 from lockstep_config.resolve.unknown_keys import IS_UNKNOWN, another_arrow, unknown, unknown_alias
 from lockstep_config.resolve.value_typos import find_placeholder, find_typo, remark_patterns
 from lockstep_config.text.properties import Entry
+from lockstep_config.text.secrets import is_secret
 from lockstep_config.text.values import BadValue, list_remark
 
 OF_EVERY_CLIENT = frozenset(
@@ -256,13 +258,19 @@ def _check_known(cell: Cell, name: str, level: KeyLevel, findings: Diagnostics, 
     if name.startswith(CONF_PREFIX):
         _check_spark(entry, name, level, findings)
         return True
-    key = KEYS.get(name)
+    key, transform = find_key(name), split_transform_key(name)
     if key is not None:
         if level in key.levels:
             _check_key(cell, key, findings, is_replaced)
+            return True
+        places = " or ".join(place.value.replace("KEY", name) for place in KeyLevel if place in key.levels)
+        if transform is not None:
+            findings.plain_problem(entry, f"is not read here, and records would be copied as they are: write {places}")
         else:
-            places = " or ".join(place.value.replace("KEY", name) for place in KeyLevel if place in key.levels)
             findings.without_effect(entry, f"MirrorMaker does not read it here: write {places}")
+        return True
+    if transform is not None:
+        findings.unknown_key(entry, explain_transform_key(transform), near=True)
         return True
     for family in FAMILIES:
         if name.startswith(family.prefix):
@@ -302,11 +310,13 @@ def _check_key(cell: Cell, key: Key, findings: Diagnostics, is_replaced: bool) -
         _check_loosely(entry, findings)
         return
     if cell.refusal:
-        findings.problem(entry, cell.refusal)
+        report = findings.plain_problem if key.kind is Kind.STATEMENT else findings.problem
+        report(entry, cell.refusal)
         return
     for remark in remark_patterns(entry.value, key):
         findings.note(entry, remark)
-    if key.kind is Kind.STRING and not key.per_topic and (remark := find_typo(entry.value)):
+    is_text = key.kind is Kind.STRING and not key.per_topic and not is_secret(entry.key)
+    if is_text and (remark := find_typo(entry.value)):
         findings.note(entry, f"is {value!r}: {remark}")
     if (key.kind in LISTS or key.per_topic) and (remark := list_remark(entry.value)):
         findings.note(entry, remark)

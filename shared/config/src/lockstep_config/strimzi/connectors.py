@@ -23,6 +23,7 @@ from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.strimzi.connector_names import NAMING_KEYS, connector_names, default_value, explain_difference
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place
+from lockstep_config.text.secrets import masked
 from lockstep_rules.versions import DEFAULT_VERSION
 from lockstep_state.names import Flow
 
@@ -267,6 +268,7 @@ class _FlowReader:
             return
         if leading not in settings and key not in KEYS:
             return
+        leading_value, value = masked(key, leading_value), masked(key, value)
         present, stated = self.connectors.present, settings.get(leading)
         unset = f"{present[leading].in_config(key)}, which is unset,"
         counts = f"{stated.path} in line {stated.line}" if stated else unset

@@ -21,6 +21,11 @@ _SECRET = re.compile(
 )
 _PUBLIC = re.compile(r"token\.endpoint\.url$|(?:location|enabled|class|retry\.backoff(?:\.max)?\.ms)$", re.IGNORECASE)
 
+_TRANSFORM = re.compile(r"(?:^|\.)lockstep\.transform\.[^.]+\.(?P<key>.*)", re.DOTALL)
+_PUBLIC_OF_TRANSFORMS = frozenset(
+    {"topics", "sql", "sql.file", "mask", "python", "tombstones", "filtered", "on.error"}  # all but salt and secret.*
+)
+
 SHORTEST = 4
 """The fewest characters of a secret that is looked for: shorter texts are in every text."""
 
@@ -40,6 +45,8 @@ _CREDENTIALS = (
 
 def is_secret(key: str) -> bool:
     """Return whether the value of `key` must never be printed, logged or put into a message; True in doubt."""
+    if (of_transform := _TRANSFORM.search(key)) is not None:  # its name may be any word
+        return of_transform["key"] not in _PUBLIC_OF_TRANSFORMS
     return bool(_SECRET.search(key)) and not _PUBLIC.search(key)
 
 

@@ -171,6 +171,19 @@ class ReasonCode(CatalogueCode):
         "[The case `refused`](halted-partition.md#the-case-refused).",
     )
 
+    RECORD_NOT_TRANSFORMED = (
+        "record-not-transformed",
+        "the transform {transform} cannot be evaluated for the record at offset {first}: {condition}{fragment}",
+        "Nothing of the record is shown, because it may have what the transform removes.",
+        "[A record cannot be transformed](halted-partition.md#a-record-cannot-be-transformed).",
+    )
+    TRANSFORM_UNAVAILABLE = (
+        "transform-unavailable",
+        "nothing evaluates the transform {transform}: {text}. No record is copied as it is",
+        "The JVM of the slot does not evaluate transforms, has another version, or took too long.",
+        "[The case `transform`](halted-partition.md#the-case-transform).",
+    )
+
     # Why a partition is not compared.
 
     COPIED_BY_KEYS = (

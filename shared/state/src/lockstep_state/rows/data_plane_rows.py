@@ -5,7 +5,7 @@ Import them from `state_rows`.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from lockstep_state.metric import counted, counter, gauge
 from lockstep_state.offsets import TopicPartition
@@ -27,6 +27,9 @@ from lockstep_state.rows.value_types import (
 
 PARTITION, SLOT = ("flow", "topic", "partition"), ("flow", "slot")
 """`PARTITION` has the labels of metrics about one partition, `SLOT` those about one slot."""
+
+TransformCount: TypeAlias = tuple[str, str, Count, Count, Count, Count, Count]
+"""What a slot has evaluated of one transform (`SlotStatus.transforms`)."""
 
 LOST = "lost"
 """The value of `PartitionProgress.begins` if there was no row, although the target holds records that may be ours."""
@@ -303,6 +306,9 @@ class SlotStatus(Row):
     """(topic, partition, count) of records that this run passed over, of the first 100 partitions that have some."""
     link_bytes: tuple[tuple[str, str, str, int], ...] = ()
     """(cluster, direction, rack, bytes) of what this run sent to brokers and received from them."""
+    transforms: tuple[TransformCount, ...] = ()
+    """(name, version, records in, records out, failed records, milliseconds of evaluation, bytes that wait) of what
+    this run has evaluated, also to find out where copies end."""
     causes: tuple[tuple[str, Reason], ...] = ()
     """(part, reason) of what fails and is tried again; `TOPIC-N` is a partition. At most 20. An earlier release wrote
     none, only `troubles`."""
@@ -338,3 +344,34 @@ class Origin(Row):
     appends: str = ""
     """The way in which the flow appends to this target, by a trial before its first record: `sequences` |
     `transactions` | `read-back`. Empty: not tried, or the file asks for transactions."""
+
+
+@row_kind("transform", "name", owner="data-plane")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transform(Row):
+    """A transform of the flow, as the driver compiled it last. Owner: data plane (the driver).
+
+    A partition's row has the version that its records were made with (`PartitionProgress.transform`).
+    """
+
+    name: str
+    transform_version: str = ""
+    """The version of statement, options and secrets together; "": it was not compiled, and `refused` says why."""
+    statement: str = ""
+    """The statement. It has the names of secrets only."""
+    secrets: tuple[str, ...] = ()
+    """The names of the secrets that it needs."""
+    written: tuple[str, ...] = ()
+    """The columns that it makes anew: `headers` | `key` | `timestamp` | `value`."""
+    tombstones: str = ""
+    """`pass` | `filter`, as `lockstep.transform.NAME.tombstones`."""
+    filtered: str = ""
+    """`drop` | `tombstone`, as `lockstep.transform.NAME.filtered`."""
+    spark: str = ""
+    """The version of Spark that compiled it."""
+    java: Count = 0
+    """The major version of Java, likewise."""
+    jar: str = ""
+    """The hash of the sources of the transforms' jar, likewise."""
+    refused: str = ""
+    """The reason for which it was not compiled. No topic of it is copied then."""

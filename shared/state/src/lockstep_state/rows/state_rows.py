@@ -14,6 +14,7 @@ from lockstep_state.rows.data_plane_rows import (
     Origin,
     PartitionProgress,
     SlotStatus,
+    Transform,
     progress_by_partition,
 )
 from lockstep_state.rows.group_rows import GroupStatus, SourceGroupsStatus
@@ -51,6 +52,7 @@ __all__ = [
     "Switch",
     "SwitchGroup",
     "SwitchTopic",
+    "Transform",
     "Verification",
     "VerifiedPartition",
     "decode_row",

@@ -6,6 +6,7 @@ Each function gets the facts of a flow and the forecast of its copy. It yields a
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from lockstep_config.flow.transform_settings import SeveralTransforms, TransformSettings
 from lockstep_ops.formatting import count_text, in_time
 from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts, TopicFacts
 from lockstep_ops.plan.rules.flow_plan import MOVED, CopyForecast, TopicForecast
@@ -15,6 +16,7 @@ from lockstep_rules.clusters.cluster_capabilities import Cost
 from lockstep_rules.clusters.cluster_limits import LIMITS, TierLimit, TopicCount
 from lockstep_rules.policy import HEARTBEATS
 from lockstep_rules.selection_count import GROUP_KEYS, TOPIC_KEYS, count_topics
+from lockstep_rules.statement_outline import filters_records, made_columns
 from lockstep_rules.topic_plan import factor_words, possible_factor
 from lockstep_state.names import LONGEST_TOPIC, Flow, progress_topic, state_topic
 
@@ -439,13 +441,51 @@ def find_demanded_factors(facts: FlowFacts, copy: CopyForecast) -> Iterator[Find
 
 
 def find_filtered_compacted(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find compacted topics of which rules drop some records, and thus the newest value of a key or its deletion."""
+    """Find compacted topics of which some records are dropped, and thus the newest value of a key or its deletion."""
     for topic in copy.topics:
-        rules = facts.settings.record_rules(topic.topic)
-        if rules is None or not rules.drops_records:
+        lost = _lost_records(facts, topic.topic)
+        if not lost:
             continue
         names = ((facts.source, topic.topic), (facts.target, facts.settings.remote_topic(topic.topic)))
         present = (cluster.topics[name] for cluster, name in names if name in cluster.topics)
         if any("compact" in each.configs.get("cleanup.policy", "") for each in present):
-            lost = "tombstones" if rules.drops_tombstones else "records, but no tombstones"
-            yield topic.topic, f"{topic.topic} is compacted, and its rules may drop {lost}"
+            yield topic.topic, f"{topic.topic} is compacted, and {lost}"
+
+
+def _lost_records(facts: FlowFacts, topic: str) -> str:
+    """Return what rules or a transform may drop of a topic, as a phrase; "": nothing."""
+    rules = facts.settings.record_rules(topic)
+    if rules is not None and rules.drops_records:
+        return f"its rules may drop {'tombstones' if rules.drops_tombstones else 'records, but no tombstones'}"
+    transform = _transform_of(facts, topic)
+    if transform is None or transform.filtered == "tombstone" or not filters_records(transform.sql):
+        return ""
+    what = "records, but no tombstones" if transform.tombstones == "pass" else "tombstones"
+    return f"its transform {transform.name} may drop {what}"
+
+
+def find_transformed_identity(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find topics whose records get another key or another timestamp from a transform."""
+    for topic in copy.topics:
+        transform = _transform_of(facts, topic.topic)
+        made = made_columns(transform.sql) & {"key", "timestamp"} if transform is not None else frozenset()
+        if transform is not None and made:
+            names = " and ".join(sorted(made))
+            yield topic.topic, f"{topic.topic}: the transform {transform.name} makes {names} anew"
+
+
+def _transform_of(facts: FlowFacts, topic: str) -> TransformSettings | None:
+    """Return the transform of a topic; None: it has none, or nobody can say which one it has."""
+    try:
+        return facts.settings.data_plane.transform_of(topic)
+    except SeveralTransforms:
+        return None
+
+
+def find_disputed_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find topics that more than one transform selects."""
+    for topic in facts.selection.topics:
+        try:
+            facts.settings.data_plane.transform_of(topic)
+        except SeveralTransforms as exc:
+            yield topic, f"{topic}: the transforms {' and '.join(exc.names)} select it"

@@ -326,11 +326,21 @@ HAZARDS = (
         find=checks.find_exceeded_limits,
     ),
     HazardKind(
+        "LS032",
+        "A topic that several transforms select",
+        "More than one transform of the file selects a topic, so nobody can say what its records are to become. The "
+        "topic is not copied. If the patterns alone show it, `lockstep config check` refuses the file.",
+        "Change `lockstep.transform.NAME.topics` so that each topic is selected by one at most",
+        ERROR,
+        find=checks.find_disputed_topics,
+    ),
+    HazardKind(
         "LS033",
         "Records filtered from a compacted topic",
         "Records of a compacted topic are filtered. If the newest record of a key is dropped, an older one that passed "
         "stays on the target as its value. If tombstones are dropped, deleted keys stay for ever.",
-        "Let the filter pass tombstones (`not tombstone` in `lockstep.filter`), and drop all records of a key or none",
+        "Let the filter pass tombstones (`not tombstone` in `lockstep.filter`), and drop all records of a key or none. "
+        "Or leave a tombstone in place of a filtered record (`lockstep.transform.NAME.filtered = tombstone`)",
         WARNING,
         find=checks.find_filtered_compacted,
     ),
@@ -355,6 +365,16 @@ HAZARDS = (
         "Raise `retention.ms` or `retention.bytes` on the source, or shorten `lockstep.delay`",
         WARNING,
         find=checks.find_short_retention,
+    ),
+    HazardKind(
+        "LS034",
+        "A transform changes keys or timestamps",
+        "A record stays in its partition when its key changes. So a consumer that counts on equal keys in one "
+        "partition, and the cleaner of a compacted topic, may see them in several. A changed timestamp moves retention, and what "
+        "consumers find by time.",
+        "Keep both as they are, unless nobody counts on them",
+        WARNING,
+        find=checks.find_transformed_identity,
     ),
 )
 

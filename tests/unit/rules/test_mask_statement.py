@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_data_plane.transform.mask_statement import MaskInvalid, mask_statement
+from lockstep_rules.mask_statement import MaskInvalid, mask_statement
 
 
 def test_each_entry_is_one_call_in_their_order() -> None:

@@ -1,0 +1,94 @@
+"""The transforms of one flow, which its driver compiles before it starts slots."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from lockstep_config.flow.transform_settings import TransformSettings
+from lockstep_data_plane.slot.slot_transforms import evaluation_options, secret_bytes
+from lockstep_data_plane.spark.session import SparkSession
+from lockstep_data_plane.transform.compiled_transform import CompiledTransform, PlannedTransform, StatementRefused
+from lockstep_data_plane.transform.compiler import TransformsUnavailable
+from lockstep_data_plane.transform.sql_transform import version_of
+from lockstep_rules.mask_statement import SALT
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_state.rows.state_rows import Transform
+
+
+@dataclass
+class FlowTransforms:
+    """The transforms of a flow as its slots get them. Each statement is compiled once in a process."""
+
+    ctx: FlowContext
+    spark: SparkSession
+    planned: tuple[PlannedTransform, ...] = ()
+    _compiled: dict[str, tuple[TransformSettings, PlannedTransform]] = field(default_factory=dict)
+
+    async def compile(self) -> None:
+        """Compile what was not compiled yet, and write a row of each transform.
+
+        A transform that does not compile is reported. Its topics are not copied then.
+
+        Raises:
+            ClusterError: A row could not be written.
+            SparkNotStarted: Spark has ended.
+        """
+        transforms = self.ctx.settings.data_plane.transforms
+        planned = [await self._plan(settings) for settings in transforms]
+        self.planned = tuple(planned)
+        for settings, plan in zip(transforms, planned, strict=True):
+            await self.ctx.state.write_if_changed(transform_row(settings, plan))
+
+    async def _plan(self, settings: TransformSettings) -> PlannedTransform:
+        before, plan = self._compiled.get(settings.name, (None, None))
+        if plan is None or before != settings:
+            plan = await self._compile(settings)
+            if plan.refused:
+                self.ctx.log.warn(f"transform {settings.name}", f"is not compiled: {plan.refused}")
+            self._compiled[settings.name] = settings, plan
+        return plan
+
+    async def _compile(self, settings: TransformSettings) -> PlannedTransform:
+        if not settings.sql:
+            return PlannedTransform(settings.name, refused="this release evaluates SQL only")
+        try:
+            compiled = await self.spark.compile_statement(settings.sql)
+        except (StatementRefused, TransformsUnavailable) as exc:
+            return PlannedTransform(settings.name, refused=str(exc))
+        return plan_transform(settings, compiled)
+
+
+def plan_transform(settings: TransformSettings, compiled: CompiledTransform) -> PlannedTransform:
+    """Return a compiled transform with its version, unless a secret that it names is missing."""
+    secrets = secret_bytes(settings)
+    if missing := [name for name in compiled.secrets if not secrets.get(name)]:
+        return PlannedTransform(settings.name, refused=_missing_secrets(settings.name, missing))
+    version = version_of(compiled, evaluation_options(settings), secrets)
+    return PlannedTransform(settings.name, version, compiled)
+
+
+def _missing_secrets(name: str, missing: Sequence[str]) -> str:
+    """Return the sentence about secrets that a statement names and the file does not have."""
+    keys = (f"lockstep.transform.{name}.{SALT if each == SALT else f'secret.{each}'}" for each in missing)
+    return f"it needs {', '.join(keys)}"
+
+
+def transform_row(settings: TransformSettings, plan: PlannedTransform) -> Transform:
+    """Return the row of a transform."""
+    row = Transform(
+        name=settings.name,
+        transform_version=plan.version,
+        statement=settings.sql,
+        tombstones=settings.tombstones,
+        filtered=settings.filtered,
+        refused=plan.refused,
+    )
+    if (compiled := plan.compiled) is None:
+        return row
+    return replace(
+        row,
+        secrets=compiled.secrets,
+        written=tuple(sorted(compiled.columns_written)),
+        spark=compiled.version.spark,
+        java=compiled.version.java,
+        jar=compiled.version.jar,
+    )

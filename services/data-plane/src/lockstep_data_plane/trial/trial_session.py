@@ -1,0 +1,211 @@
+"""One trial of transforms: Spark starts, each statement is compiled, records are evaluated, costs are measured.
+
+The JVM is a child of this process, and ends with it.
+"""
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lockstep_config.keys.spark_settings import SparkSettings
+from lockstep_data_plane.spark.conf import JAVA_OPTIONS, USUAL
+from lockstep_data_plane.spark.session import SparkSession, in_thread
+from lockstep_data_plane.transform.compiled_transform import CompiledTransform, StatementRefused
+from lockstep_data_plane.transform.compiler import TransformCompiler
+from lockstep_data_plane.transform.evaluator import (
+    AnswerEnd,
+    EvaluationOptions,
+    Filtered,
+    Tombstones,
+    TransformAnswer,
+    TransformEvaluator,
+)
+from lockstep_data_plane.transform.jar import JAR, PLUGIN
+from lockstep_data_plane.transform.jvm_socket import NoTransformServer, listening_sockets
+from lockstep_data_plane.trial.trial_batches import batches_of, first_offset, outcomes_of, requests_of
+from lockstep_state.codecs.transform_trial import (
+    TrialCost,
+    TrialMistake,
+    TrialOutcome,
+    TrialPartition,
+    TrialProgress,
+    TrialRecord,
+    TrialRequest,
+    TrialResult,
+)
+
+SPARK = SparkSettings(
+    master="local[1]",
+    conf={
+        "spark.app.name": "lockstep transform",
+        "spark.driver.memory": "1g",
+        "spark.jars": str(JAR),
+        "spark.plugins": PLUGIN,
+        "spark.ui.enabled": "false",
+        # With the compiler C2, as the executors of transforms have it: else costs would not be theirs.
+        JAVA_OPTIONS: USUAL[JAVA_OPTIONS].replace(" -XX:TieredStopAtLevel=1", "").replace(" -Xmn16m", ""),
+    },
+)
+
+SAMPLE = (
+    b'{"id":"4f1c2a90-7d7e-4a57-9a53-0d0f3a6b8c11","created_at":"2026-01-31T12:00:00Z","country":"DE","status":"paid",'
+    b'"customer":{"id":81234,"name":"Erika Mustermann","email":"erika@example.org","iban":"DE02120300000000202051"},'
+    b'"items":[{"sku":"A-1001","quantity":2,"price_cents":12900},{"sku":"B-2002","quantity":1,"price_cents":4550}],'
+    b'"ship_to":{"street":"Heidestrasse 17","city":"Koeln","zip":"51147"},"total_cents":30350,"currency":"EUR"}'
+)
+"""The value of a sample record."""
+SAMPLE_TOPIC = "sample"
+SAMPLES = 1_000
+"""The number of records of a large call."""
+WARM_S, MEASURE_S = 2.0, 1.0
+"""The seconds in which the JVM compiles the statement, and those in which calls are measured."""
+
+ALL_FAILURES = 1_000_000
+OPTIONS = EvaluationOptions(seconds=60.0, failures=ALL_FAILURES)
+CONNECT_S = 60.0
+
+Report = Callable[[TrialProgress], None]
+
+
+class TrialSession:
+    """The Spark of one trial. `report` is told of each step."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._spark = SparkSession(SPARK, 1)
+        self._done = self._total = 0
+
+    async def run(self, requests: Sequence[TrialRequest]) -> tuple[TrialResult, ...]:
+        """Return the result of each request, in their order.
+
+        Raises:
+            SparkNotStarted: Spark did not start.
+            LockstepError: The JVM ended, or did not answer in time.
+        """
+        self._total = 1 + sum(1 + len(each.partitions) + each.measured for each in requests)
+        self._begin("starting Spark")
+        self._spark.start()
+        context = await self._spark.context()
+        compiler = await in_thread("compiler", lambda: TransformCompiler(context))
+        server = await in_thread("server", lambda: _find_own_server(context))
+        self._done += 1
+        return tuple([await self._run_request(compiler, server, request) for request in requests])
+
+    def _begin(self, text: str) -> None:
+        self._report(TrialProgress(text, self._done, self._total))
+
+    async def _run_request(
+        self, compiler: TransformCompiler, server: tuple[int, Path], request: TrialRequest
+    ) -> TrialResult:
+        self._begin(f"compiling {request.name}")
+        steps_after = self._done + 1 + len(request.partitions) + request.measured
+        try:
+            compiled = await in_thread("compile", lambda: compiler.compile(request.statement))
+        except StatementRefused as exc:
+            self._done = steps_after
+            return TrialResult(request.name, _mistakes(exc))
+        self._done += 1
+        outcomes: tuple[TrialOutcome, ...] = ()
+        cost = None
+        if not set(compiled.secrets) - set(request.secrets):
+            outcomes, cost = await self._evaluate_all(server, compiled, request)
+        self._done = steps_after
+        return TrialResult(
+            request.name,
+            (),
+            tuple(sorted(compiled.columns_read)),
+            tuple(sorted(compiled.columns_written)),
+            compiled.filters,
+            compiled.secrets,
+            str(compiled.version),
+            cost,
+            outcomes,
+        )
+
+    async def _evaluate_all(
+        self, server: tuple[int, Path], compiled: CompiledTransform, request: TrialRequest
+    ) -> tuple[tuple[TrialOutcome, ...], TrialCost | None]:
+        evaluator = await TransformEvaluator.connect(
+            server,
+            compiled,
+            options=EvaluationOptions(
+                seconds=OPTIONS.seconds,
+                failures=OPTIONS.failures,
+                tombstones=Tombstones(request.tombstones),
+                filtered=Filtered(request.filtered),
+            ),
+            secrets={name: secret.encode() for name, secret in request.secrets.items()},
+            within=CONNECT_S,
+        )
+        try:
+            outcomes: list[TrialOutcome] = []
+            for partition in request.partitions:
+                self._begin(f"evaluating {partition.topic}-{partition.partition}")
+                outcomes += outcomes_of(partition, await _evaluate_partition(evaluator, partition))
+                self._done += 1
+            cost = None
+            if request.measured:
+                self._begin(f"measuring {request.name}")
+                cost = await _measure(evaluator)
+            return tuple(outcomes), cost
+        finally:
+            await evaluator.close()
+
+
+async def _evaluate_partition(evaluator: TransformEvaluator, partition: TrialPartition) -> list[TransformAnswer]:
+    """Return answers that decide all records of a partition."""
+    answers = []
+    for batches in requests_of(batches_of(partition.records)):
+        start = first_offset(batches[0])
+        while True:
+            answer = await evaluator.evaluate(batches, start, partition.partition, partition.topic)
+            answers.append(answer)
+            if answer.end is AnswerEnd.WHOLE:
+                break
+            start = answer.covers + 1
+    return answers
+
+
+async def _measure(evaluator: TransformEvaluator) -> TrialCost:
+    """Return what calls cost with sample records, after the JVM has compiled the statement for them."""
+    sample = [TrialRecord(offset, 1_700_000_000_000 + offset, b"%d" % offset, SAMPLE) for offset in range(SAMPLES)]
+    many, one = tuple(batches_of(sample)), tuple(batches_of(sample[:1]))
+    first = await evaluator.evaluate(one, 0, 0, SAMPLE_TOPIC)
+    if first.failures:
+        reason = f"the sample record fails ({first.failures[0].condition})"
+        return TrialCost(sample_bytes=len(SAMPLE), reason=reason)
+    await _times(evaluator, many, WARM_S)
+    large = statistics.median(await _times(evaluator, many, MEASURE_S / 2))
+    small = statistics.median(await _times(evaluator, one, MEASURE_S / 2))
+    return TrialCost(small * 1000, SAMPLES / large, len(SAMPLE))
+
+
+async def _times(evaluator: TransformEvaluator, batches: Sequence[bytes], for_s: float) -> list[float]:
+    """Return how many seconds each of the calls took that fit in this time; there is at least one."""
+    times: list[float] = []
+    ends = time.monotonic() + for_s
+    while not times or time.monotonic() < ends:
+        began = time.perf_counter()
+        await evaluator.evaluate(batches, 0, 0, SAMPLE_TOPIC)
+        times.append(time.perf_counter() - began)
+        await asyncio.sleep(0)
+    return times
+
+
+def _find_own_server(context: Any) -> tuple[int, Path]:
+    """Return the pid and the socket of the JVM that this process has started. Raises NoTransformServer."""
+    pid = int(context._jvm.java.lang.ProcessHandle.current().pid())
+    path = dict(listening_sockets()).get(pid)
+    if path is None:
+        raise NoTransformServer(f"the JVM {pid} evaluates no transforms, though it has the transforms' plugin")
+    return pid, path
+
+
+def _mistakes(refused: StatementRefused) -> tuple[TrialMistake, ...]:
+    return tuple(
+        TrialMistake(each.code, each.line, each.column, each.fragment, each.message, each.condition, each.suggestion)
+        for each in refused.findings
+    )

@@ -1,0 +1,1 @@
+"""Transforms checked and tried before they run (`lockstep transform`). Nothing is written anywhere."""

@@ -1,0 +1,149 @@
+"""What is known about each transform of a file once it was compiled (`lockstep transform check`). Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lockstep_config.flow.model import FlowSettings
+from lockstep_config.flow.transform_settings import TransformSettings
+from lockstep_ops.exit_codes import Exit
+from lockstep_rules.mask_statement import SALT
+from lockstep_state.codecs.transform_trial import TrialMistake, TrialPartition, TrialRequest, TrialResult
+
+COLUMNS = ("key", "value", "headers", "timestamp")
+"""The columns that a transform may make anew."""
+LONGEST_EXCERPT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TransformCheck:
+    """One transform, the flows that have it, and what came of its statement.
+
+    `result` is None for a function in Python, which is not looked at here.
+    """
+
+    settings: TransformSettings
+    flows: tuple[str, ...]
+    result: TrialResult | None
+
+    @property
+    def mistakes(self) -> tuple[TrialMistake, ...]:
+        """Return the mistakes of the statement, and each secret that it takes and does not have."""
+        if self.result is None:
+            return ()
+        missing = [name for name in self.result.secrets if name not in self.settings.secrets]
+        return (*self.result.mistakes, *(_missing_secret(self.settings.name, name) for name in missing))
+
+    @property
+    def columns_kept(self) -> tuple[str, ...]:
+        """Return the columns that stay each record's own."""
+        written = () if self.result is None else self.result.columns_written
+        return tuple(name for name in COLUMNS if name not in written)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Return what else changes with these columns, and with a filter, a sentence each."""
+        result = self.result
+        if result is None or result.mistakes:
+            return ()
+        remarks = []
+        if "key" in result.columns_written:
+            remarks.append(
+                "the key is made anew, and each record stays in its partition: equal keys may be in several partitions"
+            )
+        if "timestamp" in result.columns_written:
+            remarks.append("the timestamp is made anew: the target's retention goes by it")
+        if result.filters and self.settings.filtered == "drop":
+            remarks.append(
+                "a record that is filtered leaves nothing: in a compacted topic an older record of its key stays"
+            )
+        return tuple(remarks)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for programs. No secret is in it, only their names."""
+        settings, result = self.settings, self.result
+        body: dict[str, Any] = {
+            "name": settings.name,
+            "flows": list(self.flows),
+            "topics": list(settings.topics.include),
+            "place": settings.place,
+            "kind": "python" if settings.python else "sql",
+            "statement": settings.python or settings.sql,
+            "checked": result is not None,
+            "mistakes": [asdict(mistake) for mistake in self.mistakes],
+        }
+        if result is not None and not result.mistakes:
+            body |= {
+                "version": result.version,
+                "columns_written": list(result.columns_written),
+                "columns_kept": list(self.columns_kept),
+                "columns_read": list(result.columns_read),
+                "filters": result.filters,
+                "tombstones": settings.tombstones,
+                "filtered": settings.filtered,
+                "on_error": settings.on_error,
+                "secrets": list(result.secrets),
+                "remarks": list(self.remarks),
+                "cost": None if result.cost is None else asdict(result.cost),
+            }
+        return body
+
+
+def transforms_of(flows: Iterable[FlowSettings]) -> dict[TransformSettings, tuple[str, ...]]:
+    """Return each transform of these flows once, with the flows that have it, in the order of the flows."""
+    having: dict[TransformSettings, tuple[str, ...]] = {}
+    for settings in flows:
+        for transform in settings.data_plane.transforms:
+            having[transform] = (*having.get(transform, ()), str(settings.flow))
+    return having
+
+
+def trial_request(
+    transform: TransformSettings, partitions: Sequence[TrialPartition] = (), *, measured: bool = False
+) -> TrialRequest:
+    """Return the request of a trial of a statement."""
+    return TrialRequest(
+        transform.name,
+        transform.sql,
+        transform.tombstones,
+        transform.filtered,
+        transform.secrets,
+        tuple(partitions),
+        measured,
+    )
+
+
+def exit_code(checks: Iterable[TransformCheck]) -> Exit:
+    """Return the exit code of `lockstep transform check`."""
+    checks = tuple(checks)
+    if any(check.mistakes for check in checks):
+        return Exit.TROUBLE
+    return Exit.NOT_VERIFIED if any(check.result is None for check in checks) else Exit.FINE
+
+
+def mistake_lines(check: TransformCheck, mistake: TrialMistake) -> list[str]:
+    """Return a mistake with its place, and the line of the statement with a mark below the character."""
+    place = f"line {mistake.line}, column {mistake.column}: " if mistake.line else ""
+    fragment = f" ({mistake.fragment})" if mistake.fragment else ""
+    condition = f" [{mistake.condition}]" if mistake.condition else ""
+    suggestion = f"; {mistake.suggestion}" if mistake.suggestion else ""
+    return [
+        f"{check.settings.place}: {place}{mistake.message}{fragment}{condition}{suggestion}",
+        *excerpt(check.settings.sql, mistake.line, mistake.column),
+    ]
+
+
+def excerpt(statement: str, line: int, column: int) -> list[str]:
+    """Return a line of a statement and a line with a mark below a character of it; nothing if there is none."""
+    lines = statement.splitlines()
+    if not 0 < line <= len(lines) or not 0 < column <= len(lines[line - 1]) + 1:
+        return []
+    first = max(0, min(column - 1 - LONGEST_EXCERPT // 2, len(lines[line - 1]) - LONGEST_EXCERPT))
+    shown = lines[line - 1][first : first + LONGEST_EXCERPT].replace("\t", " ")
+    return [f"    {shown}", f"    {' ' * (column - 1 - first)}^"]
+
+
+def _missing_secret(transform: str, name: str) -> TrialMistake:
+    key = f"lockstep.transform.{transform}.{name if name == SALT else f'secret.{name}'}"
+    message = f"the statement takes the secret {name!r}, and {transform} has none of this name"
+    return TrialMistake("SECRET_MISSING", 0, 0, "", message, suggestion=f"add {key}=${{file:/PATH:KEY}}")

@@ -1,0 +1,125 @@
+"""`lockstep transform try` on topics of a real cluster: right before and after, and nothing is written anywhere."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.batch_bytes import batch_bytes, record
+from tests.support.broker import Broker
+from tests.support.clusters import Record, admin, create_topic, end_offsets, produce, produce_transaction, topic_names
+from tests.support.command_line import lockstep
+from tests.support.services import two_cluster_file
+from tests.support.wire import append_batch
+
+STATEMENT = (
+    "SELECT json_mask(value, '$.name', 'truncate(1)') AS value FROM records WHERE json_int(value, '$.n') % 2 = 0"
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> Path:
+    return two_cluster_file(
+        tmp_path,
+        ("A", broker_a.bootstrap),
+        ("B", broker_b.bootstrap),
+        "A->B.enabled = true",
+        "lockstep.transform.pii.topics = .*",
+        f"lockstep.transform.pii.sql = {STATEMENT}",
+    )
+
+
+def value(n: int) -> bytes:
+    return b'{"n":%d, "name" : "Erika %d"}' % (n, n)
+
+
+def groups(broker: Broker) -> set[str]:
+    return {each.group_id for each in admin(broker.bootstrap).list_consumer_groups().result(30).valid}
+
+
+def tried(file: Path, topic: str, *options: object) -> dict[str, Any]:
+    result = lockstep("transform", "try", file, "--topic", topic, "--values", "--output", "json", *options)
+    assert result.exit_code == 0, result.output
+    body: dict[str, Any] = json.loads(result.stdout)
+    return body
+
+
+def values_after(body: dict[str, Any]) -> dict[tuple[int, int], bytes | None]:
+    return {
+        (each["partition"], each["offset"]): base64.b64decode(each["after"]["value"]["base64"])
+        for each in body["records"]
+        if each["after"] is not None
+    }
+
+
+def test_records_before_and_after_and_nothing_is_written(
+    file: Path, broker_a: Broker, broker_b: Broker, topic_name: str
+) -> None:
+    create_topic(broker_a.bootstrap, topic_name, partitions=3)
+    produce(
+        broker_a.bootstrap,
+        topic_name,
+        [
+            Record(
+                key=b"k", value=value(n), partition=n % 3, timestamp_ms=1_700_000_000_000 + n, headers=(("h", b"x"),)
+            )
+            for n in range(300)
+        ],
+        codec="lz4",
+    )
+    before = [
+        (topic_names(broker.bootstrap), groups(broker), end_offsets(broker_a.bootstrap, topic_name))
+        for broker in (broker_a, broker_b)
+    ]
+    first = tried(file, topic_name, "--limit", 300)
+    assert first["counts"] == {"changed": 150, "unchanged": 0, "dropped": 150, "failed": 0}
+    expected = {(n % 3, n // 3): value(n).replace(b"Erika %d" % n, b"E") for n in range(300) if n % 2 == 0}
+    assert values_after(first) == expected
+
+    last = tried(file, topic_name, "--from", "end", "--limit", 7)
+    assert sorted(each["before"]["timestamp"] - 1_700_000_000_000 for each in last["records"]) == list(range(293, 300))
+    assert last["counts"]["changed"] == 3
+    assert len(tried(file, topic_name, "--limit", 5)["records"]) == 5
+
+    after = [
+        (topic_names(broker.bootstrap), groups(broker), end_offsets(broker_a.bootstrap, topic_name))
+        for broker in (broker_a, broker_b)
+    ]
+    assert after == before
+
+
+def test_a_topic_that_does_not_exist_is_not_created(file: Path, broker_a: Broker, topic_name: str) -> None:
+    result = lockstep("transform", "try", file, "--topic", topic_name)
+    assert result.exit_code == 2
+    assert f"cluster A has no topic {topic_name}" in result.stderr
+    assert topic_name not in topic_names(broker_a.bootstrap)
+
+
+def test_gaps_and_an_empty_topic(file: Path, broker_a: Broker, topic_name: str) -> None:
+    create_topic(broker_a.bootstrap, topic_name, partitions=2)
+    result = lockstep("transform", "try", file, "--topic", topic_name)
+    assert result.exit_code == 4
+    assert f"0 records of {topic_name}" in result.stdout
+    for n in range(4):
+        produce_transaction(broker_a.bootstrap, topic_name, [Record(value=value(n), partition=0)], commit=n != 1)
+    body = tried(file, topic_name)
+    assert [each["offset"] for each in body["records"]] == [0, 2, 4, 6]
+    assert set(values_after(body)) == {(0, 0), (0, 4)}
+
+
+def test_a_header_whose_name_is_no_utf_8_is_named(file: Path, broker_a: Broker, topic_name: str) -> None:
+    create_topic(broker_a.bootstrap, topic_name)
+    append_batch(broker_a.bootstrap, topic_name, batch_bytes([record(0, b'{"n":2}', headers=[("\udcff", b"x")])]))
+    result = lockstep("transform", "try", file, "--topic", topic_name)
+    assert result.exit_code == 2
+    assert f"{topic_name}-0: a header of the record at offset 0 has a name that is no UTF-8" in result.stderr
+
+
+def test_a_source_that_is_away_is_no_answer(tmp_path: Path, broker_b: Broker) -> None:
+    lines = ["A->B.enabled = true", "lockstep.transform.pii.topics = .*", f"lockstep.transform.pii.sql = {STATEMENT}"]
+    file = two_cluster_file(tmp_path, ("A", "127.0.0.1:1"), ("B", broker_b.bootstrap), *lines)
+    result = lockstep("transform", "try", file, "--topic", "orders", "--timeout", 1)
+    assert result.exit_code == 3, result.output
+    assert "A" in result.stderr

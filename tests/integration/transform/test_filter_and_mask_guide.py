@@ -1,0 +1,106 @@
+"""The examples of `docs/guides/filter-and-mask.md` do what the page says, by `lockstep transform`."""
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import lockstep
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "filter-and-mask.md"
+SALT = "a salt that nobody may see"
+ENVIRONMENT = {"PII_SALT": SALT}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The page's configuration, with its statement and its samples beside it."""
+    (statement,), (samples,) = blocks("sql"), blocks("json")
+    (tmp_path / "orders.sql").write_text(statement, encoding="utf-8")
+    (tmp_path / "samples.jsonl").write_text(samples, encoding="utf-8")
+    lines = "".join(blocks("properties")).replace("/etc/lockstep/orders.sql", str(tmp_path / "orders.sql"))
+    path = tmp_path / "mm2.properties"
+    path.write_text(lines, encoding="utf-8")
+    return path
+
+
+def token(text: str) -> str:
+    return hmac.new(SALT.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def value_of(shown: Any) -> bytes | None:
+    return None if shown["value"] is None else base64.b64decode(shown["value"]["base64"])
+
+
+def test_check_accepts_the_page(file: Path) -> None:
+    result = lockstep("transform", "check", file, "--output", "json", env=ENVIRONMENT)
+    assert result.exit_code == 0, result.output
+    transforms = {each["name"]: each for each in json.loads(result.stdout)["transforms"]}
+    assert {name: each["columns_written"] for name, each in transforms.items()} == {"pii": ["value"], "eu": ["value"]}
+    assert {name: each["filters"] for name, each in transforms.items()} == {"pii": False, "eu": True}
+    assert all(each["secrets"] == ["salt"] and each["mistakes"] == [] for each in transforms.values())
+    assert all(each["cost"]["call_ms"] > 0 and each["cost"]["records_per_s"] > 0 for each in transforms.values())
+    assert SALT not in result.output
+
+
+def test_try_masks_the_samples_of_the_page(file: Path) -> None:
+    samples = file.with_name("samples.jsonl")
+    arguments = ("transform", "try", file, "--topic", "customers", "--records", samples)
+    result = lockstep(*arguments, "--values", "--output", "json", env=ENVIRONMENT)
+    assert result.exit_code == 1, result.output
+    body = json.loads(result.stdout)
+    assert body["counts"] == {"changed": 2, "unchanged": 1, "dropped": 0, "failed": 1}
+    first, second, tombstone, failed = body["records"]
+    before = json.loads(value_of(first["before"]) or b"")
+    after = json.loads(value_of(first["after"]) or b"")
+    assert list(after) == ["name", "iban", "card", "since"]
+    assert (after["name"], after["iban"], after["since"]) == (token(before["name"]), "DE02", 2019)
+    assert re.fullmatch(r"\d{4}-\d{4}-\d{4}-\d{4}", after["card"])
+    assert after["card"] != before["card"]
+    assert json.loads(value_of(second["after"]) or b"") == {"name": token("Max Mustermann"), "since": 2021}
+    assert value_of(tombstone["after"]) is None
+    assert (failed["state"], failed["condition"]) == ("failed", "JSON_MALFORMED")
+    assert SALT not in result.output
+
+    shown = lockstep(*arguments, env=ENVIRONMENT)
+    assert shown.exit_code == 1
+    assert not re.search(r"Erika|Max|4111|DE02", shown.output), "values are masked unless they are asked for"
+    assert "4 records of customers: 2 changed, 1 unchanged, 0 dropped, 1 failed" in shown.stdout
+
+
+def test_try_drops_what_the_statement_of_the_page_filters(file: Path) -> None:
+    samples = file.with_name("orders.jsonl")
+    orders = [{"country": country, "customer": {"email": f"{country}@example.org"}} for country in ("DE", "FR", "DE")]
+    samples.write_text("".join(json.dumps({"key": "k", "value": each}) + "\n" for each in orders))
+    arguments = ("transform", "try", file, "--topic", "orders-1", "--records", samples)
+    result = lockstep(*arguments, "--values", "--output", "json", env=ENVIRONMENT)
+    assert result.exit_code == 0, result.output
+    records = json.loads(result.stdout)["records"]
+    assert [each["state"] for each in records] == ["changed", "dropped", "changed"]
+    kept = [json.loads(value_of(each["after"]) or b"") for each in records if each["after"]]
+    assert [each["customer"]["email"] for each in kept] == [token("DE@example.org")] * 2
+
+
+def test_mistakes_have_their_place(file: Path) -> None:
+    statement = file.with_name("orders.sql")
+    statement.write_text("SELECT json_mask(value, '$.a', 'mask') AS valeu,\n  nowhere AS key\nFROM records\n")
+    result = lockstep("transform", "check", file, "--no-cost", env=ENVIRONMENT)
+    assert result.exit_code == 1
+    assert f"{statement}: line 2, column 3" in result.stderr
+    assert "    " + " " * 2 + "^" in result.stderr
+    assert "1 of 2 transforms cannot be used" in result.stdout
+
+
+def test_a_topic_without_a_transform_is_named(file: Path) -> None:
+    result = lockstep("transform", "try", file, "--topic", "payments", env=ENVIRONMENT)
+    assert result.exit_code == 2
+    assert "no transform selects payments" in result.stderr

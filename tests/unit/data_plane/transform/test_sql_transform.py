@@ -1,0 +1,124 @@
+"""A transform keeps its connections to the JVM, and its version says what its records depend on."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lockstep_data_plane.record_batch.layout import scan
+from lockstep_data_plane.transform.compiled_transform import CompiledTransform, TransformVersion
+from lockstep_data_plane.transform.evaluator import (
+    EvaluationOptions,
+    Filtered,
+    Tombstones,
+    TransformConnectionLost,
+)
+from lockstep_data_plane.transform.sql_transform import SqlTransform, version_of
+from tests.support.batch_bytes import GZIP, batch, records
+from tests.support.message_sets import Message, message_set, sets
+from tests.unit.data_plane.transform.test_evaluator import (
+    TRANSFORM,
+    Server,
+    answer,
+    read_frame,
+)
+
+OPTIONS = EvaluationOptions()
+SECRETS = {"salt": b"pepper"}
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    made = Server(tmp_path / "socket")
+    listening = await asyncio.start_unix_server(made, made.address[1])
+    made.serve = whole
+    yield made
+    listening.close()
+
+
+async def whole(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Every record is left: the batches of the request come back as one."""
+    while True:
+        request = await read_frame(reader)
+        _, start, _, length = struct.unpack_from(">Bqii", request)
+        batches = list(scan(request[17 + length :]))
+        last = batches[-1].last_offset
+        writer.write(answer(last, [(start, batches[0].record_count)], batch=bytes(batches[0].data)))
+
+
+def transform(server: Server, connections: int = 1) -> SqlTransform:
+    return SqlTransform(TRANSFORM, "v", OPTIONS, SECRETS, connections=connections, find=lambda: server.address)
+
+
+async def test_records_are_counted(server: Server) -> None:
+    made = transform(server)
+    answered = await made.transform([batch(records(0, 4))], 0, ("orders", 3))
+    assert (answered.covers, answered.is_whole, answered.failures) == (3, True, ())
+    assert [r.value for r in answered.records()] == [b"value-%d" % n for n in range(4)]
+    assert (made.count.records_in, made.count.records_out, made.count.failed) == (9, 4, 0)
+    assert made.evaluating_s > 0
+    await made.close()
+
+
+async def test_an_old_format_is_evaluated_in_the_present_one(server: Server) -> None:
+    made = transform(server)
+    (old,) = sets(message_set(1, [Message(5, b"k", b"a", 9), Message(6, None, b"b", 9)], GZIP))
+    answered = await made.transform([old], 5, ("orders", 0))
+    assert [(r.offset, r.key, r.value) for r in answered.records()] == [(5, b"k", b"a"), (6, None, b"b")]
+    await made.close()
+
+
+async def test_a_lost_connection_is_made_anew(server: Server) -> None:
+    made = transform(server)
+
+    async def end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_frame(reader)
+
+    server.serve = end
+    with pytest.raises(TransformConnectionLost):
+        await made.transform([batch(records(0, 1))], 0, ("orders", 0))
+    server.serve = whole
+    answered = await made.transform([batch(records(0, 1))], 0, ("orders", 0))
+    assert answered.covers == 0
+    await made.close()
+
+
+async def test_a_jvm_that_stands_still_is_a_lost_connection(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A time limit is exceeded by an evaluation only: two of these end the copy of a partition."""
+    monkeypatch.setattr("lockstep_data_plane.transform.sql_transform.CONNECTS_WITHIN_S", 0.2)
+    server.greeting = b""
+    with pytest.raises(TransformConnectionLost):
+        await transform(server).transform([batch(records(0, 1))], 0, ("orders", 0))
+
+
+async def test_a_cancelled_caller_leaves_the_connection_to_others(server: Server) -> None:
+    made, may_answer = transform(server), asyncio.Event()
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await may_answer.wait()
+        await whole(reader, writer)
+
+    server.serve = slow
+    asked = [asyncio.create_task(made.transform([batch(records(n, 1))], n, ("orders", 0))) for n in range(2)]
+    await asyncio.sleep(0.05)
+    asked[0].cancel()
+    may_answer.set()
+    assert (await asked[1]).covers == 1
+    await made.close()
+
+
+def test_the_version_depends_on_options_and_secrets() -> None:
+    compiled = CompiledTransform("S", b"", frozenset(), frozenset(), ("salt",), TransformVersion("d", "4.3.0", 17, "j"))
+    version = version_of(compiled, OPTIONS, SECRETS)
+    assert version == version_of(compiled, replace(OPTIONS, seconds=99.0), {**SECRETS, "other": b"x"})
+    others = [
+        version_of(compiled, replace(OPTIONS, tombstones=Tombstones.FILTER), SECRETS),
+        version_of(compiled, replace(OPTIONS, filtered=Filtered.TOMBSTONE), SECRETS),
+        version_of(compiled, OPTIONS, {"salt": b"other"}),
+        version_of(replace(compiled, version=TransformVersion("e", "4.3.0", 17, "j")), OPTIONS, SECRETS),
+    ]
+    assert len({version, *others}) == 5
+    assert "pepper" not in version

@@ -1,0 +1,66 @@
+"""What `lockstep transform check` says of a transform, from what the trial answered."""
+
+import json
+
+from lockstep_config.flow.transform_settings import TransformSettings
+from lockstep_ops.exit_codes import Exit
+from lockstep_ops.transform.transform_check import TransformCheck, excerpt, exit_code, mistake_lines, trial_request
+from lockstep_rules.filters import NameFilter
+from lockstep_state.codecs.transform_trial import TrialCost, TrialMistake, TrialResult
+
+SETTINGS = TransformSettings(
+    name="pii",
+    topics=NameFilter(("customers",)),
+    sql="SELECT valeu AS value\nFROM records",
+    secrets={"salt": "very-salty"},
+    place="mm2.properties:9: lockstep.transform.pii.sql",
+)
+MISTAKE = TrialMistake("COLUMN_UNKNOWN", 1, 8, "valeu", "there is no such column", "UNRESOLVED_COLUMN", "value")
+FINE = TrialResult("pii", (), ("value",), ("key", "timestamp", "value"), True, ("salt",), "012", TrialCost(0.2, 5e5, 9))
+
+
+def test_a_mistake_has_its_place_and_a_mark() -> None:
+    check = TransformCheck(SETTINGS, ("A->B",), TrialResult("pii", (MISTAKE,)))
+    assert mistake_lines(check, MISTAKE) == [
+        "mm2.properties:9: lockstep.transform.pii.sql: line 1, column 8: there is no such column (valeu) "
+        "[UNRESOLVED_COLUMN]; value",
+        "    SELECT valeu AS value",
+        "           ^",
+    ]
+    assert exit_code([check]) == Exit.TROUBLE
+    assert "version" not in check.as_json()
+
+
+def test_what_changes_is_named() -> None:
+    check = TransformCheck(SETTINGS, ("A->B",), FINE)
+    assert check.columns_kept == ("headers",)
+    assert [remark.split()[1] for remark in check.remarks] == ["key", "timestamp", "record"]
+    assert check.mistakes == ()
+    assert exit_code([check]) == Exit.FINE
+    body = json.dumps(check.as_json())
+    assert '"secrets": ["salt"]' in body
+    assert "very-salty" not in body
+    assert "very-salty" not in repr(trial_request(SETTINGS))
+
+
+def test_a_secret_that_is_missing_is_a_mistake() -> None:
+    check = TransformCheck(SETTINGS, ("A->B",), TrialResult("pii", secrets=("salt", "pepper")))
+    (mistake,) = check.mistakes
+    assert mistake.code == "SECRET_MISSING"
+    assert mistake.suggestion == "add lockstep.transform.pii.secret.pepper=${file:/PATH:KEY}"
+
+
+def test_python_is_not_checked() -> None:
+    check = TransformCheck(SETTINGS, ("A->B",), None)
+    assert exit_code([check]) == Exit.NOT_VERIFIED
+    assert check.as_json()["checked"] is False
+
+
+def test_excerpts() -> None:
+    assert excerpt("a\nb", 3, 1) == []
+    assert excerpt("a", 0, 0) == []
+    assert excerpt("a", 1, 2) == ["    a", "     ^"]
+    long = "x" * 300 + "!" + "y" * 300
+    line, mark = excerpt(long, 1, 301)
+    assert line[mark.index("^")] == "!"
+    assert len(line) == 104
