@@ -14,6 +14,9 @@ from tests.support.command_line import lockstep
 from tests.support.services import two_cluster_file
 from tests.support.wire import append_batch
 
+OF_CONSUMERS = {"__consumer_offsets"}
+"""The cluster's own topic, which it creates when the first consumer asks."""
+
 STATEMENT = (
     "SELECT json_mask(value, '$.name', 'truncate(1)') AS value FROM records WHERE json_int(value, '$.n') % 2 = 0"
 )
