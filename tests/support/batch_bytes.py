@@ -156,7 +156,7 @@ def _record(r: PlainRecord, base_offset: int, base_timestamp: int) -> bytes:
     body = b"\0" + varint(as_long(r.timestamp - base_timestamp)) + varint(r.offset - base_offset) + _sized(r.key)
     body += _sized(r.value) + varint(len(r.headers))
     for name, value in r.headers:
-        body += _sized(name.encode()) + _sized(value)
+        body += _sized(name.encode("utf-8", "surrogateescape")) + _sized(value)
     return varint(len(body)) + body
 
 
@@ -188,6 +188,6 @@ def _read(body: bytes, base_offset: int, base_timestamp: int) -> Iterator[PlainR
         position += 1  # the record's own attributes, unused
         timestamp, offset = as_long(base_timestamp + number()), base_offset + number()
         key, value = sized(), sized()
-        headers = tuple(((sized() or b"").decode(), sized()) for _ in range(number()))
+        headers = tuple(((sized() or b"").decode("utf-8", "surrogateescape"), sized()) for _ in range(number()))
         assert position == end, "a record is as long as it says"
         yield PlainRecord(offset, timestamp, key, value, headers)

@@ -98,7 +98,7 @@ async def test_deep_documents(jvm: TransformJvm) -> None:
     statement = masking("mask").replace("$.secret", "$.a.a.a.secret")
     shallow = nested(3)
     assert await jvm.values(statement, shallow, nested(998)) == [shallow.replace(b"private", b"***"), nested(998)]
-    batch = batch_bytes([record(0, nested(1001)), record(1, b"[" * 2_000_000)])
+    batch = batch_bytes([record(0, nested(1100)), record(1, b"[" * 2_000_000)])
     answer = await jvm.answer(statement, batch, options=MANY)
     assert [(each.offset, each.condition) for each in answer.failures] == [(0, "JSON_TOO_DEEP"), (1, "JSON_TOO_DEEP")]
 

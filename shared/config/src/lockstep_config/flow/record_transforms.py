@@ -147,8 +147,8 @@ def _require_secrets(name: str, mask: Cell, secrets: Mapping[str, str], findings
     for secret in mask_secrets(mask.value):
         if secret not in secrets:
             key = SALT if secret == SALT else f"{SECRET}{secret}"
-            message = f"is missing, and {mask.entry.shown} takes it: write a reference to it, ${{file:/PATH:KEY}} or ${{env:NAME}}"
-            findings.problem(f"{PREFIX}{name}.{key}", message)
+            instead = "write a reference to it, ${file:/PATH:KEY} or ${env:NAME}"
+            findings.problem(f"{PREFIX}{name}.{key}", f"is missing, and {mask.entry.shown} takes it: {instead}")
 
 
 def _value(lines: Mapping[str, Cell], key: str) -> Any:

@@ -1,4 +1,7 @@
-"""Some records of a topic of the source, read by a consumer that commits nothing and creates nothing."""
+"""Some records of a topic of the source, read by a consumer that commits nothing and creates no topic.
+
+As for any consumer, a cluster that never had one creates its own `__consumer_offsets`.
+"""
 
 import time
 from collections.abc import Callable
@@ -51,6 +54,7 @@ def read_source_records(
         "enable.auto.commit": False,
         "enable.partition.eof": True,
         "auto.offset.reset": "earliest",
+        "isolation.level": settings.data_plane.isolation_level,
     }
     bootstrap = str(conf.get("bootstrap.servers", ""))
     consumer = create_client(Consumer, conf, alias)
@@ -114,7 +118,7 @@ class _Reading:
         ends = {}
         for partition in found.partitions:
             place = TopicPartition(self._topic, partition)
-            ends[partition] = cast(tuple[int, int], self._consumer.get_watermark_offsets(place, timeout=self._silent_s))
+            ends[partition] = self._consumer.get_watermark_offsets(place, timeout=self._silent_s)
         return ends
 
     def _take(self, message: Message, unread: dict[int, int]) -> None:
@@ -147,17 +151,17 @@ class _Reading:
 
 
 def _as_record(message: Message) -> TrialRecord:
+    """Return the record of a message. Raises CannotUse for a header whose name is no UTF-8."""
     kind, timestamp = message.timestamp()
-    try:
-        headers = cast("list[Header]", message.headers() or [])
-    except (UnicodeDecodeError, SystemError) as exc:  # confluent-kafka makes a text of each name
-        place = f"{message.topic()}-{message.partition()}"
-        raise CannotUse(
-            f"{place}: a header of the record at offset {message.offset()} has a name that is no UTF-8, which this "
-            "command cannot read. Slots can"
-        ) from exc
-    value: Any = message.value()
     key: Any = message.key()
-    return TrialRecord(
-        cast(int, message.offset()), timestamp, key, value, tuple(headers), kind == TIMESTAMP_LOG_APPEND_TIME
-    )
+    value: Any = message.value()
+    offset = cast(int, message.offset())
+    try:
+        headers = tuple(cast("list[Header]", message.headers() or []))
+        return TrialRecord(offset, timestamp, key, value, headers, kind == TIMESTAMP_LOG_APPEND_TIME)
+    except (UnicodeDecodeError, SystemError) as exc:
+        # confluent-kafka makes a text of each name. If that fails, its error shows at the next call.
+        raise CannotUse(
+            f"{message.topic()}-{message.partition()}: a header of the record at offset {offset} has a name that is no "
+            "UTF-8, which this command cannot read. Slots can"
+        ) from exc

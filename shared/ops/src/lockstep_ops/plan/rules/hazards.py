@@ -370,8 +370,8 @@ HAZARDS = (
         "LS034",
         "A transform changes keys or timestamps",
         "A record stays in its partition when its key changes. So a consumer that counts on equal keys in one "
-        "partition, and the cleaner of a compacted topic, may see them in several. A changed timestamp moves retention, and what "
-        "consumers find by time.",
+        "partition, and the cleaner of a compacted topic, may see them in several. A changed timestamp moves "
+        "retention, and what consumers find by time.",
         "Keep both as they are, unless nobody counts on them",
         WARNING,
         find=checks.find_transformed_identity,
