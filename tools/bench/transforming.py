@@ -82,7 +82,7 @@ def _measure(stage: Stage) -> Measured:
     def measure(name: str, way: Way, copies: Callable[..., Readings], **how: Any) -> None:
         systems = [system for system in stage.systems if system.name == way.system]
         how |= {"systems": systems, "settings": way.settings, "called": f"{TRANSFORMS}-{name}"}
-        for readings in stage.each(TRANSFORMS, TOPIC, copies, **how).values():
+        for readings in stage.each(f"{TRANSFORMS}, {name}", TOPIC, copies, **how).values():
             measured[name] = readings
 
     for name, way in WAYS.items():
