@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lockstep_data_plane.core.record_transform import RecordTransform, transformed_records
-from lockstep_data_plane.log_reader import next_offset
 from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_state.offsets import TopicPartition
@@ -32,7 +31,7 @@ async def transform_batch(transform: RecordTransform, batch: Batch, tp: TopicPar
     """
     if batch.magic == 2 and expected_crc(batch.data) != batch.crc:
         raise CorruptRecordError("its CRC does not match its bytes")
-    end = next_offset(batch)
+    end = batch.last_offset + 1  # in an old format too: a message around others has the offset of the last of them
     records: list[PlainRecord] = []
     failures: list[int] = []
     position = 0 if batch.magic < 2 else batch.base_offset  # the header of an old format does not say where it begins
