@@ -75,7 +75,7 @@ def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips
     if not stretches:
         return []
     offsets, codec = GappedOffsets(stretches), limits.choose_codec(had)
-    made = _as_batch(records, len(offsets), base, newest, codec, limits.levels)
+    made = as_batch(records, len(offsets), base, newest, codec, limits.levels)
     if len(made) > limits.largest_split:
         return None
     covers = max(batch.last_offset, offsets[-1])
@@ -104,7 +104,7 @@ def join_batches(
     offsets = GappedOffsets.join(outgoing.offsets for outgoing in group)
     if len(offsets) != count:
         return None
-    made, last = _as_batch(records, count, base, newest, codec, levels), group[-1]
+    made, last = as_batch(records, count, base, newest, codec, levels), group[-1]
     return OutgoingBatch(
         made, count, offsets, last.covers, oldest, newest, last.leader_epoch, target_partition=last.target_partition
     )
@@ -126,7 +126,7 @@ def _joined_payload(
     return b"".join(parts)
 
 
-def _as_batch(records: bytes, count: int, base: int, newest: int, codec: int, levels: CompressionLevels) -> bytes:
+def as_batch(records: bytes, count: int, base: int, newest: int, codec: int, levels: CompressionLevels) -> bytes:
     """Return the records as a compressed batch with a header, without a producer."""
     payload = records if codec == NONE else compress(records, codec, levels)
     length = HEADER_SIZE + len(payload) - PREFIX.size

@@ -1388,6 +1388,596 @@ done:
     return result;
 }
 
+/* Bytes of the rows of an Arrow column: a bit for each row that has some, the index behind those of each, and all bytes.
+ * Without `ends_at` they are only counted. */
+typedef struct {
+    PyObject *valid, *ends, *data;
+    unsigned char *valid_at, *data_at;
+    int32_t *ends_at;
+    int64_t rows, size;
+} BytesColumn;
+
+typedef struct {
+    PyObject *offsets, *timestamps, *types, *headers_valid, *headers_ends;
+    int64_t *offsets_at, *timestamps_at;
+    int32_t *types_at, *headers_ends_at;
+    unsigned char *headers_valid_at;
+    int64_t rows, start, last;
+    int has_other_names; /* a header's name has more than ASCII */
+    BytesColumn key, value, blocks, names, header_values;
+} Columns;
+
+/* The uncompressed records of a batch of format 2. */
+typedef struct {
+    Py_buffer body;
+    Py_ssize_t count;
+    int64_t base_offset, last_delta, base_timestamp, append_time;
+    int has_append_time;
+} Unpacked;
+
+/* Reads bytes with their length in front; a size of -1 means none. */
+static int read_sized(Reader *from, const unsigned char **bytes, int64_t *size)
+{
+    if (!read_number(from, size) || *size < -1 || *size > from->end - from->at)
+        return 0;
+    *bytes = from->at;
+    if (*size > 0)
+        from->at += *size;
+    return 1;
+}
+
+static void add_bytes(BytesColumn *column, const unsigned char *bytes, int64_t size)
+{
+    if (column->ends_at != NULL) {
+        if (size > 0)
+            memcpy(column->data_at + column->size, bytes, (size_t)size);
+        if (size >= 0)
+            column->valid_at[column->rows >> 3] |= (unsigned char)(1 << (column->rows & 7));
+        column->ends_at[column->rows + 1] = (int32_t)(column->size + (size > 0 ? size : 0));
+    }
+    column->rows++;
+    if (size > 0)
+        column->size += size;
+}
+
+/* Reads the headers of a record, and adds them to the columns if they are wanted. */
+static int add_headers(Columns *columns, Reader *from, int is_wanted)
+{
+    int64_t count, each, byte;
+    if (!read_number(from, &count) || count < 0)
+        return 0;
+    for (each = 0; each < count; each++) {
+        const unsigned char *name, *value;
+        int64_t name_size, value_size;
+        if (!read_sized(from, &name, &name_size) || name_size < 0 || !read_sized(from, &value, &value_size))
+            return 0;
+        if (!is_wanted)
+            continue;
+        for (byte = 0; byte < name_size; byte++)
+            columns->has_other_names |= name[byte] & 0x80;
+        add_bytes(&columns->names, name, name_size);
+        add_bytes(&columns->header_values, value, value_size);
+    }
+    if (is_wanted && columns->offsets_at != NULL && count)
+        columns->headers_valid_at[columns->rows >> 3] |= (unsigned char)(1 << (columns->rows & 7));
+    return 1;
+}
+
+/* Returns 1 if the records are in the columns, 0 if Python has to decode them. */
+static int add_records(Columns *columns, const Unpacked *batch)
+{
+    Reader body = reader_of(&batch->body);
+    Py_ssize_t count = batch->count;
+    while (count--) {
+        Reader record;
+        const unsigned char *key, *value, *block;
+        int64_t length, delta, timestamp, offset, key_size, value_size;
+        int is_wanted;
+        if (!read_number(&body, &length) || length < LEAST_RECORD - 1 || length > body.end - body.at)
+            return 0;
+        record.at = body.at;
+        record.end = body.at += length;
+        if (*record.at++ != NO_ATTRIBUTES)
+            return 0;
+        if (!read_number(&record, &delta) || delta > FURTHEST || delta < -FURTHEST)
+            return 0;
+        timestamp = batch->has_append_time ? batch->append_time : batch->base_timestamp + delta;
+        if (!read_number(&record, &delta) || delta < 0 || delta > batch->last_delta)
+            return 0;
+        offset = batch->base_offset + delta;
+        if (offset <= columns->last)
+            return 0;
+        columns->last = offset;
+        is_wanted = offset >= columns->start;
+        if (!read_sized(&record, &key, &key_size) || !read_sized(&record, &value, &value_size))
+            return 0;
+        block = record.at;
+        if (!add_headers(columns, &record, is_wanted) || record.at != record.end)
+            return 0;
+        if (!is_wanted)
+            continue;
+        add_bytes(&columns->key, key, key_size);
+        add_bytes(&columns->value, value, value_size);
+        add_bytes(&columns->blocks, block, record.end - block);
+        if (columns->offsets_at != NULL) {
+            columns->offsets_at[columns->rows] = offset;
+            columns->timestamps_at[columns->rows] = timestamp;
+            columns->types_at[columns->rows] = batch->has_append_time ? 1 : 0;
+            columns->headers_ends_at[columns->rows + 1] = (int32_t)columns->names.rows;
+        }
+        columns->rows++;
+    }
+    return body.at == body.end;
+}
+
+static int add_batches(Columns *columns, const Unpacked *batches, Py_ssize_t count)
+{
+    Py_ssize_t each;
+    columns->rows = 0;
+    columns->last = -1;
+    for (each = 0; each < count; each++)
+        if (!add_records(columns, &batches[each]))
+            return 0;
+    return 1;
+}
+
+/* Makes a bytes object that is filled later. Returns its first byte, NULL if an exception is set. */
+static void *new_buffer(PyObject **made, int64_t size)
+{
+    char *at;
+    *made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    if (*made == NULL)
+        return NULL;
+    at = PyBytes_AsString(*made);
+    if (at != NULL)
+        memset(at, 0, (size_t)size);
+    return at;
+}
+
+static int is_large(const BytesColumn *column)
+{
+    return column->size > INT32_MAX || column->rows > INT32_MAX - 1;
+}
+
+/* Makes the buffers of a column that was counted. */
+static int prepare_column(BytesColumn *column)
+{
+    column->valid_at = new_buffer(&column->valid, (column->rows + 7) / 8);
+    column->data_at = column->valid_at == NULL ? NULL : new_buffer(&column->data, column->size);
+    column->ends_at = column->data_at == NULL ? NULL : new_buffer(&column->ends, 4 * (column->rows + 1));
+    column->rows = column->size = 0;
+    return column->ends_at == NULL ? -1 : 0;
+}
+
+static int prepare_columns(Columns *columns)
+{
+    int64_t rows = columns->rows;
+    if (is_large(&columns->key) || is_large(&columns->value) || is_large(&columns->blocks) ||
+        is_large(&columns->names) || is_large(&columns->header_values)) {
+        PyErr_SetString(PyExc_OverflowError, "read_columns: more than 2 GiB in one column");
+        return -1;
+    }
+    if ((columns->timestamps_at = new_buffer(&columns->timestamps, 8 * rows)) == NULL ||
+        (columns->types_at = new_buffer(&columns->types, 4 * rows)) == NULL ||
+        (columns->headers_valid_at = new_buffer(&columns->headers_valid, (rows + 7) / 8)) == NULL ||
+        (columns->headers_ends_at = new_buffer(&columns->headers_ends, 4 * (rows + 1))) == NULL ||
+        (columns->offsets_at = new_buffer(&columns->offsets, 8 * rows)) == NULL)
+        return -1;
+    return prepare_column(&columns->key) < 0 || prepare_column(&columns->value) < 0 ||
+                   prepare_column(&columns->blocks) < 0 || prepare_column(&columns->names) < 0 ||
+                   prepare_column(&columns->header_values) < 0
+               ? -1
+               : 0;
+}
+
+static void release_column(BytesColumn *column)
+{
+    Py_XDECREF(column->valid);
+    Py_XDECREF(column->ends);
+    Py_XDECREF(column->data);
+}
+
+static void release_columns(Columns *columns)
+{
+    Py_XDECREF(columns->offsets);
+    Py_XDECREF(columns->timestamps);
+    Py_XDECREF(columns->types);
+    Py_XDECREF(columns->headers_valid);
+    Py_XDECREF(columns->headers_ends);
+    release_column(&columns->key);
+    release_column(&columns->value);
+    release_column(&columns->blocks);
+    release_column(&columns->names);
+    release_column(&columns->header_values);
+}
+
+static void release_unpacked(Unpacked *batches, Py_ssize_t count)
+{
+    while (count)
+        PyBuffer_Release(&batches[--count].body);
+    PyMem_Free(batches);
+}
+
+/* Returns 1 if the batch is read, 0 if Python has to decode it, -1 if an exception is set. */
+static int read_unpacked(PyObject *given, Unpacked *batch)
+{
+    long long base_offset, last_delta, base_timestamp;
+    PyObject *given_time;
+    if (!PyArg_ParseTuple(given, "y*nLLLO", &batch->body, &batch->count, &base_offset, &last_delta, &base_timestamp,
+                          &given_time))
+        return -1;
+    if (read_time(given_time, &batch->has_append_time, &batch->append_time) < 0) {
+        PyBuffer_Release(&batch->body);
+        return -1;
+    }
+    batch->base_offset = base_offset;
+    batch->last_delta = last_delta;
+    batch->base_timestamp = base_timestamp;
+    return batch->count >= 0 && batch->count <= batch->body.len / LEAST_RECORD && base_offset >= 0 &&
+           base_offset <= FURTHEST && last_delta <= INT32_MAX && !is_far(base_timestamp) && !is_far(batch->append_time);
+}
+
+static PyObject *columns_made(const Columns *of)
+{
+    return Py_BuildValue("(nOOO(OOO)(OOO)(OO)(OO)(OO)(OOO)i)", (Py_ssize_t)of->rows, of->offsets, of->timestamps, of->types,
+                         of->key.valid, of->key.ends, of->key.data, of->value.valid, of->value.ends, of->value.data,
+                         of->blocks.ends, of->blocks.data, of->headers_valid, of->headers_ends, of->names.ends,
+                         of->names.data, of->header_values.valid, of->header_values.ends, of->header_values.data,
+                         of->has_other_names ? 1 : 0);
+}
+
+static PyObject *read_columns(PyObject *module, PyObject *arguments)
+{
+    PyObject *given, *result = NULL;
+    Py_ssize_t each, count, read_count = 0;
+    long long start;
+    int status = 1;
+    Unpacked *batches;
+    Columns columns;
+    if (!PyArg_ParseTuple(arguments, "OL", &given, &start))
+        return NULL;
+    count = PySequence_Size(given);
+    if (count < 0)
+        return NULL;
+    batches = PyMem_Malloc(sizeof(Unpacked) * (size_t)(count + 1));
+    if (batches == NULL)
+        return PyErr_NoMemory();
+    memset(&columns, 0, sizeof columns);
+    columns.start = start;
+    for (each = 0; each < count && status > 0; each++) {
+        PyObject *batch = PySequence_GetItem(given, each);
+        status = batch == NULL ? -1 : read_unpacked(batch, &batches[each]);
+        if (status >= 0)
+            read_count++;
+        Py_XDECREF(batch);
+    }
+    if (status > 0) {
+        Py_BEGIN_ALLOW_THREADS
+        status = add_batches(&columns, batches, count);
+        Py_END_ALLOW_THREADS
+    }
+    if (status > 0 && prepare_columns(&columns) < 0)
+        status = -1;
+    if (status > 0) {
+        Py_BEGIN_ALLOW_THREADS
+        status = add_batches(&columns, batches, count);
+        Py_END_ALLOW_THREADS
+    }
+    if (status > 0)
+        result = columns_made(&columns);
+    else if (status == 0)
+        result = Py_NewRef(Py_None);
+    release_columns(&columns);
+    release_unpacked(batches, read_count);
+    return result;
+}
+
+/* A column as it is given: its rows begin at the index `first` of its buffers. */
+typedef struct {
+    Py_buffer valid, ends, data;
+    int64_t first;
+    int has_valid, is_wide;
+} GivenColumn;
+
+typedef struct {
+    Py_buffer valid, ends;
+    int64_t first;
+    int has_valid;
+    GivenColumn names, values;
+} GivenHeaders;
+
+typedef struct {
+    Py_buffer rows, timestamps, own_headers;
+    int64_t count, room;
+    GivenColumn key, value, blocks;
+    int is_own_key, is_own_value, has_headers, has_own_headers;
+    GivenHeaders headers;
+    int64_t newest, oldest, base;
+} Rows;
+
+static int read_valid(PyObject *given, Py_buffer *valid, int *has_valid)
+{
+    *has_valid = given != Py_None;
+    return *has_valid ? PyObject_GetBuffer(given, valid, PyBUF_SIMPLE) : 0;
+}
+
+static int read_given(PyObject *given, GivenColumn *column)
+{
+    PyObject *valid;
+    Py_ssize_t first;
+    if (!PyArg_ParseTuple(given, "Oy*y*np", &valid, &column->ends, &column->data, &first, &column->is_wide))
+        return -1;
+    column->first = first;
+    return read_valid(valid, &column->valid, &column->has_valid);
+}
+
+static int read_given_headers(PyObject *given, GivenHeaders *headers)
+{
+    PyObject *valid, *names, *values;
+    Py_ssize_t first;
+    if (!PyArg_ParseTuple(given, "Oy*OOn", &valid, &headers->ends, &names, &values, &first))
+        return -1;
+    headers->first = first;
+    return read_valid(valid, &headers->valid, &headers->has_valid) < 0 || read_given(names, &headers->names) < 0 ||
+                   read_given(values, &headers->values) < 0
+               ? -1
+               : 0;
+}
+
+/* A buffer that was never filled has no object, and is left alone. */
+static void release_given(GivenColumn *column)
+{
+    PyBuffer_Release(&column->valid);
+    PyBuffer_Release(&column->ends);
+    PyBuffer_Release(&column->data);
+}
+
+static void release_rows(Rows *rows)
+{
+    PyBuffer_Release(&rows->rows);
+    PyBuffer_Release(&rows->timestamps);
+    PyBuffer_Release(&rows->own_headers);
+    release_given(&rows->key);
+    release_given(&rows->value);
+    release_given(&rows->blocks);
+    PyBuffer_Release(&rows->headers.valid);
+    PyBuffer_Release(&rows->headers.ends);
+    release_given(&rows->headers.names);
+    release_given(&rows->headers.values);
+}
+
+/* Returns whether the row is in the bits, and sets `is_set`. Without bits each row is valid. */
+static int read_bit(const Py_buffer *bits, int has_bits, int64_t index, int *is_set)
+{
+    *is_set = 1;
+    if (!has_bits)
+        return 1;
+    if (index < 0 || index >> 3 >= bits->len)
+        return 0;
+    *is_set = ((const unsigned char *)bits->buf)[index >> 3] >> (index & 7) & 1;
+    return 1;
+}
+
+/* Reads the index behind a row and the one in front of it. */
+static int read_ends(const Py_buffer *ends, int is_wide, int64_t index, int64_t *from, int64_t *to)
+{
+    const char *at = ends->buf;
+    if (index < 0 || index > ends->len / (is_wide ? 8 : 4) - 2)
+        return 0;
+    if (is_wide) {
+        memcpy(from, at + 8 * index, 8);
+        memcpy(to, at + 8 * index + 8, 8);
+    } else {
+        int32_t both[2];
+        memcpy(both, at + 4 * index, sizeof both);
+        *from = both[0];
+        *to = both[1];
+    }
+    return 0 <= *from && *from <= *to;
+}
+
+/* Finds the bytes of a row; a size of -1 means none. Returns 0 if its buffers do not fit together. */
+static int given_bytes(const GivenColumn *column, int64_t row, const unsigned char **bytes, int64_t *size)
+{
+    int64_t index = column->first + row, from, to;
+    int is_set;
+    *size = -1;
+    if (row < 0 || !read_bit(&column->valid, column->has_valid, index, &is_set))
+        return 0;
+    if (!is_set)
+        return 1;
+    if (!read_ends(&column->ends, column->is_wide, index, &from, &to) || to > column->data.len)
+        return 0;
+    *bytes = (const unsigned char *)column->data.buf + from;
+    *size = to - from;
+    return *size <= INT32_MAX;
+}
+
+static int64_t size_of_sized(int64_t size)
+{
+    return number_size(size) + (size > 0 ? size : 0);
+}
+
+static unsigned char *write_sized(unsigned char *to, const unsigned char *bytes, int64_t size)
+{
+    to = write_number(to, size);
+    if (size > 0) {
+        memcpy(to, bytes, (size_t)size);
+        to += size;
+    }
+    return to;
+}
+
+/* Finds the headers of a row in the list column. */
+static int headers_between(const GivenHeaders *headers, int64_t row, int64_t *from, int64_t *to)
+{
+    int is_set;
+    *from = *to = 0;
+    if (!read_bit(&headers->valid, headers->has_valid, headers->first + row, &is_set))
+        return 0;
+    return !is_set || read_ends(&headers->ends, 0, headers->first + row, from, to);
+}
+
+/* Counts the bytes of the headers of a row, and writes them if there is a place. Returns -1 if the buffers do not fit. */
+static int64_t put_headers(const Rows *rows, int64_t row, int64_t source, unsigned char **to)
+{
+    int64_t from, end, each, size;
+    if (!rows->has_headers || (rows->has_own_headers && ((const unsigned char *)rows->own_headers.buf)[row])) {
+        const unsigned char *block;
+        if (!given_bytes(&rows->blocks, source, &block, &size) || size < 1)
+            return -1;
+        if (to != NULL) {
+            memcpy(*to, block, (size_t)size);
+            *to += size;
+        }
+        return size;
+    }
+    if (!headers_between(&rows->headers, row, &from, &end))
+        return -1;
+    size = number_size(end - from);
+    if (to != NULL)
+        *to = write_number(*to, end - from);
+    for (each = from; each < end; each++) {
+        const unsigned char *name, *value;
+        int64_t name_size, value_size;
+        if (!given_bytes(&rows->headers.names, each, &name, &name_size) || name_size < 0 ||
+            !given_bytes(&rows->headers.values, each, &value, &value_size))
+            return -1;
+        size += size_of_sized(name_size) + size_of_sized(value_size);
+        if (to != NULL)
+            *to = write_sized(write_sized(*to, name, name_size), value, value_size);
+    }
+    return size;
+}
+
+static int64_t timestamp_of(const Rows *rows, int64_t row)
+{
+    int64_t timestamp;
+    memcpy(&timestamp, (const char *)rows->timestamps.buf + 8 * row, 8);
+    return timestamp;
+}
+
+/* Subtracts as Java's long does. */
+static int64_t wrapped_difference(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+/* Counts the bytes of all rows, and writes them if there is a place. Returns 0 if the buffers do not fit together. */
+static int put_rows(Rows *rows, unsigned char *to)
+{
+    int64_t row;
+    rows->room = 0;
+    for (row = 0; row < rows->count; row++) {
+        const unsigned char *key, *value;
+        int64_t key_size, value_size, headers_size, size, delta, timestamp = timestamp_of(rows, row);
+        int32_t source;
+        memcpy(&source, (const char *)rows->rows.buf + 4 * row, 4);
+        if (row == 0)
+            rows->base = rows->newest = rows->oldest = timestamp;
+        if (timestamp > rows->newest)
+            rows->newest = timestamp;
+        if (timestamp < rows->oldest)
+            rows->oldest = timestamp;
+        delta = wrapped_difference(timestamp, rows->base);
+        headers_size = put_headers(rows, row, source, NULL);
+        if (headers_size < 0 || !given_bytes(&rows->key, rows->is_own_key ? source : row, &key, &key_size) ||
+            !given_bytes(&rows->value, rows->is_own_value ? source : row, &value, &value_size))
+            return 0;
+        size = 1 + number_size(delta) + number_size(row) + size_of_sized(key_size) + size_of_sized(value_size) +
+               headers_size;
+        rows->room += number_size(size) + size;
+        if (rows->room > INT32_MAX)
+            return 0;
+        if (to != NULL) {
+            to = write_number(to, size);
+            *to++ = NO_ATTRIBUTES;
+            to = write_number(write_number(to, delta), row);
+            to = write_sized(write_sized(to, key, key_size), value, value_size);
+            put_headers(rows, row, source, &to);
+        }
+    }
+    return 1;
+}
+
+static int read_rows(PyObject *arguments, Rows *rows)
+{
+    PyObject *key, *value, *blocks, *headers, *own;
+    if (!PyArg_ParseTuple(arguments, "y*y*OpOpOOO", &rows->rows, &rows->timestamps, &key, &rows->is_own_key, &value,
+                          &rows->is_own_value, &blocks, &headers, &own))
+        return -1;
+    rows->count = rows->rows.len / 4;
+    rows->has_headers = headers != Py_None;
+    if (read_given(key, &rows->key) < 0 || read_given(value, &rows->value) < 0 ||
+        read_given(blocks, &rows->blocks) < 0 || read_valid(own, &rows->own_headers, &rows->has_own_headers) < 0 ||
+        (rows->has_headers && read_given_headers(headers, &rows->headers) < 0))
+        return -1;
+    if (rows->timestamps.len < 8 * rows->count || (rows->has_own_headers && rows->own_headers.len < rows->count)) {
+        PyErr_SetString(PyExc_ValueError, "write_rows: fewer timestamps, or marks of own headers, than rows");
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *write_rows(PyObject *module, PyObject *arguments)
+{
+    PyObject *records = NULL, *result = NULL;
+    unsigned char *to = NULL;
+    int fits = 0;
+    Rows rows;
+    memset(&rows, 0, sizeof rows);
+    if (read_rows(arguments, &rows) < 0)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    fits = put_rows(&rows, NULL);
+    Py_END_ALLOW_THREADS
+    if (fits) {
+        to = new_buffer(&records, rows.room);
+        if (to == NULL)
+            goto done;
+        Py_BEGIN_ALLOW_THREADS
+        fits = put_rows(&rows, to);
+        Py_END_ALLOW_THREADS
+    }
+    if (fits)
+        result = Py_BuildValue("(OLLL)", records, (long long)rows.newest, (long long)rows.oldest, (long long)rows.base);
+    else
+        PyErr_SetString(PyExc_ValueError, "write_rows: the buffers of a column do not fit together");
+done:
+    Py_XDECREF(records);
+    release_rows(&rows);
+    return result;
+}
+
+/* Finds the row of each wanted offset. Returns None if they do not ascend, or one is not among the offsets. */
+static PyObject *match_rows(PyObject *module, PyObject *arguments)
+{
+    Py_buffer offsets, wanted;
+    Py_ssize_t row = 0, each, rows, count;
+    PyObject *result = NULL;
+    char *to;
+    if (!PyArg_ParseTuple(arguments, "y*y*", &offsets, &wanted))
+        return NULL;
+    rows = offsets.len / 8;
+    count = wanted.len / 8;
+    to = new_buffer(&result, 4 * count);
+    for (each = 0; to != NULL && each < count; each++, row++) {
+        int32_t index;
+        while (row < rows && memcmp((const char *)offsets.buf + 8 * row, (const char *)wanted.buf + 8 * each, 8))
+            row++;
+        if (row == rows) {
+            Py_DECREF(result);
+            result = Py_NewRef(Py_None);
+            break;
+        }
+        index = (int32_t)row;
+        memcpy(to + 4 * each, &index, 4);
+    }
+    PyBuffer_Release(&offsets);
+    PyBuffer_Release(&wanted);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"stamp", (PyCFunction)(void (*)(void))stamp, METH_FASTCALL,
      "stamp(batch, producer_id, producer_epoch, base_sequence, transactional): the header of a batch with a right CRC."},
@@ -1397,6 +1987,11 @@ static PyMethodDef methods[] = {
      "gather(bytes, at, largest, most, any_producer): the end and the header of small batches that follow each other."},
     {"join_frames", join_frames, METH_O, "join_frames(groups): one LZ4 frame with the blocks of all batches."},
     {"join", join, METH_VARARGS, "join(groups, records): records of format 2, of several batches."},
+    {"read_columns", read_columns, METH_VARARGS,
+     "read_columns(batches, start): the buffers of Arrow columns, a row for each record of format 2."},
+    {"write_rows", write_rows, METH_VARARGS,
+     "write_rows(rows, timestamps, key, is_own_key, value, is_own_value, blocks, headers, own_headers): records."},
+    {"match_rows", match_rows, METH_VARARGS, "match_rows(offsets, wanted): the row of each wanted offset."},
     {"read", read_records, METH_VARARGS,
      "read(records, count, base_offset, last_delta, base_timestamp, append_time): a tuple for each of format 2."},
     {"renumber", renumber, METH_VARARGS,

@@ -1,8 +1,10 @@
 """The compiled code of this package, as `compiled_records.c` has it. It exists only if a C compiler built it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from lockstep_data_plane.record_batch.compiled_rebuild import Copied, Skips
+from lockstep_data_plane.record_batch.record_columns import Buffer, BytesColumn, HeadersColumn
 
 def stamp(
     batch: bytes | memoryview,
@@ -38,3 +40,19 @@ def translate(
     rules: bytes,
     /,
 ) -> Copied | None: ...
+def read_columns(
+    batches: Sequence[tuple[bytes | memoryview, int, int, int, int, int | None]], start: int, /
+) -> tuple[Any, ...] | None: ...
+def write_rows(
+    rows: Buffer,
+    timestamps: Buffer,
+    key: BytesColumn,
+    is_own_key: bool,
+    value: BytesColumn,
+    is_own_value: bool,
+    blocks: BytesColumn,
+    headers: HeadersColumn | None,
+    own_headers: Buffer | None,
+    /,
+) -> tuple[bytes, int, int, int]: ...
+def match_rows(offsets: Buffer, wanted: Buffer, /) -> bytes | None: ...

@@ -9,6 +9,7 @@ from lockstep_data_plane.core.record_transform import RecordTransform, RuleTrans
 from lockstep_data_plane.slot.transform_stage import StageTransform
 from lockstep_data_plane.transform.compiled_transform import PlannedTransform
 from lockstep_data_plane.transform.evaluator import EvaluationOptions, Filtered, Tombstones
+from lockstep_data_plane.transform.python_transform import PythonTransform
 from lockstep_data_plane.transform.sql_transform import SqlTransform
 from lockstep_state.rows.data_plane_rows import TransformCount
 
@@ -29,10 +30,10 @@ class SlotTransforms:
     """The transforms of one run of a slot. Nothing connects before the first partition needs it."""
 
     def __init__(self, settings: FlowSettings, planned: Iterable[PlannedTransform]) -> None:
-        """Take the transforms of the settings. One without a compiled statement in `planned` is refused."""
+        """Take the transforms of the settings. One that the driver could not plan is refused."""
         self._settings = settings
         by_name = {each.name: each for each in planned}
-        self._evaluated: dict[str, SqlTransform] = {}
+        self._evaluated: dict[str, SqlTransform | PythonTransform] = {}
         self._by_name: dict[str, StageTransform] = {}
         for each in settings.data_plane.transforms:
             plan = by_name.get(each.name, PlannedTransform(each.name, refused=NOT_PLANNED))
@@ -44,6 +45,10 @@ class SlotTransforms:
                     evaluation_options(each),
                     secret_bytes(each),
                     connections=each.threads,
+                )
+            elif plan.function is not None:
+                transform = self._evaluated[each.name] = PythonTransform(
+                    each.python, plan.function.digest, plan.version, evaluation_options(each), each.secrets
                 )
             self._by_name[each.name] = StageTransform(each.name, transform, each.on_error)
 
@@ -84,6 +89,6 @@ class SlotTransforms:
         )
 
     async def close(self) -> None:
-        """End the connections to the JVM."""
+        """End the connections to the JVM, and the processes of functions."""
         for transform in self._evaluated.values():
             await transform.close()

@@ -8,10 +8,16 @@ from lockstep_data_plane.slot.slot_transforms import evaluation_options, secret_
 from lockstep_data_plane.spark.session import SparkSession
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform, PlannedTransform, StatementRefused
 from lockstep_data_plane.transform.compiler import TransformsUnavailable
-from lockstep_data_plane.transform.sql_transform import version_of
+from lockstep_data_plane.transform.evaluator import TransformConnectionLost
+from lockstep_data_plane.transform.python_evaluator import FUNCTION_SECONDS, PythonEvaluator, PythonFunction
+from lockstep_data_plane.transform.sql_transform import version_of, version_with
 from lockstep_rules.mask_statement import SALT
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_state.errors import NeedsDecision
 from lockstep_state.rows.state_rows import Transform
+
+FUNCTION_STARTS = 3
+"""The number of processes that may end before a function in Python is given up."""
 
 
 @dataclass
@@ -48,13 +54,38 @@ class FlowTransforms:
         return plan
 
     async def _compile(self, settings: TransformSettings) -> PlannedTransform:
-        if not settings.sql:
-            return PlannedTransform(settings.name, refused="this release evaluates SQL only")
+        if settings.python:
+            return await plan_function(settings)
         try:
             compiled = await self.spark.compile_statement(settings.sql)
         except (StatementRefused, TransformsUnavailable) as exc:
             return PlannedTransform(settings.name, refused=str(exc))
         return plan_transform(settings, compiled)
+
+
+async def plan_function(settings: TransformSettings) -> PlannedTransform:
+    """Return a transform in Python with the version that its function has on this machine."""
+    evaluator = PythonEvaluator(
+        PythonFunction(settings.python, settings.secrets),
+        replace(evaluation_options(settings), seconds=FUNCTION_SECONDS),
+    )
+    try:
+        await _start(evaluator)
+    except (NeedsDecision, TransformConnectionLost) as exc:
+        return PlannedTransform(settings.name, refused=str(exc))
+    finally:
+        await evaluator.close()
+    version = version_with(evaluator.version.digest, evaluation_options(settings), secret_bytes(settings))
+    return PlannedTransform(settings.name, version, function=evaluator.version)
+
+
+async def _start(evaluator: PythonEvaluator) -> None:
+    for attempt in range(1, FUNCTION_STARTS + 1):
+        try:
+            return await evaluator.start()
+        except TransformConnectionLost:
+            if attempt == FUNCTION_STARTS:
+                raise
 
 
 def plan_transform(settings: TransformSettings, compiled: CompiledTransform) -> PlannedTransform:
@@ -78,10 +109,15 @@ def transform_row(settings: TransformSettings, plan: PlannedTransform) -> Transf
         name=settings.name,
         transform_version=plan.version,
         statement=settings.sql,
+        function=settings.python,
         tombstones=settings.tombstones,
         filtered=settings.filtered,
         refused=plan.refused,
     )
+    if plan.function is not None:
+        function = plan.function
+        secrets = tuple(sorted(settings.secrets))
+        return replace(row, secrets=secrets, package=function.package, python=function.python, pyarrow=function.pyarrow)
     if (compiled := plan.compiled) is None:
         return row
     return replace(

@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Self
 
+from lockstep_data_plane.transform.python_function import FunctionVersion
 from lockstep_state.errors import NeedsDecision
 
 
@@ -75,11 +76,13 @@ class StatementRefused(NeedsDecision):
 class PlannedTransform:
     """A transform of a flow, as the driver gives it to slots.
 
-    Without `compiled` nothing is evaluated, and no topic of it is copied: `refused` says why.
+    Without `compiled` and `function` nothing is evaluated, and no topic of it is copied: `refused` says why.
     """
 
     name: str
     version: str = ""
-    """The version of statement, options and secrets together (`version_of`)."""
+    """The version of statement or function, options and secrets together (`version_with`)."""
     compiled: CompiledTransform | None = None
+    function: FunctionVersion | None = None
+    """The version of its function in Python; None: it has a statement."""
     refused: str = ""

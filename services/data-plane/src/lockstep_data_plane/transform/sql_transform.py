@@ -15,6 +15,7 @@ from lockstep_data_plane.transform.compiled_transform import CompiledTransform
 from lockstep_data_plane.transform.evaluator import (
     AnswerEnd,
     EvaluationOptions,
+    TransformAnswer,
     TransformConnectionLost,
     TransformEvaluator,
     TransformTimedOut,
@@ -32,10 +33,16 @@ SECRET_ROUNDS = 100_000
 
 def version_of(compiled: CompiledTransform, options: EvaluationOptions, secrets: Mapping[str, bytes]) -> str:
     """Return the version of a transform with its options and secrets: other ones make other records."""
-    parts = [compiled.version.digest, options.tombstones.value, options.filtered.value]
-    for name in compiled.secrets:
+    named = {name: secrets.get(name, b"") for name in compiled.secrets}
+    return version_with(compiled.version.digest, options, named)
+
+
+def version_with(digest: str, options: EvaluationOptions, secrets: Mapping[str, bytes]) -> str:
+    """Return the version of what has this digest, with its options and secrets."""
+    parts = [digest, options.tombstones.value, options.filtered.value]
+    for name, secret in sorted(secrets.items()):
         salt = f"lockstep transform {name}".encode()
-        parts.append(hashlib.pbkdf2_hmac("sha256", secrets.get(name, b""), salt, SECRET_ROUNDS).hex())
+        parts.append(hashlib.pbkdf2_hmac("sha256", secret, salt, SECRET_ROUNDS).hex())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -46,6 +53,15 @@ class EvaluationCount:
     records_in: int = 0
     records_out: int = 0
     failed: int = 0
+
+    def counted(self, answer: TransformAnswer) -> TransformedRecords:
+        """Count an answer, and return it as what becomes of records."""
+        outgoing = answer.outgoing()
+        self.records_in += answer.records_read
+        self.records_out += 0 if outgoing is None else outgoing.count
+        self.failed += len(answer.failures)
+        failures = tuple(RecordFailure(each.offset, each.condition, each.fragment) for each in answer.failures)
+        return TransformedRecords(outgoing, answer.covers, answer.end is AnswerEnd.WHOLE, failures)
 
 
 class _Connection:
@@ -118,13 +134,7 @@ class SqlTransform:
         # A caller that is cancelled must not end the connection, which others use as well.
         evaluation = asyncio.ensure_future(evaluator.evaluate([each.data for each in present], start, tp[1], tp[0]))
         evaluation.add_done_callback(error_retrieved)
-        answer = await asyncio.shield(evaluation)
-        outgoing = answer.outgoing()
-        self.count.records_in += answer.records_read
-        self.count.records_out += 0 if outgoing is None else outgoing.count
-        self.count.failed += len(answer.failures)
-        failures = tuple(RecordFailure(each.offset, each.condition, each.fragment) for each in answer.failures)
-        return TransformedRecords(outgoing, answer.covers, answer.end is AnswerEnd.WHOLE, failures)
+        return self.count.counted(await asyncio.shield(evaluation))
 
     async def _evaluator(self, tp: TopicPartition) -> TransformEvaluator:
         number = zlib.crc32(f"{tp[0]}-{tp[1]}".encode()) % len(self._connections)

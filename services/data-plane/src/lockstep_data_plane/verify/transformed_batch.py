@@ -6,7 +6,6 @@ from typing import NamedTuple
 from lockstep_data_plane.core.record_transform import RecordTransform, transformed_records
 from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.record_batch.rebuild import next_offset
 from lockstep_state.offsets import TopicPartition
 
 

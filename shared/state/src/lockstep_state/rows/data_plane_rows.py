@@ -356,11 +356,13 @@ class Transform(Row):
 
     name: str
     transform_version: str = ""
-    """The version of statement, options and secrets together; "": it was not compiled, and `refused` says why."""
+    """The version of statement or function, options and secrets together; "": there is none, and `refused` says why."""
     statement: str = ""
     """The statement. It has the names of secrets only."""
+    function: str = ""
+    """The function in Python, `package.module:function`; "": it has a statement."""
     secrets: tuple[str, ...] = ()
-    """The names of the secrets that it needs."""
+    """The names of the secrets that it needs, or that its function gets."""
     written: tuple[str, ...] = ()
     """The columns that it makes anew: `headers` | `key` | `timestamp` | `value`."""
     tombstones: str = ""
@@ -373,5 +375,11 @@ class Transform(Row):
     """The major version of Java, likewise."""
     jar: str = ""
     """The hash of the sources of the transforms' jar, likewise."""
+    package: str = ""
+    """The distribution that has the function, with its version."""
+    python: str = ""
+    """The version of Python that the function runs on."""
+    pyarrow: str = ""
+    """The version of pyarrow, likewise."""
     refused: str = ""
     """The reason for which it was not compiled. No topic of it is copied then."""

@@ -345,6 +345,16 @@ HAZARDS = (
         find=checks.find_filtered_compacted,
     ),
     HazardKind(
+        "LS034",
+        "A transform changes keys or timestamps",
+        "A record stays in its partition when its key changes. So a consumer that counts on equal keys in one "
+        "partition, and the cleaner of a compacted topic, may see them in several. A changed timestamp moves "
+        "retention, and what consumers find by time.",
+        "Keep both as they are, unless nobody counts on them",
+        WARNING,
+        find=checks.find_transformed_identity,
+    ),
+    HazardKind(
         "LS035",
         "Topics that get another name",
         "The flow has copied these topics to another name on the target. A rename, or the replication policy, was "
@@ -365,16 +375,6 @@ HAZARDS = (
         "Raise `retention.ms` or `retention.bytes` on the source, or shorten `lockstep.delay`",
         WARNING,
         find=checks.find_short_retention,
-    ),
-    HazardKind(
-        "LS034",
-        "A transform changes keys or timestamps",
-        "A record stays in its partition when its key changes. So a consumer that counts on equal keys in one "
-        "partition, and the cleaner of a compacted topic, may see them in several. A changed timestamp moves "
-        "retention, and what consumers find by time.",
-        "Keep both as they are, unless nobody counts on them",
-        WARNING,
-        find=checks.find_transformed_identity,
     ),
 )
 
