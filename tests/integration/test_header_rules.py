@@ -21,7 +21,7 @@ from tests.support.clusters import Record, create_topic, end_offsets, produce, r
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 WITHIN = 120.0
 NOTHING_ELSE = (
@@ -118,6 +118,7 @@ def topic_of(flow: MirroredFlow) -> str:
     return create_topic(flow.source, unique_name(f"{flow.flow.source[1:]}-orders"), partitions=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FILTERS)
 def test_each_wanted_record_is_there_once_after_kills(pair: Pair, tmp_path: Path, name: str) -> None:
     filter_text, rule = FILTERS[name]
@@ -161,6 +162,7 @@ def test_a_group_on_a_dropped_record_goes_to_the_next_kept_one(pair: Pair, tmp_p
             assert translated.downstream == sum(offset < position for offset in kept), position
 
 
+@pytest.mark.long
 def test_records_in_transactions_are_filtered_once_after_a_kill(pair: Pair, tmp_path: Path) -> None:
     lines = (f"lockstep.filter = header {ODD}", f"lockstep.headers = {HEADERS}")
     with transactional(tmp_path, pair, *lines) as mirror:
@@ -176,6 +178,7 @@ def test_records_in_transactions_are_filtered_once_after_a_kill(pair: Pair, tmp_
         assert all(row.transactional and row.transform for row in flow.progress(topic).values())
 
 
+@pytest.mark.long
 def test_other_rules_hold_from_the_offset_of_their_event(pair: Pair, tmp_path: Path) -> None:
     mark = unique_name("hr").replace("-", "")
     lines = {"first": ("lockstep.headers = add rules=first",), "second": ("lockstep.headers = add rules=second",)}
@@ -225,6 +228,7 @@ def test_other_rules_hold_from_the_offset_of_their_event(pair: Pair, tmp_path: P
         assert [r.same_as() for r in flow.copy_of(topic)][-1] == read_topic(flow.source, topic)[-1].same_as()
 
 
+@pytest.mark.long
 def test_verification_finds_what_the_rules_would_not_make(pair: Pair, tmp_path: Path) -> None:
     lines = (f"lockstep.filter = header {ODD}", f"lockstep.headers = {HEADERS}")
     with ruled(tmp_path, pair, *lines) as mirror:

@@ -167,6 +167,7 @@ def test_records_are_masked_and_filtered_through_kills(start: Start) -> None:
     assert not any(SALT in line for line in mirror.data_plane.log.read_text(errors="replace").splitlines())
 
 
+@pytest.mark.long
 def test_a_record_that_fails_halts_its_partition_without_its_value(start: Start) -> None:
     mirror = start("mask")
     flow = mirror.flow
@@ -199,6 +200,7 @@ def wait_halted_or_copied(flow: MirroredFlow, topic: str, kill: Callable[[], obj
     wait_until(lambda: is_halted(flow) or flow.progress(topic)[0].upstream > wanted, within=WITHIN, every=0.5)
 
 
+@pytest.mark.long
 def test_a_function_that_is_not_deterministic_ends_in_doubt(start: Start) -> None:
     mirror = start("restless")
     flow = mirror.flow

@@ -140,6 +140,7 @@ def _counted(flow: MirroredFlow) -> tuple[int, int]:
     return sum(count[2] for count in counts), sum(count[3] for count in counts)
 
 
+@pytest.mark.long
 def test_aborted_transactions_are_not_evaluated(pair: Pair, tmp_path: Path) -> None:
     """One of their records is no JSON: it would halt the partition."""
     lines = (
@@ -220,6 +221,7 @@ def test_nothing_is_lost_or_doubled_when_slot_jvm_and_driver_are_killed(pair: Pa
         assert not flow.events("PartitionHalted", topic)
 
 
+@pytest.mark.long
 def test_a_socket_that_is_gone_is_waited_for_and_nothing_is_copied_as_it_is(pair: Pair, tmp_path: Path) -> None:
     lines = (f"lockstep.transform.pii.sql = SELECT {MASKED} FROM records", "lockstep.transform.pii.salt = SALT")
     with mirrored(pair, tmp_path, *lines) as mirror:
@@ -271,6 +273,7 @@ def test_a_record_that_cannot_be_masked_halts_its_partition(pair: Pair, tmp_path
         _shows_nothing(flow, mirror, flow.remote(topic))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("policy", "kept"), [("quarantine", (b"the key", (("h", b"1"),))), ("quarantine-metadata", (None, ()))]
 )
