@@ -136,6 +136,8 @@ def function_processes(mirror: Mirror) -> list[psutil.Process]:
     return processes
 
 
+@pytest.mark.long
+@pytest.mark.timeout(600)
 def test_records_are_masked_and_filtered_through_kills(start: Start) -> None:
     mirror = start("mask")
     flow = mirror.flow
@@ -167,7 +169,6 @@ def test_records_are_masked_and_filtered_through_kills(start: Start) -> None:
     assert not any(SALT in line for line in mirror.data_plane.log.read_text(errors="replace").splitlines())
 
 
-@pytest.mark.long
 def test_a_record_that_fails_halts_its_partition_without_its_value(start: Start) -> None:
     mirror = start("mask")
     flow = mirror.flow

@@ -16,6 +16,7 @@ from lockstep_data_plane.core.target_log.target_tail import LogContradiction, No
 from lockstep_data_plane.produce.sender import NoProduceAnswer
 from lockstep_data_plane.record_batch.layout import CorruptRecordError
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
+from lockstep_data_plane.record_batch.record_columns import UnmatchedOffset
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.slot.transform_stage import EvaluationRefused
 from lockstep_data_plane.transform.compiled_transform import StatementRefused
@@ -27,6 +28,8 @@ from lockstep_data_plane.transform.evaluator import (
     TransformVersionDiffers,
 )
 from lockstep_data_plane.transform.jvm_socket import NoTransformServer
+from lockstep_data_plane.transform.python_function import FunctionFailed, FunctionRefused
+from lockstep_data_plane.transform.python_table import TableTooLarge
 from lockstep_kafka.common import errors
 from lockstep_kafka.wire.cluster import KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import (
@@ -61,14 +64,18 @@ HALT = {
     AmbiguousMatch,
     BatchRejected,
     EvaluationRefused,
+    FunctionFailed,
+    FunctionRefused,
     HaltPartition,
     LogContradiction,
     RecordTooLarge,
     StatementRefused,
+    TableTooLarge,
     TransformRefused,
     TransformUnavailable,
     TransformVersionDiffers,
     TransformsUnavailable,
+    UnmatchedOffset,
 }
 OF_A_PROCESS = {"lockstep_data_plane.driver", "lockstep_data_plane.spark"}
 """Their exceptions are not of one partition: a slot or Spark ended."""

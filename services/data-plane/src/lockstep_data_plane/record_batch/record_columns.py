@@ -27,6 +27,7 @@ from lockstep_data_plane.record_batch.layout import (
 from lockstep_data_plane.record_batch.pure_python_codec import NAMES, PlainRecord
 from lockstep_data_plane.record_batch.rebuild import RECORD_BYTES
 from lockstep_state.codecs.varint import zigzag
+from lockstep_state.errors import NeedsDecision
 
 Buffer = Any
 """An object with the buffer protocol, such as bytes or Arrow's own buffers."""
@@ -326,7 +327,7 @@ def match_rows(offsets: bytes, wanted: Buffer) -> bytes:
     return _packed("i", matches)
 
 
-class UnmatchedOffset(ValueError):
+class UnmatchedOffset(NeedsDecision):
     """The error of offsets that are not those of rows. `code` says how, and `offset` is the first one."""
 
     def __init__(self, code: str, offset: int) -> None:

@@ -17,11 +17,13 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
+from lockstep_state.errors import NeedsDecision
+
 FORM = 1
 """The form in which columns are made and read back. Another one is another version of each function."""
 
 
-class FunctionRefused(Exception):
+class FunctionRefused(NeedsDecision):
     """The error of a function that cannot be used, or of a table that it must not return. `code` says why."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -30,7 +32,7 @@ class FunctionRefused(Exception):
         self.message = message
 
 
-class FunctionFailed(Exception):
+class FunctionFailed(NeedsDecision):
     """The error of a function that has raised one."""
 
     def __init__(self, condition: str, fragment: str) -> None:

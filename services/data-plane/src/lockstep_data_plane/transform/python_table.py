@@ -24,6 +24,7 @@ from lockstep_data_plane.record_batch.record_columns import (
     match_rows,
 )
 from lockstep_data_plane.transform.python_function import FunctionRefused
+from lockstep_state.errors import NeedsDecision
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 TIMESTAMP = pa.timestamp("ms", "UTC")
@@ -67,7 +68,7 @@ class MadeRows:
     """The condition of each row of the source that cannot become a record."""
 
 
-class TableTooLarge(Exception):
+class TableTooLarge(NeedsDecision):
     """The error of a table that takes more memory than a batch may."""
 
 
