@@ -59,6 +59,11 @@ class TransformRefused(NeedsDecision):
         super().__init__(code, message)
         self.code = code
 
+    @property
+    def is_about_batch(self) -> bool:
+        """Return whether a batch is refused that cannot be read, and not the transform."""
+        return self.code.startswith("BATCH_")
+
     def __str__(self) -> str:
         return ": ".join(self.args)
 
