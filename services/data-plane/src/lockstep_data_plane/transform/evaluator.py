@@ -314,7 +314,7 @@ class TransformEvaluator:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._writer.close()
+        self._writer.transport.abort()  # a JVM that stands still takes no more, and would never be closed
         while self._waiting:
             answer, _ = self._waiting.popleft()
             if not answer.done():
