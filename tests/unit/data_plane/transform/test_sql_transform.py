@@ -15,9 +15,10 @@ from lockstep_data_plane.transform.evaluator import (
     Filtered,
     Tombstones,
     TransformConnectionLost,
+    TransformTimedOut,
 )
 from lockstep_data_plane.transform.sql_transform import SqlTransform, version_of
-from tests.support.batch_bytes import GZIP, batch, records
+from tests.support.batch_bytes import GZIP, batch, record, records
 from tests.support.message_sets import Message, message_set, sets
 from tests.unit.data_plane.transform.test_evaluator import (
     TRANSFORM,
@@ -122,3 +123,28 @@ def test_the_version_depends_on_options_and_secrets() -> None:
     ]
     assert len({version, *others}) == 5
     assert "pepper" not in version
+
+
+async def test_a_jvm_that_reads_no_more_is_given_up(server: Server) -> None:
+    """Requests that the sockets do not take any more wait behind an evaluation that never ends."""
+    stuck = asyncio.Event()
+
+    async def stand_still(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_frame(reader)
+        await stuck.wait()
+
+    server.serve = stand_still
+    options = replace(OPTIONS, seconds=-0.8)
+    made = SqlTransform(TRANSFORM, "v", options, SECRETS, find=lambda: server.address)
+    large = batch([record(0, b"x" * 1_000_000)])
+    try:
+        async with asyncio.timeout(5):
+            asked = [made.transform([large], 0, ("orders", number)) for number in range(8)]
+            first, *others = await asyncio.gather(*asked, return_exceptions=True)
+            assert isinstance(first, TransformTimedOut)
+            assert {type(each) for each in others} == {TransformConnectionLost}
+            server.serve = whole
+            assert (await made.transform([large], 0, ("orders", 0))).covers == 0
+            await made.close()
+    finally:
+        stuck.set()

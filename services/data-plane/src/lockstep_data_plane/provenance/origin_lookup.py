@@ -111,7 +111,10 @@ async def state_topics(cluster: ClusterClient, expected: Collection[str]) -> lis
 
 
 KNOWN_AT_MOST = 200_000
-"""Producer ids whose origin is remembered. If they are more, all are forgotten and looked up again."""
+"""Producer ids whose origin is remembered. If they are more, all are looked up again when they come again.
+
+The former ones are kept until then: what came before may still wait to be judged, behind a transform for example.
+"""
 
 LEAST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 PAUSE_FACTOR = 4
@@ -161,6 +164,7 @@ class OriginLookup:
         )
         self._own_origins = OriginRows(target, self._own_state, pass_over)
         self._origins: dict[int, int | None] = {-1: OWN}
+        self._former_origins: dict[int, int | None] = {}
         self._written_down = {ids.producer_id}
         self._learning = asyncio.Lock()
         self._waiting: dict[PartitionState, list[Delivery]] = {}
@@ -187,7 +191,7 @@ class OriginLookup:
             if not unknown:
                 return
             if len(self._origins) > KNOWN_AT_MOST:
-                self._origins = {-1: OWN}
+                self._former_origins, self._origins = self._origins, {-1: OWN}
                 unknown = requested - {-1}
             await self._source_origins.read()
             rule = self._rule()
@@ -238,7 +242,10 @@ class OriginLookup:
 
         The batch's own id must have been learnt, unless it is a marker.
         """
-        return OWN if batch.attributes & CONTROL else self._origins[batch.producer_id]
+        if batch.attributes & CONTROL:
+            return OWN
+        producer_id = batch.producer_id
+        return self._origins[producer_id] if producer_id in self._origins else self._former_origins[producer_id]
 
     async def own_producer_ids(self) -> frozenset[int]:
         """Return every producer id that the flow may have in the target's log now, but for its own.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Set
 from contextlib import suppress
 
 from lockstep_config import FlowSettings
+from lockstep_data_plane.core.evaluation import TransformUnavailable
 from lockstep_data_plane.core.events import Unplaced
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import appended_since
@@ -24,6 +25,8 @@ from lockstep_data_plane.core.target_log.transformed_match import TransformedCom
 from lockstep_data_plane.log_reader import first_batch, log_between
 from lockstep_data_plane.resume.copied_records import copied_records
 from lockstep_data_plane.resume.read_back_reader import compare_logs, read_back
+from lockstep_data_plane.transform.evaluator import TransformConnectionLost, TransformTimedOut
+from lockstep_data_plane.transform.jvm_socket import NoTransformServer
 from lockstep_kafka.wire.cluster import DEBUGGING, EARLIEST, LATEST, ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.optional_requests import active_producers, epoch_end
@@ -53,6 +56,9 @@ MOST = 200_000
 """The most records of ours beyond the last progress that are compared: far more than a slot appends between two rows.
 """
 
+NOT_EVALUATED = (TransformUnavailable, TransformConnectionLost, TransformTimedOut, NoTransformServer)
+"""The errors of a transform that is not evaluated now."""
+
 
 class EvidenceReader:
     """The reader that asks both clusters about the partitions of one slot, as far as `locate` needs it."""
@@ -69,7 +75,8 @@ class EvidenceReader:
     ) -> Position | GapFound | Unplaced:
         """Return where the copy of a partition at rest ends.
 
-        The source is asked for a short time only, and only if the target holds more than the row says.
+        The source is asked for a short time only, and only if the target holds more than the row says. So is the
+        partition's transform: what only they know stays unknown if one of them does not answer.
 
         Args:
             partition: The partition at rest.
@@ -91,7 +98,7 @@ class EvidenceReader:
             except (BrokerUnreachable, KafkaProtocolError) as exc:
                 if exc.alias == self._target.alias:
                     raise
-            except TimeoutError:
+            except (TimeoutError, *NOT_EVALUATED):
                 pass
         return Unplaced(appended_since(row, outcome.end.sequence, outcome.end.others))
 
@@ -121,6 +128,7 @@ class EvidenceReader:
 
         Raises:
             RetriableError: A cluster does not answer or refuses a request, or the row of appends may still come.
+            TransformUnavailable: Nothing evaluates the transform of the topic.
         """
         target, fence, policy = (
             await self.target_tail(partition, row),
@@ -137,6 +145,8 @@ class EvidenceReader:
                 isolation = self._settings.data_plane.isolation_level
                 ask = _match_transformed if row.transform else match_logs
                 match = await ask(self._source, self._target, partition, row, located.end, isolation=isolation)
+            except TransformUnavailable:
+                raise  # it says nothing about the copy, and no policy may decide anything by it
             except (NeedsDecision, ValueError) as exc:  # ValueError: records cannot be read
                 match = str(exc)
         return self._accounted(partition, located)
@@ -155,9 +165,13 @@ class EvidenceReader:
         try:
             isolation = self._settings.data_plane.isolation_level
             return await compare_logs(self._source, partition, row, tail, source, isolation=isolation)
+        except TransformUnavailable:
+            raise
         except LogContradiction as found:
             tail.contradiction = found
-            return None
+        except (NeedsDecision, ValueError) as exc:  # records cannot be read
+            tail.contradiction = LogContradiction(f"the source's records behind offset {row.upstream}: {exc}")
+        return None
 
     def _accounted(self, partition: PartitionState, outcome: Position | GapFound) -> Position | GapFound:
         """Return what was found.

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from lockstep_config import FlowSettings
+from lockstep_data_plane.core.evaluation import TransformUnavailable
 from lockstep_data_plane.core.partition_state import PartitionState
-from lockstep_data_plane.core.record_transform import transformed_records
 from lockstep_data_plane.core.target_log.target_tail import SEARCHED
 from lockstep_data_plane.core.target_log.unaccounted_append import UnaccountedAppend, last_unaccounted, row_at
 from lockstep_data_plane.log_reader import LogCursor, first_batch, log_between
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_data_plane.resume.copied_records import evaluated_records
 from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_kafka.wire.cluster import EARLIEST, ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.error_codes import DENIED
@@ -201,15 +202,18 @@ async def _batch_at(cluster: ClusterClient, tp: TopicPartition, offset: int) -> 
 
 
 async def _transformed_at(partition: PartitionState, batch: Batch, offset: int) -> PlainRecord | None:
-    """Return what the partition's transform makes of a source record; None: it drops it, or cannot be evaluated.
+    """Return what the partition's transform makes of a source record; None: it drops it, or cannot read it.
 
     Raises:
         RetriableError: The transform is not evaluated now.
+        TransformUnavailable: Nothing evaluates the transform.
     """
     if partition.transform is None:
         return _record_at(batch, offset)
     try:
-        records, _ = await transformed_records(partition.transform, batch, offset, partition.tp)
+        records, _ = await evaluated_records(partition.transform, batch, offset, partition.tp)
+    except TransformUnavailable:
+        raise
     except (NeedsDecision, ValueError):
         return None
     return next((record for record in records if record.offset == offset), None)

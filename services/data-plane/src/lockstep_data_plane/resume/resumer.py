@@ -111,6 +111,11 @@ class Resumer:
                 row = await self._under_present_transform(partition, row)
         return await self._go_on(partition, topic, row)
 
+    def changes_transform(self, partition: PartitionState) -> bool:
+        """Return whether records were copied, and the next ones are made in another way."""
+        row = self._newest(partition)
+        return row is not None and row.producer_id >= 0 and row.transform != partition.transform_version
+
     async def located(self, partition: PartitionState, *, asks_source: bool) -> Position | Unplaced | None:
         """Return where the copy of a partition ends that will not be copied now, as `resume`.
 
@@ -138,7 +143,9 @@ class Resumer:
             row = fence.take_over(_behind(row, committed))
             return Position(row, LastAppend.from_row(row))
         in_one_log = partition.with_identity_routing()
-        counts = in_one_log is partition  # a copy that spreads by keys counts nothing past
+        # A copy that spreads by keys counts nothing past. Nor does one whose records would now be made in another way:
+        # what is judged is not what was appended.
+        counts = in_one_log is partition and row.transform == partition.transform_version
         end = await self._evidence.end(in_one_log, row, counts=counts, asks_source=asks_source)
         if isinstance(end, GapFound):
             raise HaltPartition(end.case, end.halts(ReasonCode.COPY_END_UNKNOWN))

@@ -239,7 +239,9 @@ class PartitionTasks:
         if partition.resolves_end:
             await self._locate(partition, asks_source=asks_source)
             return
-        if self.plane.read_back and not await self._others_ended(partition):
+        # The end of a former chain is read once, so it has to stand still. The next chain's first append fences it.
+        ends_first = self.plane.read_back or self.resumer.changes_transform(partition)
+        if ends_first and not await self._others_ended(partition):
             return
         resumed = await self._resumed(partition, topic)
         if resumed is None:

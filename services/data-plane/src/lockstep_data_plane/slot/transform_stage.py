@@ -234,7 +234,7 @@ class TransformStage:
             except TransformUnavailable as exc:
                 raise EvaluationRefused(Refused(exc.cause, case=TRANSFORM_CASE)) from exc
             except NeedsDecision as exc:
-                if isinstance(exc, TransformRefused) and exc.code.startswith("BATCH_"):
+                if isinstance(exc, TransformRefused) and exc.is_about_batch:
                     raise EvaluationRefused(Refused(refuse_records(str(exc), None))) from exc
                 raise self._unavailable(partition, str(exc)) from exc
             except RETRIABLE_ERRORS as exc:

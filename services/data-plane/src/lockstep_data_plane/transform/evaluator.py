@@ -59,6 +59,11 @@ class TransformRefused(NeedsDecision):
         super().__init__(code, message)
         self.code = code
 
+    @property
+    def is_about_batch(self) -> bool:
+        """Return whether a batch is refused that cannot be read, and not the transform."""
+        return self.code.startswith("BATCH_")
+
     def __str__(self) -> str:
         return ": ".join(self.args)
 
@@ -309,7 +314,7 @@ class TransformEvaluator:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._writer.close()
+        self._writer.transport.abort()  # a JVM that stands still takes no more, and would never be closed
         while self._waiting:
             answer, _ = self._waiting.popleft()
             if not answer.done():
