@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstep_data_plane.core.evaluation import REQUEST_BYTES
 from lockstep_data_plane.core.record_transform import RecordFailure
 from lockstep_data_plane.record_batch.layout import GappedOffsets
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
@@ -10,7 +11,6 @@ from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_data_plane.transform.evaluator import AnswerEnd, TransformAnswer
 from lockstep_data_plane.trial.trial_batches import (
     BATCH_BYTES,
-    REQUEST_BYTES,
     batches_of,
     outcomes_of,
     requests_of,

@@ -80,5 +80,5 @@ def _batch(records: Sequence[TrialRecord]) -> Batch:
 
 
 def _records(answer: TransformAnswer) -> Iterator[tuple[int, TrialRecord]]:
-    for offset, *rest, headers in TransformedRecords(answer.outgoing(), answer.covers).records():
-        yield offset, TrialRecord(offset, *rest, tuple(headers))
+    for record in TransformedRecords(answer.outgoing(), answer.covers).records():
+        yield record.offset, TrialRecord(*record[:4], tuple(record.headers))
