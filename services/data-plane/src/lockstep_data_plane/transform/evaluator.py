@@ -42,7 +42,7 @@ _HEAD_SIZE = 13
 
 
 class TransformConnectionLost(RetriableError):
-    """The error of a JVM, or a connection, that has ended."""
+    """The error of a JVM, a process of a function, or a connection, that has ended."""
 
 
 class TransformTimedOut(RetriableError):
@@ -50,11 +50,11 @@ class TransformTimedOut(RetriableError):
 
 
 class TransformVersionDiffers(NeedsDecision):
-    """The error of a JVM whose Spark, Java or jar is not that of the compiled transform."""
+    """The error of a JVM or a process in which a transform has another version than in the driver."""
 
 
 class TransformRefused(NeedsDecision):
-    """The error of what the JVM refuses. `code` says why, such as BATCH_CORRUPT or SECRET_MISSING."""
+    """The error of what the JVM or the process refuses. `code` says why, such as BATCH_CORRUPT or SECRET_MISSING."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(code, message)
