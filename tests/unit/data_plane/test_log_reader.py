@@ -12,7 +12,7 @@ from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.progress.committed_progress import CommittedProgressReader
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.resume.evidence import match_logs
+from lockstep_data_plane.resume.log_match import match_logs
 from lockstep_data_plane.verify.batch_comparison import Depth
 from lockstep_data_plane.verify.log_comparison import LogStretch, ReadLimit, compare_logs
 from lockstep_data_plane.verify.offset_map import OffsetMap

@@ -51,7 +51,7 @@ def test_exit_codes(records: tuple[object, ...], code: Exit) -> None:
 
 def test_rows_have_a_part_each_and_no_value() -> None:
     rows = list(part_rows(RECORDS, values=False))
-    assert [(row.place, row.part, row.state) for row in rows] == [
+    assert [(row.record, row.part, row.state) for row in rows] == [
         ("t-0 0", "value", "changed"),
         ("t-0 1", "value", "unchanged"),
         ("t-0 2", "value", "dropped"),

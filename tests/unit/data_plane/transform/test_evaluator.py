@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from lockstep_data_plane.core.record_transform import RecordFailure
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform, TransformVersion
 from lockstep_data_plane.transform.evaluator import (
     AnswerEnd,
     EvaluationOptions,
-    FailedRecord,
     TransformConnectionLost,
     TransformEvaluator,
     TransformRefused,
@@ -129,7 +129,7 @@ async def test_failures_are_read(server: Server) -> None:
     server.serve = fail
     evaluator = await connect(server)
     one = await evaluator.evaluate([b"x"], 0, 0, "t")
-    assert one.failures == (FailedRecord(7, "JSON_MALFORMED", "value"),)
+    assert one.failures == (RecordFailure(7, "JSON_MALFORMED", "value"),)
     assert one.outgoing() is None
     await evaluator.close()
 

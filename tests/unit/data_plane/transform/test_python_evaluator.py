@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lockstep_data_plane.core.record_transform import RecordFailure
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.transform import python_evaluator
 from lockstep_data_plane.transform.evaluator import (
     AnswerEnd,
     EvaluationOptions,
-    FailedRecord,
     Filtered,
     Tombstones,
     TransformAnswer,
@@ -112,7 +112,7 @@ async def test_a_failed_record_has_the_function_and_no_value(connect: Connect) -
     (failure,) = answer.failures
     assert (failure.offset, failure.condition) == (6, "ValueError")
     assert failure.fragment.startswith(f"{FUNCTIONS}:fails_for_bad (table_functions.py, line ")
-    assert failure == FailedRecord(6, "ValueError", failure.fragment)
+    assert failure == RecordFailure(6, "ValueError", failure.fragment)
     assert (answer.covers, answer.end, [each.offset for each in left(answer)]) == (6, AnswerEnd.FAILURES, [4])
 
 

@@ -3,15 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch.layout import GappedOffsets, scan
+from lockstep_data_plane.core.evaluation import REQUEST_BYTES
+from lockstep_data_plane.core.record_transform import RecordFailure
+from lockstep_data_plane.record_batch.layout import GappedOffsets
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_data_plane.transform.evaluator import AnswerEnd, FailedRecord, TransformAnswer
+from lockstep_data_plane.transform.evaluator import AnswerEnd, TransformAnswer
 from lockstep_data_plane.trial.trial_batches import (
     BATCH_BYTES,
-    REQUEST_BYTES,
     batches_of,
-    first_offset,
     outcomes_of,
     requests_of,
 )
@@ -30,12 +30,11 @@ def trial(each: PlainRecord, log_append: bool = False) -> TrialRecord:
 @given(record_lists(), st.booleans())
 def test_records_come_back_as_they_are(content: list[PlainRecord], log_append: bool) -> None:
     batches = list(batches_of(trial(each, log_append) for each in content))
-    assert all(crc_is_right(batch) for batch in batches)
-    read = [each for batch in batches for one in scan(batch) for each in read_records(one)]
+    assert all(crc_is_right(batch.data) for batch in batches)
+    read = [each for batch in batches for each in read_records(batch)]
     assert [each._replace(headers=tuple(each.headers)) for each in read] == [
         each._replace(headers=tuple(each.headers)) for each in content
     ]
-    assert [first_offset(batch) for batch in batches] == [next(scan(batch)).base_offset for batch in batches]
 
 
 def test_batches_and_requests_end_at_their_size() -> None:
@@ -44,9 +43,9 @@ def test_batches_and_requests_end_at_their_size() -> None:
     assert len(batches) == 50
     requests = list(requests_of(batches))
     assert [batch for request in requests for batch in request] == batches
-    assert all(sum(map(len, request)) <= REQUEST_BYTES for request in requests)
-    huge = b"y" * (2 * REQUEST_BYTES)
-    assert list(requests_of([huge, huge])) == [(huge,), (huge,)]
+    assert all(sum(len(batch.data) for batch in request) <= REQUEST_BYTES for request in requests)
+    huge = list(batches_of(TrialRecord(n, 0, None, b"y" * (2 * REQUEST_BYTES)) for n in range(2)))
+    assert list(requests_of(huge)) == [(huge[0],), (huge[1],)]
 
 
 def test_outcomes() -> None:
@@ -56,7 +55,7 @@ def test_outcomes() -> None:
         GappedOffsets.gather([4, 9]),
         9,
         AnswerEnd.WHOLE,
-        (FailedRecord(5, "CAST_INVALID_INPUT", "CAST(value AS INT)"),),
+        (RecordFailure(5, "CAST_INVALID_INPUT", "CAST(value AS INT)"),),
         4,
         0,
     )

@@ -24,7 +24,7 @@ class RecordFailure:
 
     offset: int
     condition: str
-    """The condition, such as CAST_INVALID_INPUT."""
+    """Spark's condition, such as CAST_INVALID_INPUT, one of ours, such as JSON_MALFORMED, or the class of an error."""
     fragment: str = ""
     """The part of the transform that failed; "": it is not known."""
 

@@ -191,7 +191,9 @@ TRANSFORM_FAILED = METRICS.counter(
     "lockstep_transform_failed", TRANSFORM, "Records for which a transform could not be evaluated"
 )
 TRANSFORM_SECONDS = METRICS.counter(
-    "lockstep_transform_seconds", TRANSFORM, "Seconds for which requests of a transform were with the JVM"
+    "lockstep_transform_seconds",
+    TRANSFORM,
+    "Seconds for which requests of a transform were with the JVM, or with the process of its function",
 )
 TRANSFORM_HELD = METRICS.gauge(
     "lockstep_transform_held_bytes", TRANSFORM, "Bytes of batches that wait until their records are evaluated"

@@ -304,6 +304,16 @@ class GappedOffsets(Sequence[int]):
         return cls(tuple(_gather(offsets)))
 
     @classmethod
+    def of(cls, stretches: Iterable[tuple[int, int]]) -> "GappedOffsets":
+        """Return the sequence of these stretches, each as its first offset and the number of its offsets."""
+        parts: list[Stretch] = []
+        index = 0
+        for first, count in stretches:
+            parts.append((first, index, count))
+            index += count
+        return cls(tuple(parts))
+
+    @classmethod
     def join(cls, parts: Iterable[Sequence[int]]) -> "GappedOffsets":
         """Return the offsets of several batches, one behind the other."""
         stretches: list[Stretch] = []

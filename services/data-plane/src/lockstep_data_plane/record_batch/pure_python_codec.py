@@ -121,13 +121,14 @@ def _unstamped(body: bytes, count: int, base: int, newest: int) -> bytearray:
 
 def _encoded(delta: int, base: int, record: PlainRecord) -> bytes:
     times = zigzag(wrapped(record.timestamp - base))
-    body = b"\0" + times + zigzag(delta) + _sized(record.key) + _sized(record.value)
+    body = b"\0" + times + zigzag(delta) + sized(record.key) + sized(record.value)
     body += zigzag(len(record.headers))
-    body += b"".join(_sized(name.encode(*NAMES)) + _sized(value) for name, value in record.headers)
+    body += b"".join(sized(name.encode(*NAMES)) + sized(value) for name, value in record.headers)
     return zigzag(len(body)) + body
 
 
-def _sized(value: bytes | None) -> bytes:
+def sized(value: bytes | None) -> bytes:
+    """Return bytes with their length in front, as records have them; None: the length -1."""
     return zigzag(-1) if value is None else zigzag(len(value)) + value
 
 

@@ -24,7 +24,7 @@ from lockstep_data_plane.record_batch.layout import (
     Batch,
     CorruptRecordError,
 )
-from lockstep_data_plane.record_batch.pure_python_codec import NAMES, PlainRecord
+from lockstep_data_plane.record_batch.pure_python_codec import NAMES, PlainRecord, sized
 from lockstep_data_plane.record_batch.rebuild import RECORD_BYTES
 from lockstep_state.codecs.varint import zigzag
 from lockstep_state.errors import NeedsDecision
@@ -170,8 +170,7 @@ def read_columns(batches: Sequence[UnpackedBatch], start: int) -> RecordColumns:
     Raises:
         CorruptRecordError: Java's consumer would not take the records, or their offsets do not ascend.
     """
-    compiled = find_compiled()
-    if compiled is not None:
+    if (compiled := find_compiled()) is not None:
         made = compiled.read_columns([_as_arguments(unpacked) for unpacked in batches], start)
         if made is not None:
             return _columns(made)
@@ -255,11 +254,7 @@ def _columns_of(batches: Sequence[UnpackedBatch], start: int) -> RecordColumns:
 
 
 def _header_block(headers: Sequence[tuple[bytes, bytes | None]]) -> bytes:
-    return zigzag(len(headers)) + b"".join(_sized(name) + _sized(value) for name, value in headers)
-
-
-def _sized(value: bytes | None) -> bytes:
-    return zigzag(-1) if value is None else zigzag(len(value)) + value
+    return zigzag(len(headers)) + b"".join(sized(name) + sized(value) for name, value in headers)
 
 
 def _packed(kind: str, numbers: Sequence[int]) -> bytes:
@@ -342,17 +337,15 @@ def write_rows(source: RecordColumns, given: RowsOfColumns) -> WrittenRecords:
     Raises:
         ValueError: The buffers of a column do not fit together, or the records take more than 2 GiB.
     """
-    key, value = given.key or source.key, given.value or source.value
-    compiled = find_compiled()
-    if compiled is None:
+    if (compiled := find_compiled()) is None:
         return _write_rows(source, given)
     return WrittenRecords(
         *compiled.write_rows(
             given.rows,
             given.timestamps,
-            key,
+            given.key or source.key,
             given.key is None,
-            value,
+            given.value or source.value,
             given.value is None,
             source.blocks,
             given.headers,
@@ -378,7 +371,7 @@ def _encoded(source: RecordColumns, given: RowsOfColumns, row: int, source_row: 
         block = source.blocks.read(source_row) or b""
     else:
         block = _header_block(given.headers.read(row))
-    record = b"\0" + zigzag(pure_python_codec.wrapped(delta)) + zigzag(row) + _sized(key) + _sized(value) + block
+    record = b"\0" + zigzag(pure_python_codec.wrapped(delta)) + zigzag(row) + sized(key) + sized(value) + block
     return zigzag(len(record)) + record
 
 

@@ -1,9 +1,9 @@
 """The transforms of one flow, which its driver compiles before it starts slots."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep_config.flow.transform_settings import TransformSettings
+from lockstep_config.keys.transform_keys import secret_key
 from lockstep_data_plane.slot.slot_transforms import evaluation_options, secret_bytes
 from lockstep_data_plane.spark.session import SparkSession
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform, PlannedTransform, StatementRefused
@@ -11,7 +11,6 @@ from lockstep_data_plane.transform.compiler import TransformsUnavailable
 from lockstep_data_plane.transform.evaluator import TransformConnectionLost
 from lockstep_data_plane.transform.python_evaluator import FUNCTION_SECONDS, PythonEvaluator, PythonFunction
 from lockstep_data_plane.transform.sql_transform import version_of, version_with
-from lockstep_rules.mask_statement import SALT
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.errors import NeedsDecision
 from lockstep_state.rows.state_rows import Transform
@@ -91,16 +90,10 @@ async def _start(evaluator: PythonEvaluator) -> None:
 def plan_transform(settings: TransformSettings, compiled: CompiledTransform) -> PlannedTransform:
     """Return a compiled transform with its version, unless a secret that it names is missing."""
     secrets = secret_bytes(settings)
-    if missing := [name for name in compiled.secrets if not secrets.get(name)]:
-        return PlannedTransform(settings.name, refused=_missing_secrets(settings.name, missing))
+    if missing := [secret_key(settings.name, name) for name in compiled.secrets if not secrets.get(name)]:
+        return PlannedTransform(settings.name, refused=f"it needs {', '.join(missing)}")
     version = version_of(compiled, evaluation_options(settings), secrets)
     return PlannedTransform(settings.name, version, compiled)
-
-
-def _missing_secrets(name: str, missing: Sequence[str]) -> str:
-    """Return the sentence about secrets that a statement names and the file does not have."""
-    keys = (f"lockstep.transform.{name}.{SALT if each == SALT else f'secret.{each}'}" for each in missing)
-    return f"it needs {', '.join(keys)}"
 
 
 def transform_row(settings: TransformSettings, plan: PlannedTransform) -> Transform:

@@ -15,7 +15,8 @@ from enum import Enum, IntEnum
 from pathlib import Path
 from typing import Self
 
-from lockstep_data_plane.record_batch.layout import HEADER, GappedOffsets, OutgoingBatch, Stretch
+from lockstep_data_plane.core.record_transform import RecordFailure
+from lockstep_data_plane.record_batch.layout import HEADER, GappedOffsets, OutgoingBatch
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform
 from lockstep_data_plane.transform.jvm_socket import peer_pid
 from lockstep_state.errors import NeedsDecision, RetriableError
@@ -41,7 +42,7 @@ _HEAD_SIZE = 13
 
 
 class TransformConnectionLost(RetriableError):
-    """The error of a JVM, or a connection, that has ended."""
+    """The error of a JVM, a process of a function, or a connection, that has ended."""
 
 
 class TransformTimedOut(RetriableError):
@@ -49,11 +50,11 @@ class TransformTimedOut(RetriableError):
 
 
 class TransformVersionDiffers(NeedsDecision):
-    """The error of a JVM whose Spark, Java or jar is not that of the compiled transform."""
+    """The error of a JVM or a process in which a transform has another version than in the driver."""
 
 
 class TransformRefused(NeedsDecision):
-    """The error of what the JVM refuses. `code` says why, such as BATCH_CORRUPT or SECRET_MISSING."""
+    """The error of what the JVM or the process refuses. `code` says why, such as BATCH_CORRUPT or SECRET_MISSING."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(code, message)
@@ -112,17 +113,6 @@ class EvaluationOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class FailedRecord:
-    """A record that could not be evaluated. Nothing in it is from the record but its offset."""
-
-    offset: int
-    condition: str
-    """Spark's error condition, such as CAST_INVALID_INPUT, one of ours, such as JSON_MALFORMED, or a class of Java."""
-    fragment: str
-    """The part of the statement that failed; "": it is not known."""
-
-
-@dataclass(frozen=True, slots=True)
 class TransformAnswer:
     """The records of a request that are left, in one batch.
 
@@ -136,7 +126,7 @@ class TransformAnswer:
     covers: int
     """The last offset that is decided; -1: there was no batch."""
     end: AnswerEnd
-    failures: tuple[FailedRecord, ...]
+    failures: tuple[RecordFailure, ...]
     records_read: int
     oldest_timestamp: int
 
@@ -382,13 +372,9 @@ def _refusal(frame: bytes) -> TransformRefused:
 def _answer(frame: bytes) -> TransformAnswer:
     end, covers, records_read, count, oldest, stretch_count = _ANSWER_FRONT.unpack_from(frame, 1)
     position = 1 + _ANSWER_FRONT.size
-    stretches: list[Stretch] = []
-    index = 0
-    for first, length in _STRETCH.iter_unpack(frame[position : position + stretch_count * _STRETCH.size]):
-        stretches.append((first, index, length))
-        index += length
-    if index != count:
-        raise ValueError(f"{count} records have {index} offsets")
+    offsets = GappedOffsets.of(_STRETCH.iter_unpack(frame[position : position + stretch_count * _STRETCH.size]))
+    if len(offsets) != count:
+        raise ValueError(f"{count} records have {len(offsets)} offsets")
     position += stretch_count * _STRETCH.size
     (failure_count,) = _LENGTH.unpack_from(frame, position)
     position += _LENGTH.size
@@ -397,6 +383,5 @@ def _answer(frame: bytes) -> TransformAnswer:
         (offset,) = _OFFSET.unpack_from(frame, position)
         condition, position = _text(frame, position + _OFFSET.size)
         fragment, position = _text(frame, position)
-        failures.append(FailedRecord(offset, condition, fragment))
-    batch, offsets = frame[position:], GappedOffsets(tuple(stretches))
-    return TransformAnswer(batch, offsets, covers, AnswerEnd(end), tuple(failures), records_read, oldest)
+        failures.append(RecordFailure(offset, condition, fragment))
+    return TransformAnswer(frame[position:], offsets, covers, AnswerEnd(end), tuple(failures), records_read, oldest)

@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from lockstep_data_plane.record_batch.layout import GappedOffsets, Stretch
+from lockstep_data_plane.core.record_transform import RecordFailure
+from lockstep_data_plane.record_batch.layout import GappedOffsets
 from lockstep_data_plane.transform.evaluator import (
     READ_AHEAD,
     AnswerEnd,
     EvaluationOptions,
-    FailedRecord,
     Filtered,
     Tombstones,
     TransformAnswer,
@@ -299,17 +299,12 @@ def _import_path() -> str:
 
 
 def _as_answer(fields: Mapping[str, Any], content: memoryview) -> TransformAnswer:
-    stretches: list[Stretch] = []
-    index = 0
-    for first, count in fields["stretches"]:
-        stretches.append((first, index, count))
-        index += count
     return TransformAnswer(
         bytes(content),
-        GappedOffsets(tuple(stretches)),
+        GappedOffsets.of(fields["stretches"]),
         fields["covers"],
         _end_of(fields),
-        tuple(FailedRecord(*failure) for failure in fields["failures"]),
+        tuple(RecordFailure(*failure) for failure in fields["failures"]),
         fields["records_read"],
         fields["oldest"],
     )

@@ -291,10 +291,8 @@ class _TableReader:
             value = self._table.column("value").take(_index(bytes(made.rows))).combine_chunks()
         value = value.take(pa.array([positions.get(row) for row in every], pa.int32()))
         times = self._table.column("timestamp").take(index).combine_chunks().cast(pa.int64())
-        return (
-            replace_rows(made, memoryview(index.buffers()[1])[: 4 * len(every)], _fixed_buffer(times), value),
-            len(every),
-        )
+        own_rows = memoryview(index.buffers()[1])[: 4 * len(every)]
+        return made._replace(rows=own_rows, timestamps=_fixed_buffer(times), value=_as_column(value)), len(every)
 
     def _kept_without_row(self, rows: Sequence[int]) -> list[int]:
         count = self._table.num_rows
@@ -309,11 +307,6 @@ class _TableReader:
             has_key = self._table.column("key").combine_chunks().is_valid()
             kept |= missing.intersection(pc.indices_nonzero(has_key).to_pylist())
         return sorted(kept)
-
-
-def replace_rows(made: RowsOfColumns, rows: Any, timestamps: Any, value: Any) -> RowsOfColumns:
-    """Return the rows with others in their place, which have their own key and headers."""
-    return made._replace(rows=rows, timestamps=timestamps, value=_as_column(value))
 
 
 def head_of(made: MadeRows, row: int) -> MadeRows:

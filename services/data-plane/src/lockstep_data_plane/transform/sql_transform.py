@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockstep_data_plane.core.record_transform import RecordFailure, TransformedRecords
+from lockstep_data_plane.core.record_transform import TransformedRecords
 from lockstep_data_plane.record_batch.codecs import UNPACKED_AT_MOST
 from lockstep_data_plane.record_batch.gapped_batch import in_format_2
 from lockstep_data_plane.record_batch.layout import Batch
@@ -60,8 +60,7 @@ class EvaluationCount:
         self.records_in += answer.records_read
         self.records_out += 0 if outgoing is None else outgoing.count
         self.failed += len(answer.failures)
-        failures = tuple(RecordFailure(each.offset, each.condition, each.fragment) for each in answer.failures)
-        return TransformedRecords(outgoing, answer.covers, answer.end is AnswerEnd.WHOLE, failures)
+        return TransformedRecords(outgoing, answer.covers, answer.end is AnswerEnd.WHOLE, answer.failures)
 
 
 class _Connection:

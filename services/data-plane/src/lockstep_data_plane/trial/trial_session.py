@@ -25,7 +25,7 @@ from lockstep_data_plane.transform.evaluator import (
 )
 from lockstep_data_plane.transform.jar import JAR, PLUGIN
 from lockstep_data_plane.transform.jvm_socket import NoTransformServer, listening_sockets
-from lockstep_data_plane.trial.trial_batches import batches_of, first_offset, outcomes_of, requests_of
+from lockstep_data_plane.trial.trial_batches import batches_of, outcomes_of, requests_of
 from lockstep_state.codecs.transform_trial import (
     TrialCost,
     TrialMistake,
@@ -159,9 +159,9 @@ async def _evaluate_partition(evaluator: TransformEvaluator, partition: TrialPar
     """Return answers that decide all records of a partition."""
     answers = []
     for batches in requests_of(batches_of(partition.records)):
-        start = first_offset(batches[0])
+        start, content = batches[0].base_offset, [batch.data for batch in batches]
         while True:
-            answer = await evaluator.evaluate(batches, start, partition.partition, partition.topic)
+            answer = await evaluator.evaluate(content, start, partition.partition, partition.topic)
             answers.append(answer)
             if answer.end is AnswerEnd.WHOLE:
                 break
@@ -172,18 +172,18 @@ async def _evaluate_partition(evaluator: TransformEvaluator, partition: TrialPar
 async def _measure(evaluator: TransformEvaluator) -> TrialCost:
     """Return what calls cost with sample records, after the JVM has compiled the statement for them."""
     sample = [TrialRecord(offset, 1_700_000_000_000 + offset, b"%d" % offset, SAMPLE) for offset in range(SAMPLES)]
-    many, one = tuple(batches_of(sample)), tuple(batches_of(sample[:1]))
-    first = await evaluator.evaluate(one, 0, 0, SAMPLE_TOPIC)
+    many, single = ([batch.data for batch in batches_of(records)] for records in (sample, sample[:1]))
+    first = await evaluator.evaluate(single, 0, 0, SAMPLE_TOPIC)
     if first.failures:
         reason = f"the sample record fails ({first.failures[0].condition})"
         return TrialCost(sample_bytes=len(SAMPLE), reason=reason)
     await _times(evaluator, many, WARM_S)
     large = statistics.median(await _times(evaluator, many, MEASURE_S / 2))
-    small = statistics.median(await _times(evaluator, one, MEASURE_S / 2))
+    small = statistics.median(await _times(evaluator, single, MEASURE_S / 2))
     return TrialCost(small * 1000, SAMPLES / large, len(SAMPLE))
 
 
-async def _times(evaluator: TransformEvaluator, batches: Sequence[bytes], for_s: float) -> list[float]:
+async def _times(evaluator: TransformEvaluator, batches: Sequence[bytes | memoryview], for_s: float) -> list[float]:
     """Return how many seconds each of the calls took that fit in this time; there is at least one."""
     times: list[float] = []
     ends = time.monotonic() + for_s

@@ -35,7 +35,7 @@ def try_parts(
 ) -> Iterator[RenderableType]:
     """Yield the records before and after, a line for each part that differs, and how many became what."""
     columns: Sequence[Column[PartRow]] = (
-        Column("record", lambda row: row.place, "name"),
+        Column("record", lambda row: row.record, "name"),
         Column("part", lambda row: row.part, "name"),
         Column("before", lambda row: row.before),
         Column("after", lambda row: Text(visible(row.after), STYLES[row.state])),

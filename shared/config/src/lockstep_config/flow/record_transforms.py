@@ -18,6 +18,7 @@ from lockstep_config.keys.transform_keys import (
     THREADS,
     TRANSFORM_KEYS,
     find_transform_key,
+    secret_key,
     split_transform_key,
 )
 from lockstep_config.resolve import precedence
@@ -146,9 +147,8 @@ def _require_secrets(name: str, mask: Cell, secrets: Mapping[str, str], findings
     """Report each secret that a masking takes and that the transform does not have."""
     for secret in mask_secrets(mask.value):
         if secret not in secrets:
-            key = SALT if secret == SALT else f"{SECRET}{secret}"
             instead = "write a reference to it, ${file:/PATH:KEY} or ${env:NAME}"
-            findings.problem(f"{PREFIX}{name}.{key}", f"is missing, and {mask.entry.shown} takes it: {instead}")
+            findings.problem(secret_key(name, secret), f"is missing, and {mask.entry.shown} takes it: {instead}")
 
 
 def _value(lines: Mapping[str, Cell], key: str) -> Any:

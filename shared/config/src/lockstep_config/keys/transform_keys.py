@@ -129,6 +129,11 @@ THREADS = Key(
 )
 
 
+def secret_key(transform: str, secret: str) -> str:
+    """Return the key of a secret of a transform, by the name that maskings take it by."""
+    return f"{PREFIX}{transform}.{SALT if secret == SALT else f'{SECRET}{secret}'}"
+
+
 def split_transform_key(name: str) -> TransformKey | None:
     """Return the parts of a key of a transform, without its flow; None for other keys."""
     if not name.startswith(PREFIX) or name == THREADS.name:

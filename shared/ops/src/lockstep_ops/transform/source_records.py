@@ -112,13 +112,13 @@ class _Reading:
 
     def _ends(self, alias: str) -> dict[int, tuple[int, int]]:
         # All topics are listed: a request that names one may create it.
-        found = self._consumer.list_topics(timeout=self._silent_s).topics.get(self._topic)
-        if found is None:
+        metadata = self._consumer.list_topics(timeout=self._silent_s).topics.get(self._topic)
+        if metadata is None:
             raise CannotUse(f"cluster {alias} has no topic {self._topic}, or does not let this user see it")
         ends = {}
-        for partition in found.partitions:
-            place = TopicPartition(self._topic, partition)
-            ends[partition] = self._consumer.get_watermark_offsets(place, timeout=self._silent_s)
+        for partition in metadata.partitions:
+            tp = TopicPartition(self._topic, partition)
+            ends[partition] = self._consumer.get_watermark_offsets(tp, timeout=self._silent_s)
         return ends
 
     def _take(self, message: Message, unread: dict[int, int]) -> None:

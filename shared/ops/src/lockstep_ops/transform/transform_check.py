@@ -6,8 +6,8 @@ from typing import Any
 
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.transform_settings import TransformSettings
+from lockstep_config.keys.transform_keys import secret_key
 from lockstep_ops.exit_codes import Exit
-from lockstep_rules.mask_statement import SALT
 from lockstep_state.codecs.transform_trial import TrialMistake, TrialPartition, TrialRequest, TrialResult
 
 COLUMNS = ("key", "value", "headers", "timestamp")
@@ -144,6 +144,7 @@ def excerpt(statement: str, line: int, column: int) -> list[str]:
 
 
 def _missing_secret(transform: str, name: str) -> TrialMistake:
-    key = f"lockstep.transform.{transform}.{name if name == SALT else f'secret.{name}'}"
     message = f"the statement takes the secret {name!r}, and {transform} has none of this name"
-    return TrialMistake("SECRET_MISSING", 0, 0, "", message, suggestion=f"add {key}=${{file:/PATH:KEY}}")
+    return TrialMistake(
+        "SECRET_MISSING", 0, 0, "", message, suggestion=f"add {secret_key(transform, name)}=${{file:/PATH:KEY}}"
+    )

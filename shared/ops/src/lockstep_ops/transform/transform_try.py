@@ -70,7 +70,8 @@ class TriedRecord:
 class PartRow:
     """A line of the comparison: a part of a record before and after, or what became of the whole record."""
 
-    place: str
+    record: str
+    """Topic, partition and offset; "": the line above has them."""
     part: str
     before: str
     after: str
@@ -107,22 +108,22 @@ def exit_code(records: Sequence[TriedRecord]) -> Exit:
 def part_rows(records: Iterable[TriedRecord], *, values: bool) -> Iterator[PartRow]:
     """Yield the lines of the comparison. Of a record that is kept they are its parts that differ."""
     for record in records:
-        place = f"{record.topic}-{record.partition} {record.before.offset}"
+        name = f"{record.topic}-{record.partition} {record.before.offset}"
         after = record.outcome.record
         if record.outcome.state == "failed":
             fragment = f" in {record.outcome.fragment}" if record.outcome.fragment else ""
             shown = shown_part(record.before.value, values)
-            yield PartRow(place, "value", shown, f"failed: {record.outcome.condition}{fragment}", "failed")
+            yield PartRow(name, "value", shown, f"failed: {record.outcome.condition}{fragment}", "failed")
         elif after is None:
-            yield PartRow(place, "value", shown_part(record.before.value, values), "dropped", "dropped")
+            yield PartRow(name, "value", shown_part(record.before.value, values), "dropped", "dropped")
         elif not record.changed_parts:
-            yield PartRow(place, "value", shown_part(record.before.value, values), "unchanged", "unchanged")
+            yield PartRow(name, "value", shown_part(record.before.value, values), "unchanged", "unchanged")
         for part in record.changed_parts:
             before_text, after_text = (shown_part(getattr(each, part), values) for each in (record.before, after))
             if part == "value" and after is not None:
                 after_text += _fields_text(changed_fields(record.before.value, after.value), values)
-            yield PartRow(place, part, before_text, after_text, "changed")
-            place = ""
+            yield PartRow(name, part, before_text, after_text, "changed")
+            name = ""
 
 
 def shown_part(part: Any, values: bool) -> str:
@@ -157,16 +158,16 @@ def _fields(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     waiting: list[tuple[str, Any]] = [(path, value)]
     count = 0
     while waiting:
-        where, each = waiting.pop()
+        path, each = waiting.pop()
         count += 1
         if count > MOST_FIELDS:
             raise OverflowError
         if isinstance(each, dict) and each:
-            waiting += [(f"{where}.{name}", member) for name, member in each.items()]
+            waiting += [(f"{path}.{name}", member) for name, member in each.items()]
         elif isinstance(each, list) and each:
-            waiting += [(f"{where}[{index}]", item) for index, item in enumerate(each)]
+            waiting += [(f"{path}[{index}]", item) for index, item in enumerate(each)]
         else:
-            yield where, (type(each), str(each))
+            yield path, (type(each), str(each))
 
 
 def _fields_text(changed: Sequence[str] | None, values: bool) -> str:

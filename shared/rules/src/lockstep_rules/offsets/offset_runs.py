@@ -57,6 +57,14 @@ class UpstreamTranslation(NamedTuple):
     record. Records at these offsets were passed over, and are nowhere downstream."""
 
 
+def add_pair(runs: list[Run], upstream: int, downstream: int) -> None:
+    """Add the offsets of one record behind these runs. The last run becomes longer if the record follows it."""
+    if runs and (runs[-1].upstream_end, runs[-1].downstream_end) == (upstream, downstream):
+        runs[-1] = runs[-1]._replace(length=runs[-1].length + 1)
+    else:
+        runs.append(Run(upstream, downstream, 1))
+
+
 def encode_runs(runs: Sequence[Run]) -> tuple[tuple[int, int, int], ...]:
     """Return the runs as in `OffsetRuns.runs`: each has its distance from the run before.
 

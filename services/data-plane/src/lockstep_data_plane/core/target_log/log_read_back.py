@@ -17,7 +17,7 @@ from lockstep_data_plane.core.target_log.target_tail import LogContradiction, Ta
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch, CorruptRecordError, add_sequence
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_rules.offsets.offset_runs import Run
+from lockstep_rules.offsets.offset_runs import Run, add_pair
 from lockstep_state.rows.state_rows import PartitionProgress
 
 COMPARED_AT_MOST = 200_000
@@ -195,12 +195,7 @@ class CopyComparison:
         if index > self._reached:
             strangers = self._tail.records[self._reached : index]
             self._stretches.append((strangers, self._lost_before(upstream)))
-        downstream = self._tail.records[index].offset
-        run = self._runs[-1] if self._runs else None
-        if run is not None and (run.upstream_end, run.downstream_end) == (upstream, downstream):
-            self._runs[-1] = run._replace(length=run.length + 1)
-        else:
-            self._runs.append(Run(upstream, downstream, 1))
+        add_pair(self._runs, upstream, self._tail.records[index].offset)
         self._reached, self._upstream = index + 1, upstream
 
     def _lost_before(self, upstream: int) -> int:

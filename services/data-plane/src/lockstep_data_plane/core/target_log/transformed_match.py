@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lockstep_data_plane.core.target_log.content_match import AmbiguousMatch, record_content
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_rules.offsets.offset_runs import Run
+from lockstep_rules.offsets.offset_runs import Run, add_pair
 
 
 class TransformedMatch(NamedTuple):
@@ -54,16 +54,9 @@ class TransformedComparison:
                     f"{record.offset}. Either the source has lost records since, or another version of the transform "
                     "has made it"
                 )
-            self._match(record.offset, copy.offset)
+            add_pair(self._runs, record.offset, copy.offset)
+            self._reached, self._upstream = self._reached + 1, record.offset
         return self._reached == len(self._tail)
-
-    def _match(self, upstream: int, downstream: int) -> None:
-        run = self._runs[-1] if self._runs else None
-        if run is not None and (run.upstream_end, run.downstream_end) == (upstream, downstream):
-            self._runs[-1] = run._replace(length=run.length + 1)
-        else:
-            self._runs.append(Run(upstream, downstream, 1))
-        self._reached, self._upstream = self._reached + 1, upstream
 
     def result(self) -> TransformedMatch:
         """Return where the copy ends.

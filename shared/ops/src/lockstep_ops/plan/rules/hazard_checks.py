@@ -6,22 +6,15 @@ Each function gets the facts of a flow and the forecast of its copy. It yields a
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from lockstep_config.flow.transform_settings import SeveralTransforms, TransformSettings
 from lockstep_ops.formatting import count_text, in_time
 from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts, TopicFacts
-from lockstep_ops.plan.rules.flow_plan import MOVED, CopyForecast, TopicForecast
-from lockstep_ops.plan.rules.log_growth import stored_per_second
+from lockstep_ops.plan.rules.flow_plan import MOVED, CopyForecast
 from lockstep_ops.plan.rules.topic_needs import count_copies, count_existing, count_own_topics
 from lockstep_rules.clusters.cluster_capabilities import Cost
 from lockstep_rules.clusters.cluster_limits import LIMITS, TierLimit, TopicCount
-from lockstep_rules.policy import HEARTBEATS
 from lockstep_rules.selection_count import GROUP_KEYS, TOPIC_KEYS, count_topics
-from lockstep_rules.statement_outline import filters_records, made_columns
 from lockstep_rules.topic_plan import factor_words, possible_factor
 from lockstep_state.names import LONGEST_TOPIC, Flow, progress_topic, state_topic
-
-LEAST_ROOM_MS = 3_600_000
-"""The time that retention has to keep records of a delayed topic beyond the delay, at least. It is also the delay."""
 
 Finding = tuple[str, str]
 Check = Callable[[FlowFacts, CopyForecast], Iterator[Finding]]
@@ -203,31 +196,6 @@ def find_losses(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
             )
 
 
-def find_short_retention(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find delayed topics whose records the source keeps for little longer than the delay."""
-    for topic in copy.topics:
-        delay_ms = facts.settings.delay_ms(topic.topic)
-        for limit, kept_ms in _kept_ms(facts, topic) if delay_ms else ():
-            room_ms = kept_ms - delay_ms
-            if room_ms < max(LEAST_ROOM_MS, delay_ms):
-                room = f"{in_time(room_ms)} are left" if room_ms > 0 else "records are deleted before they are due"
-                yield topic.topic, f"{topic.topic}: {limit}, lockstep.delay is {in_time(delay_ms)}: {room}"
-
-
-def _kept_ms(facts: FlowFacts, topic: TopicForecast) -> Iterator[tuple[str, int]]:
-    """Yield each limit of a topic's retention in words, and the milliseconds for which it keeps records."""
-    if topic.retention_ms is not None:
-        yield f"retention.ms is {in_time(topic.retention_ms)}", topic.retention_ms
-    if topic.retention_bytes is None:
-        return
-    logs = [facts.logs.get((topic.topic, partition.partition)) for partition in topic.partitions]
-    rates = [stored_per_second(log, facts.at_ms) for log in logs if log is not None]
-    fastest = max((rate for rate in rates if rate), default=0.0)
-    if fastest:
-        kept_ms = round(topic.retention_bytes * 1000 / fastest)
-        yield f"retention.bytes is {topic.retention_bytes:,}, which is {in_time(kept_ms)} of its log", kept_ms
-
-
 def find_left_out(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find selected topics whose names make them copies from the target."""
     for name, origin in facts.selection.left_out.items():
@@ -241,23 +209,6 @@ def groups_with(fate: str) -> Check:
         return ((group.group, f"{group.group}: {group.reason}") for group in facts.groups if group.fate == fate)
 
     return find_groups
-
-
-def find_rebuilt(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find topics whose batches cannot pass as they are."""
-    for topic in copy.topics:
-        source_topic = facts.source.topics.get(topic.topic)
-        if source_topic is None or not topic.records or topic.topic == HEARTBEATS:
-            continue
-        reasons = []
-        if "compact" in source_topic.configs.get("cleanup.policy", ""):
-            reasons.append("cleanup.policy has compact")
-        if source_topic.configs.get("message.timestamp.type") == "LogAppendTime":
-            reasons.append("message.timestamp.type is LogAppendTime")
-        if facts.settings.record_rules(topic.topic) is not None:
-            reasons.append("lockstep.filter or lockstep.headers holds for it")
-        if reasons:
-            yield topic.topic, f"{topic.topic}: {' and '.join(reasons)}"
 
 
 def find_gone(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
@@ -438,54 +389,3 @@ def find_demanded_factors(facts: FlowFacts, copy: CopyForecast) -> Iterator[Find
     own = {topic.name: topic.alias for topic in facts.control_topics}
     for topic, factor in facts.factors.items():
         yield topic, f"{topic}: {own.get(topic, facts.target.alias)} takes {factor_words(factor)}"
-
-
-def find_filtered_compacted(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find compacted topics of which some records are dropped, and thus the newest value of a key or its deletion."""
-    for topic in copy.topics:
-        lost = _lost_records(facts, topic.topic)
-        if not lost:
-            continue
-        names = ((facts.source, topic.topic), (facts.target, facts.settings.remote_topic(topic.topic)))
-        present = (cluster.topics[name] for cluster, name in names if name in cluster.topics)
-        if any("compact" in each.configs.get("cleanup.policy", "") for each in present):
-            yield topic.topic, f"{topic.topic} is compacted, and {lost}"
-
-
-def _lost_records(facts: FlowFacts, topic: str) -> str:
-    """Return what rules or a transform may drop of a topic, as a phrase; "": nothing."""
-    rules = facts.settings.record_rules(topic)
-    if rules is not None and rules.drops_records:
-        return f"its rules may drop {'tombstones' if rules.drops_tombstones else 'records, but no tombstones'}"
-    transform = _transform_of(facts, topic)
-    if transform is None or transform.filtered == "tombstone" or not filters_records(transform.sql):
-        return ""
-    what = "records, but no tombstones" if transform.tombstones == "pass" else "tombstones"
-    return f"its transform {transform.name} may drop {what}"
-
-
-def find_transformed_identity(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find topics whose records get another key or another timestamp from a transform."""
-    for topic in copy.topics:
-        transform = _transform_of(facts, topic.topic)
-        made = made_columns(transform.sql) & {"key", "timestamp"} if transform is not None else frozenset()
-        if transform is not None and made:
-            names = " and ".join(sorted(made))
-            yield topic.topic, f"{topic.topic}: the transform {transform.name} makes {names} anew"
-
-
-def _transform_of(facts: FlowFacts, topic: str) -> TransformSettings | None:
-    """Return the transform of a topic; None: it has none, or nobody can say which one it has."""
-    try:
-        return facts.settings.data_plane.transform_of(topic)
-    except SeveralTransforms:
-        return None
-
-
-def find_disputed_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find topics that more than one transform selects."""
-    for topic in facts.selection.topics:
-        try:
-            facts.settings.data_plane.transform_of(topic)
-        except SeveralTransforms as exc:
-            yield topic, f"{topic}: the transforms {' and '.join(exc.names)} select it"

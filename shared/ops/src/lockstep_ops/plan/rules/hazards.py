@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lockstep_ops.findings.finding_kind import FindingKind
 from lockstep_ops.plan.rules import hazard_checks as checks
+from lockstep_ops.plan.rules import record_hazards
 from lockstep_ops.plan.rules.flow_facts import FlowFacts
 from lockstep_ops.plan.rules.flow_plan import ERROR, NOTE, WARNING, CopyForecast, PlanHazard
 from lockstep_ops.plan.rules.hazard_checks import Check
@@ -155,7 +156,7 @@ HAZARDS = (
         "time (LogAppendTime) are decoded and built anew, which costs more processor time for each record.",
         "Nothing has to be done. Allow for a lower rate ([docs/guides/size-and-tune.md](../guides/size-and-tune.md))",
         NOTE,
-        find=checks.find_rebuilt,
+        find=record_hazards.find_rebuilt,
     ),
     HazardKind(
         "LS014",
@@ -332,7 +333,7 @@ HAZARDS = (
         "topic is not copied. If the patterns alone show it, `lockstep config check` refuses the file.",
         "Change `lockstep.transform.NAME.topics` so that each topic is selected by one at most",
         ERROR,
-        find=checks.find_disputed_topics,
+        find=record_hazards.find_disputed_topics,
     ),
     HazardKind(
         "LS033",
@@ -342,7 +343,7 @@ HAZARDS = (
         "Let the filter pass tombstones (`not tombstone` in `lockstep.filter`), and drop all records of a key or none. "
         "Or leave a tombstone in place of a filtered record (`lockstep.transform.NAME.filtered = tombstone`)",
         WARNING,
-        find=checks.find_filtered_compacted,
+        find=record_hazards.find_filtered_compacted,
     ),
     HazardKind(
         "LS034",
@@ -352,7 +353,7 @@ HAZARDS = (
         "retention, and what consumers find by time.",
         "Keep both as they are, unless nobody counts on them",
         WARNING,
-        find=checks.find_transformed_identity,
+        find=record_hazards.find_transformed_identity,
     ),
     HazardKind(
         "LS035",
@@ -374,7 +375,7 @@ HAZARDS = (
         "of the log.",
         "Raise `retention.ms` or `retention.bytes` on the source, or shorten `lockstep.delay`",
         WARNING,
-        find=checks.find_short_retention,
+        find=record_hazards.find_short_retention,
     ),
 )
 
