@@ -65,7 +65,7 @@ WARM_S, MEASURE_S = 2.0, 1.0
 
 ALL_FAILURES = 1_000_000
 OPTIONS = EvaluationOptions(seconds=60.0, failures=ALL_FAILURES)
-CONNECT_S = 60.0
+CONNECT_S = 120.0
 
 Report = Callable[[TrialProgress], None]
 
