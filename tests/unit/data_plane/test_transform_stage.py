@@ -159,6 +159,7 @@ async def test_what_was_held_for_an_earlier_incarnation_is_forgotten(scene: Scen
     scene.upper.may_answer.clear()
     scene.append(1, 2)
     await eventually(lambda: len(scene.upper.asked) > 1)
+    await eventually(lambda: any(each.unanswered for each in scene.source.connections.values()), what="it fetches")
     scene.source.cut()
     await eventually(lambda: partition.incarnation == 2)
     scene.upper.may_answer.set()

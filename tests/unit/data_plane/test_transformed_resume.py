@@ -7,10 +7,12 @@ import pytest
 
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.slot import transform_stage
 from lockstep_data_plane.slot.slot_transforms import SlotTransforms
 from lockstep_data_plane.transform.evaluator import (
     TransformConnectionLost,
     TransformRefused,
+    TransformTimedOut,
     TransformVersionDiffers,
 )
 from lockstep_state.rows.state_rows import PartitionProgress
@@ -100,6 +102,20 @@ async def test_a_transform_that_cannot_be_asked_decides_nothing_about_the_copy(
         scene.append(COUNT)
         await eventually(lambda: partition.row().upstream == COUNT, what="all is copied")
         assert scene.copied == [b"VALUE-%d" % n for n in range(COUNT + 1)]
+
+
+@pytest.mark.parametrize("error", [TransformConnectionLost("the JVM has ended"), TransformTimedOut("no answer")])
+async def test_a_resume_waits_for_its_transform_no_longer_than_a_copy(
+    runs: Runs, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transform_stage, "WAITS_AT_MOST_S", 0.2)
+    async with await runs.after_a_kill(runs.given(), runs.given()) as scene:
+        runs.upper.error, before = error, len(runs.upper.asked)
+        partition = await begun(scene)
+        await eventually(lambda: partition.halted, what="it halts")
+        assert (partition.row().case, partition.row().upstream) == ("transform", -1)
+        if isinstance(error, TransformTimedOut):
+            assert len(runs.upper.asked) - before == transform_stage.TIMES_OUT, "each leaves a thread in the JVM"
 
 
 @pytest.mark.parametrize("error", [DIFFERS, TransformConnectionLost("the JVM has ended")])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from lockstep_config.flow.model import DataPlaneSettings
-from lockstep_data_plane.core.evaluation import TRANSFORM_CASE, TransformUnavailable
+from lockstep_data_plane.core.evaluation import TRANSFORM_CASE, TransformUnavailable, unavailable
 from lockstep_data_plane.core.events import (
     AllAnswered,
     Failed,
@@ -31,6 +31,7 @@ from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
+from lockstep_data_plane.slot.transform_stage import EvaluationPatience
 from lockstep_kafka.common.asyncio_util import cancelled, error_retrieved, set_within
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import ClusterError
@@ -107,6 +108,7 @@ class PartitionBackoff:
 
     _resuming: Backoff = field(default_factory=Backoff)
     _copying: Backoff = field(default_factory=Backoff)
+    evaluations: EvaluationPatience = field(default_factory=EvaluationPatience)
     _resumed_at: float = 0.0
 
     def before_resuming(self, trouble: BaseException) -> float:
@@ -116,6 +118,7 @@ class PartitionBackoff:
     def resumed(self, now: float) -> None:
         """Note that the partition has resumed."""
         self._resuming.reset()
+        self.evaluations = EvaluationPatience()
         self._resumed_at = now
 
     def before_copying(self, now: float, *, no_progress: bool) -> float:
@@ -221,7 +224,11 @@ class PartitionTasks:
             await self._resume(partition, asks_source=asks_source)
             pauses.resumed(monotonic())
         except RETRIABLE_ERRORS as exc:
-            await self._report_and_wait(partition, exc, pauses)
+            if pauses.evaluations.is_over(exc, monotonic()):
+                cause = unavailable(f"of {partition.topic}", str(exc)).cause
+                self.io.step(partition, Refused(cause, case=TRANSFORM_CASE))
+            else:
+                await self._report_and_wait(partition, exc, pauses)
         except HaltPartition as exc:
             self.io.step(partition, Refused(exc.cause, case=exc.case.value))
         except TransformUnavailable as exc:

@@ -30,6 +30,7 @@ from lockstep_data_plane.core.record_transform import RecordFailure, RecordTrans
 from lockstep_data_plane.fetch.fetcher import Delivery
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.resume.evidence import NOT_EVALUATED
 from lockstep_data_plane.transform.evaluator import TransformRefused, TransformTimedOut
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.backoff import Backoff
@@ -44,6 +45,26 @@ TIMES_OUT = 2
 """The number of evaluations in a row that exceed their time limit, after which a partition halts. The first may be a
 machine that stood still. Each leaves a thread in the JVM that nothing can end.
 """
+
+
+class EvaluationPatience:
+    """The time for which a partition waits for what evaluates its records."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._timeouts = 0
+
+    def is_over(self, trouble: BaseException, now: float) -> bool:
+        """Return whether the partition has to halt after this error, at a time of a monotonic clock.
+
+        An error that is not about the transform begins the wait anew.
+        """
+        if not isinstance(trouble, NOT_EVALUATED):
+            self._began, self._timeouts = None, 0
+            return False
+        self._began = now if self._began is None else self._began
+        self._timeouts += isinstance(trouble, TransformTimedOut)
+        return self._timeouts >= TIMES_OUT or now - self._began > WAITS_AT_MOST_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +248,7 @@ class TransformStage:
             return None
         transform = stage_transform.transform
         loop = asyncio.get_running_loop()
-        backoff, began, timeouts = Backoff(first=0.25, limit=5.0), loop.time(), 0
+        backoff, patience = Backoff(first=0.25, limit=5.0), EvaluationPatience()
         while True:
             try:
                 made = await transform.transform(request.batches, start, partition.tp)
@@ -238,8 +259,7 @@ class TransformStage:
                     raise EvaluationRefused(Refused(refuse_records(str(exc), None))) from exc
                 raise self._unavailable(partition, str(exc)) from exc
             except RETRIABLE_ERRORS as exc:
-                timeouts += isinstance(exc, TransformTimedOut)
-                if timeouts >= TIMES_OUT or loop.time() - began > WAITS_AT_MOST_S:
+                if patience.is_over(exc, loop.time()):
                     raise self._unavailable(partition, str(exc)) from exc
                 self._waits.add(partition)
                 self._trouble(exc)
