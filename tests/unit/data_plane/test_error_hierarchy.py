@@ -16,17 +16,20 @@ from lockstep_data_plane.core.target_log.target_tail import LogContradiction, No
 from lockstep_data_plane.produce.sender import NoProduceAnswer
 from lockstep_data_plane.record_batch.layout import CorruptRecordError
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
+from lockstep_data_plane.record_batch.record_columns import UnmatchedOffset
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.slot.transform_stage import EvaluationRefused
 from lockstep_data_plane.transform.compiled_transform import StatementRefused
 from lockstep_data_plane.transform.compiler import TransformsUnavailable
-from lockstep_data_plane.transform.evaluator import (
+from lockstep_data_plane.transform.evaluation_answer import (
     TransformConnectionLost,
     TransformRefused,
     TransformTimedOut,
     TransformVersionDiffers,
 )
 from lockstep_data_plane.transform.jvm_socket import NoTransformServer
+from lockstep_data_plane.transform.python_function import FunctionFailed, FunctionRefused
+from lockstep_data_plane.transform.python_table import TableTooLarge
 from lockstep_kafka.common import errors
 from lockstep_kafka.wire.cluster import KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import (
@@ -70,6 +73,8 @@ HALT = {
     TransformVersionDiffers,
     TransformsUnavailable,
 }
+OF_A_FUNCTION = {FunctionFailed, FunctionRefused, TableTooLarge, UnmatchedOffset}
+"""They end in the process of a function in Python, which answers with a failed record or a refusal."""
 OF_A_PROCESS = {"lockstep_data_plane.driver", "lockstep_data_plane.spark"}
 """Their exceptions are not of one partition: a slot or Spark ended."""
 
@@ -92,7 +97,7 @@ def _exceptions() -> Iterator[type[Exception]]:
 
 
 def test_each_exception_of_the_copy_path_has_its_category() -> None:
-    assert set(_exceptions()) == PASS | HALT
+    assert set(_exceptions()) == PASS | HALT | OF_A_FUNCTION
     assert {error for error in PASS | HALT if issubclass(error, RetriableError)} == PASS
     assert {error for error in PASS | HALT if issubclass(error, NeedsDecision)} == HALT
 
