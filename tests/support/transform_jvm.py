@@ -21,11 +21,8 @@ from typing import Any
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform, StatementRefused
 from lockstep_data_plane.transform.compiler import TransformCompiler
-from lockstep_data_plane.transform.evaluator import (
-    EvaluationOptions,
-    TransformAnswer,
-    TransformEvaluator,
-)
+from lockstep_data_plane.transform.evaluation_answer import EvaluationOptions, TransformAnswer
+from lockstep_data_plane.transform.evaluator import TransformEvaluator
 from lockstep_data_plane.transform.jar import JAR, PLUGIN
 from lockstep_data_plane.transform.jvm_socket import listening_sockets
 from tests.support.batch_bytes import batch_bytes, decoded, record

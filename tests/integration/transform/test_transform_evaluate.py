@@ -15,7 +15,7 @@ import pytest
 
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.transform.compiled_transform import TransformVersion
-from lockstep_data_plane.transform.evaluator import (
+from lockstep_data_plane.transform.evaluation_answer import (
     AnswerEnd,
     EvaluationOptions,
     Filtered,

@@ -103,7 +103,7 @@ def test_a_statement_has_the_same_version_in_every_jvm(jvm: TransformJvm) -> Non
 async def test_a_jvm_that_dies_is_a_lost_connection() -> None:
     program = """
 import asyncio, os, signal, sys
-from lockstep_data_plane.transform.evaluator import TransformConnectionLost, TransformEvaluator
+from lockstep_data_plane.transform.evaluator import (TransformEvaluator)
 from tests.support.batch_bytes import batch_bytes, record
 from tests.support.transform_jvm import running
 

@@ -32,7 +32,7 @@ def test_position_waits_until_all_before_it_is_decided() -> None:
     verifier = PartitionVerifier(
         *ends, Depth.BYTES, TargetRules(), OffsetMap([Run(100, 0, 60)]), lambda producer: producer == OURS
     )
-    verifier.add_source(in_batches(ORDERS, 10)[:3], AbortedTransactions())
+    verifier.add_source(verifier.source_batches(in_batches(ORDERS, 10)[:3], AbortedTransactions()))
     verifier.add_target(as_copy(copied(ORDERS), 10)[:2], AbortedTransactions())
     verifier.compare()
     assert verifier.position == (120, 20)
@@ -51,7 +51,7 @@ def test_position_stays_while_a_lone_record_may_still_be_found() -> None:
     verifier = PartitionVerifier((0, 0), (540, 539), Depth.BYTES, TargetRules(), OffsetMap(), lambda _: True)
     positions = set()
     for original, copied_batch in zip(in_batches(source, 20), as_copy(copy, 20), strict=True):
-        verifier.add_source([original], AbortedTransactions())
+        verifier.add_source(verifier.source_batches([original], AbortedTransactions()))
         verifier.add_target([copied_batch], AbortedTransactions())
         verifier.compare()
         positions.add(verifier.position[0])
@@ -147,7 +147,7 @@ def feed(verifier: PartitionVerifier, source: list[Batch], target: list[Batch], 
     for number in range(max(len(ahead), len(behind))):
         if number == steps:
             return verifier.is_settled
-        verifier.add_source(ahead[number : number + 1], AbortedTransactions())
+        verifier.add_source(verifier.source_batches(ahead[number : number + 1], AbortedTransactions()))
         verifier.add_target(behind[number : number + 1], AbortedTransactions())
         verifier.compare()
     verifier.finish()

@@ -21,7 +21,7 @@ from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.slot.transform_stage import EvaluationRefused
 from lockstep_data_plane.transform.compiled_transform import StatementRefused
 from lockstep_data_plane.transform.compiler import TransformsUnavailable
-from lockstep_data_plane.transform.evaluator import (
+from lockstep_data_plane.transform.evaluation_answer import (
     TransformConnectionLost,
     TransformRefused,
     TransformTimedOut,
@@ -79,8 +79,6 @@ HALT = {
 }
 OF_A_PROCESS = {"lockstep_data_plane.driver", "lockstep_data_plane.spark"}
 """Their exceptions are not of one partition: a slot or Spark ended."""
-OF_A_FUNCTION = {FunctionFailed, FunctionRefused, TableTooLarge, UnmatchedOffset}
-"""They stay in the process of a function in Python. Its answer says what they mean."""
 
 
 def _name(error: type[Exception]) -> str:
@@ -101,7 +99,7 @@ def _exceptions() -> Iterator[type[Exception]]:
 
 
 def test_each_exception_of_the_copy_path_has_its_category() -> None:
-    assert set(_exceptions()) == PASS | HALT | OF_A_FUNCTION
+    assert set(_exceptions()) == PASS | HALT
     assert {error for error in PASS | HALT if issubclass(error, RetriableError)} == PASS
     assert {error for error in PASS | HALT if issubclass(error, NeedsDecision)} == HALT
 

@@ -15,7 +15,7 @@ from lockstep_data_plane.record_batch.rebuild import build, read_records
 from lockstep_data_plane.slot import transform_stage
 from lockstep_data_plane.slot.slot_transforms import SlotTransforms
 from lockstep_data_plane.slot.transform_stage import StageTransform
-from lockstep_data_plane.transform.evaluator import (
+from lockstep_data_plane.transform.evaluation_answer import (
     TransformConnectionLost,
     TransformRefused,
     TransformTimedOut,

@@ -26,7 +26,7 @@ async def verifier_of(target: Sequence[Batch], runs: Sequence[Run], end: tuple[i
     """Compare `SOURCE`, as the rules leave it, with this target."""
     verifier = PartitionVerifier((0, 0), end, Depth.BYTES, TargetRules(), OffsetMap(runs, 29), lambda p: p == OURS)
     batches = [await transform_batch(RuleTransform(RULES), each, ("t", 0)) for each in in_batches(SOURCE, 4)]
-    verifier.add_source_batches(batches)
+    verifier.add_source(batches)
     verifier.add_target(target, AbortedTransactions())
     verifier.compare()
     verifier.finish()

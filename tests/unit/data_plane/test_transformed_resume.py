@@ -9,7 +9,7 @@ from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.slot import transform_stage
 from lockstep_data_plane.slot.slot_transforms import SlotTransforms
-from lockstep_data_plane.transform.evaluator import (
+from lockstep_data_plane.transform.evaluation_answer import (
     TransformConnectionLost,
     TransformRefused,
     TransformTimedOut,

@@ -76,7 +76,7 @@ def verified(
         aborted_there, aborted_here = AbortedTransactions(aborted), AbortedTransactions(aborted_on_target)
         for at in range(0, max(len(source), len(target)), at_once):
             if not verifier.is_lost:
-                verifier.add_source(source[at : at + at_once], aborted_there)
+                verifier.add_source(verifier.source_batches(source[at : at + at_once], aborted_there))
                 verifier.add_target(target[at : at + at_once], aborted_here)
                 verifier.compare()
         if not verifier.is_lost:

@@ -10,15 +10,15 @@ import pytest
 
 from lockstep_data_plane.core.record_transform import RecordFailure
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform, TransformVersion
-from lockstep_data_plane.transform.evaluator import (
+from lockstep_data_plane.transform.evaluation_answer import (
     AnswerEnd,
     EvaluationOptions,
     TransformConnectionLost,
-    TransformEvaluator,
     TransformRefused,
     TransformTimedOut,
     TransformVersionDiffers,
 )
+from lockstep_data_plane.transform.evaluator import TransformEvaluator
 
 VERSION = TransformVersion("digest", "4.3.0", 17, "jar")
 TRANSFORM = CompiledTransform("SELECT", b"stages", frozenset(), frozenset(), ("salt",), VERSION)

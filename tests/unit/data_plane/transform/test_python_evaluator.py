@@ -13,7 +13,7 @@ import pytest
 from lockstep_data_plane.core.record_transform import RecordFailure
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.transform import python_evaluator
-from lockstep_data_plane.transform.evaluator import (
+from lockstep_data_plane.transform.evaluation_answer import (
     AnswerEnd,
     EvaluationOptions,
     Filtered,
@@ -238,7 +238,6 @@ async def test_the_process_ends_with_the_slot_in_the_middle_of_an_evaluation(tmp
     script = tmp_path / "slot.py"
     script.write_text(
         "import asyncio\n"
-        "from lockstep_data_plane.transform.evaluator import EvaluationOptions\n"
         "from lockstep_data_plane.transform.python_evaluator import PythonEvaluator, PythonFunction\n"
         "from tests.support.batch_bytes import batch_bytes, record\n"
         "async def main():\n"

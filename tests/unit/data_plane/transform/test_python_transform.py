@@ -17,7 +17,7 @@ from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.slot.slot_transforms import SlotTransforms
 from lockstep_data_plane.spark.flow_transforms import plan_function, transform_row
 from lockstep_data_plane.transform.compiled_transform import PlannedTransform
-from lockstep_data_plane.transform.evaluator import (
+from lockstep_data_plane.transform.evaluation_answer import (
     EvaluationOptions,
     TransformConnectionLost,
     TransformVersionDiffers,

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform, TransformVersion
-from lockstep_data_plane.transform.evaluator import (
+from lockstep_data_plane.transform.evaluation_answer import (
     EvaluationOptions,
     Filtered,
     Tombstones,

@@ -8,7 +8,7 @@ from lockstep_data_plane.core.record_transform import RecordFailure
 from lockstep_data_plane.record_batch.layout import GappedOffsets
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_data_plane.transform.evaluator import AnswerEnd, TransformAnswer
+from lockstep_data_plane.transform.evaluation_answer import AnswerEnd, TransformAnswer
 from lockstep_data_plane.trial.trial_batches import (
     BATCH_BYTES,
     batches_of,

@@ -12,7 +12,7 @@ from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, Tar
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import next_offset
-from lockstep_data_plane.transform.evaluator import TransformRefused
+from lockstep_data_plane.transform.evaluation_answer import TransformRefused
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_state.errors import NeedsDecision
 from lockstep_state.offsets import TopicPartition

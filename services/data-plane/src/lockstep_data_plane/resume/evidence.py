@@ -23,7 +23,7 @@ from lockstep_data_plane.core.target_log.transformed_match import TransformedMat
 from lockstep_data_plane.log_reader import first_batch, log_between
 from lockstep_data_plane.resume.log_match import match_logs, match_transformed
 from lockstep_data_plane.resume.read_back_reader import compare_logs, read_back
-from lockstep_data_plane.transform.evaluator import TransformConnectionLost, TransformTimedOut
+from lockstep_data_plane.transform.evaluation_answer import TransformConnectionLost, TransformTimedOut
 from lockstep_data_plane.transform.jvm_socket import NoTransformServer
 from lockstep_kafka.wire.cluster import DEBUGGING, EARLIEST, LATEST, ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable

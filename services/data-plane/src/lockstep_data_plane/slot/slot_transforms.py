@@ -8,7 +8,7 @@ from lockstep_data_plane.core.evaluation import RefusedTransform
 from lockstep_data_plane.core.record_transform import RecordTransform, RuleTransform
 from lockstep_data_plane.slot.transform_stage import StageTransform
 from lockstep_data_plane.transform.compiled_transform import PlannedTransform
-from lockstep_data_plane.transform.evaluator import EvaluationOptions, Filtered, Tombstones
+from lockstep_data_plane.transform.evaluation_answer import EvaluationOptions, Filtered, Tombstones
 from lockstep_data_plane.transform.python_transform import PythonTransform
 from lockstep_data_plane.transform.sql_transform import SqlTransform
 from lockstep_state.rows.data_plane_rows import TransformCount

@@ -31,7 +31,7 @@ from lockstep_data_plane.fetch.fetcher import Delivery
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.resume.evidence import NOT_EVALUATED
-from lockstep_data_plane.transform.evaluator import TransformRefused, TransformTimedOut
+from lockstep_data_plane.transform.evaluation_answer import TransformRefused, TransformTimedOut
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.wire.error_codes import RETRIABLE_ERRORS

@@ -8,7 +8,7 @@ from lockstep_data_plane.slot.slot_transforms import evaluation_options, secret_
 from lockstep_data_plane.spark.session import SparkSession
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform, PlannedTransform, StatementRefused
 from lockstep_data_plane.transform.compiler import TransformsUnavailable
-from lockstep_data_plane.transform.evaluator import TransformConnectionLost
+from lockstep_data_plane.transform.evaluation_answer import TransformConnectionLost
 from lockstep_data_plane.transform.python_evaluator import FUNCTION_SECONDS, PythonEvaluator, PythonFunction
 from lockstep_data_plane.transform.sql_transform import version_of, version_with
 from lockstep_runtime.flow.context import FlowContext

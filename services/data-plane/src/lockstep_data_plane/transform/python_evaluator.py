@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from lockstep_data_plane.core.record_transform import RecordFailure
 from lockstep_data_plane.record_batch.layout import GappedOffsets
-from lockstep_data_plane.transform.evaluator import (
+from lockstep_data_plane.transform.evaluation_answer import (
     READ_AHEAD,
     AnswerEnd,
     EvaluationOptions,

@@ -8,9 +8,8 @@ from lockstep_data_plane.core.record_transform import TransformedRecords
 from lockstep_data_plane.record_batch.codecs import UNPACKED_AT_MOST
 from lockstep_data_plane.record_batch.gapped_batch import in_format_2
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.transform.evaluator import EvaluationOptions
+from lockstep_data_plane.transform.evaluation_answer import EvaluationCount, EvaluationOptions
 from lockstep_data_plane.transform.python_evaluator import FUNCTION_SECONDS, PythonEvaluator, PythonFunction
-from lockstep_data_plane.transform.sql_transform import EvaluationCount
 from lockstep_kafka.common.asyncio_util import error_retrieved
 from lockstep_state.offsets import TopicPartition
 

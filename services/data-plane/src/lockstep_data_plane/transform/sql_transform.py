@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lockstep_data_plane.core.record_transform import TransformedRecords
@@ -12,14 +11,13 @@ from lockstep_data_plane.record_batch.codecs import UNPACKED_AT_MOST
 from lockstep_data_plane.record_batch.gapped_batch import in_format_2
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform
-from lockstep_data_plane.transform.evaluator import (
-    AnswerEnd,
+from lockstep_data_plane.transform.evaluation_answer import (
+    EvaluationCount,
     EvaluationOptions,
-    TransformAnswer,
     TransformConnectionLost,
-    TransformEvaluator,
     TransformTimedOut,
 )
+from lockstep_data_plane.transform.evaluator import TransformEvaluator
 from lockstep_data_plane.transform.jvm_socket import find_server
 from lockstep_kafka.common.asyncio_util import error_retrieved
 from lockstep_state.offsets import TopicPartition
@@ -44,23 +42,6 @@ def version_with(digest: str, options: EvaluationOptions, secrets: Mapping[str, 
         salt = f"lockstep transform {name}".encode()
         parts.append(hashlib.pbkdf2_hmac("sha256", secret, salt, SECRET_ROUNDS).hex())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-@dataclass(slots=True)
-class EvaluationCount:
-    """What a transform has evaluated in this slot, also for a resume."""
-
-    records_in: int = 0
-    records_out: int = 0
-    failed: int = 0
-
-    def counted(self, answer: TransformAnswer) -> TransformedRecords:
-        """Count an answer, and return it as what becomes of records."""
-        outgoing = answer.outgoing()
-        self.records_in += answer.records_read
-        self.records_out += 0 if outgoing is None else outgoing.count
-        self.failed += len(answer.failures)
-        return TransformedRecords(outgoing, answer.covers, answer.end is AnswerEnd.WHOLE, answer.failures)
 
 
 class _Connection:

@@ -15,7 +15,7 @@ from lockstep_data_plane.record_batch.layout import (
     scan,
 )
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.transform.evaluator import TransformAnswer
+from lockstep_data_plane.transform.evaluation_answer import TransformAnswer
 from lockstep_state.codecs.transform_trial import TrialOutcome, TrialPartition, TrialRecord
 
 BATCH_BYTES = 64 * 1024

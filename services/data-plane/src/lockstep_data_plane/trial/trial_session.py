@@ -15,14 +15,14 @@ from lockstep_data_plane.spark.conf import JAVA_OPTIONS, USUAL
 from lockstep_data_plane.spark.session import SparkSession, in_thread
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform, StatementRefused
 from lockstep_data_plane.transform.compiler import TransformCompiler
-from lockstep_data_plane.transform.evaluator import (
+from lockstep_data_plane.transform.evaluation_answer import (
     AnswerEnd,
     EvaluationOptions,
     Filtered,
     Tombstones,
     TransformAnswer,
-    TransformEvaluator,
 )
+from lockstep_data_plane.transform.evaluator import TransformEvaluator
 from lockstep_data_plane.transform.jar import JAR, PLUGIN
 from lockstep_data_plane.transform.jvm_socket import NoTransformServer, listening_sockets
 from lockstep_data_plane.trial.trial_batches import batches_of, outcomes_of, requests_of

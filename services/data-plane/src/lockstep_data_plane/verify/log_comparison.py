@@ -139,7 +139,7 @@ async def _compare_until_lost(
                 if learn is not None:
                     await learn(batches)
                 kept = verifier.source_batches(batches, aborted)
-                verifier.add_source_batches(await _transformed(kept, transform))
+                verifier.add_source(await _transformed(kept, transform))
             else:
                 verifier.add_target(batches, aborted)
         verifier.compare()

@@ -122,18 +122,14 @@ class PartitionVerifier:
         """Return whether both logs differ from `position` on for so long that the next agreement has to be searched."""
         return self._alignment.is_lost
 
-    def add_source(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
-        """Add batches of the source's log.
+    def source_batches(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> list[Batch]:
+        """Return the batches of the source's log that are to be compared.
 
         Control batches, aborted transactions and batches that the flow does not copy are skipped.
         """
-        self.add_source_batches(self.source_batches(batches, aborted))
-
-    def source_batches(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> list[Batch]:
-        """Return the batches of the source's log that are to be compared, as `add_source` adds them."""
         return list(self._of_source(batches, aborted, self._read_to[0]))
 
-    def add_source_batches(self, batches: Iterable[SourceBatch]) -> None:
+    def add_source(self, batches: Iterable[SourceBatch]) -> None:
         """Add batches of `source_batches`, or what a transform leaves of them."""
         self._source.extend(batches)
 
