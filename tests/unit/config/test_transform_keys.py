@@ -138,6 +138,11 @@ def test_topics_that_two_transforms_share(patterns: list[str], other_patterns: l
     assert find_shared_topic(NameFilter(tuple(other_patterns)), NameFilter(tuple(patterns))) == shared
 
 
+def test_a_misspelt_transform_is_a_mistake_with_what_was_meant(mistakes_of: MistakesOf) -> None:
+    (mistake,) = mistakes_of("lockstep.transfrom.pii.mask = $.a: mask")
+    assert "did you mean lockstep.transform.pii.mask?" in mistake
+
+
 def test_a_topic_has_a_transform_or_rules(load_text: LoadText, mistakes_of: MistakesOf) -> None:
     identity = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
     plain = identity + TOPICS + SQL
