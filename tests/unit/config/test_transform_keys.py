@@ -138,6 +138,23 @@ def test_topics_that_two_transforms_share(patterns: list[str], other_patterns: l
     assert find_shared_topic(NameFilter(tuple(other_patterns)), NameFilter(tuple(patterns))) == shared
 
 
+def test_a_misspelt_transform_is_a_mistake_with_what_was_meant(mistakes_of: MistakesOf) -> None:
+    (mistake,) = mistakes_of("lockstep.transfrom.pii.mask = $.a: mask")
+    assert "did you mean lockstep.transform.pii.mask?" in mistake
+
+
+def test_a_topic_has_a_transform_or_rules(load_text: LoadText, mistakes_of: MistakesOf) -> None:
+    identity = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+    plain = identity + TOPICS + SQL
+    for rules in ("lockstep.filter = tombstone", "lockstep.headers = add x=1"):
+        (mistake,) = mistakes_of(plain + rules)
+        assert "holds for customers, which lockstep.transform.pii.topics selects" in mistake
+    # That these patterns share a topic is not seen in the patterns.
+    settings = ab(load_text, plain + "lockstep.filter = tombstone and topic orders-[0-9]")
+    assert "the transform pii selects orders-1, and lockstep.filter" in settings.transform_dispute("orders-1")
+    assert settings.transform_dispute("customers") == settings.transform_dispute("t") == ""
+
+
 def test_settings_can_be_pickled_and_do_not_show_secrets(load_text: LoadText, salt: str) -> None:
     settings = ab(load_text, f"{TOPICS}{salt}lockstep.transform.pii.mask = $.a: hash_salted")
     assert pickle.loads(pickle.dumps(settings)) == settings  # noqa: S301  # made here

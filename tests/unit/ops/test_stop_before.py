@@ -118,7 +118,7 @@ def test_flow_of_committed_records_ends_between_transactions() -> None:
 
 
 def test_nothing_to_end_is_refused() -> None:
-    with pytest.raises(CannotUse, match="it would end 0 partitions"):
+    with pytest.raises(CannotUse, match="no mirrored topic of the flow is meant"):
         plan().require_ends()
 
 

@@ -23,7 +23,7 @@ def test_a_mistake_has_its_place_and_a_mark() -> None:
     check = TransformCheck(SETTINGS, ("A->B",), TrialResult("pii", (MISTAKE,)))
     assert mistake_lines(check, MISTAKE) == [
         "mm2.properties:9: lockstep.transform.pii.sql: line 1, column 8: there is no such column (valeu) "
-        "[UNRESOLVED_COLUMN]; value",
+        "[UNRESOLVED_COLUMN]; instead: value",
         "    SELECT valeu AS value",
         "           ^",
     ]

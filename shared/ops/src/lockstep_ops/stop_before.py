@@ -40,7 +40,7 @@ def parse_before(text: str, now_ms: int) -> int:
     except BadValue as exc:
         raise CannotUse(f"--before {exc}, or 10m ago") from exc
     if before_ms > now_ms:
-        raise CannotUse(f"--before is {utc_moment(before_ms)}, which is not over yet")
+        raise CannotUse(f"--before is {utc_moment(before_ms)}, which is in the future")
     return before_ms
 
 
@@ -64,8 +64,10 @@ class EndPlan:
             more = len(self.problems) - 1
             others = f". So it is with {count_text(more, 'other partition')}" if more else ""
             raise CannotUse(f"{topic}-{number}: {_sentence(problem, self.before_ms)}{others}. Nothing was asked")
-        if not 0 < len(self.ends) <= MOST_ENDS:
-            raise CannotUse(f"it would end {len(self.ends):,} partitions, and takes from 1 to {MOST_ENDS:,}")
+        if not self.ends:
+            raise CannotUse("no mirrored topic of the flow is meant: lockstep status shows them. Nothing was asked")
+        if len(self.ends) > MOST_ENDS:
+            raise CannotUse(f"it would end {len(self.ends):,} partitions, and takes at most {MOST_ENDS:,}")
         ends = tuple((*tp, end.offset) for tp, end in sorted(self.ends.items()))
         return CopyEnds(self.before_ms, ends)
 

@@ -157,7 +157,7 @@ def test_entry_is_fit_for_the_page(kind: Any) -> None:
         ("LS025", {"target": cluster("B", min_insync=3)}, "A.orders on B has 2 replicas, and min.insync.replicas is 3"),
         ("LS025", STRICT_SOURCE, "A.orders on B has 2 replicas, and min.insync.replicas is 3"),
         ("LS025", copies(1), "A.orders on B has 1 replica, and min.insync.replicas is 2"),
-        ("LS032", {"lines": TWO_TRANSFORMS}, "orders: the transforms a and b select it"),
+        ("LS032", {"lines": TWO_TRANSFORMS}, "orders: the transforms a and b both select orders"),
         (
             "LS033",
             {"lines": "lockstep.filter = header x", "source": source(cleanup_policy="compact")},

@@ -43,6 +43,7 @@ final class NameList {
     }
 
     private static int distance(String a, String b) {
+        int[] earlier = new int[b.length() + 1];
         int[] before = new int[b.length() + 1];
         for (int j = 0; j <= b.length(); j++) {
             before[j] = j;
@@ -53,7 +54,11 @@ final class NameList {
             for (int j = 1; j <= b.length(); j++) {
                 int replaced = before[j - 1] + (a.charAt(i - 1) == b.charAt(j - 1) ? 0 : 1);
                 row[j] = Math.min(replaced, Math.min(before[j], row[j - 1]) + 1);
+                if (i > 1 && j > 1 && a.charAt(i - 1) == b.charAt(j - 2) && a.charAt(i - 2) == b.charAt(j - 1)) {
+                    row[j] = Math.min(row[j], earlier[j - 2] + 1);  // two letters are exchanged
+                }
             }
+            earlier = before;
             before = row;
         }
         return before[b.length()];

@@ -68,9 +68,8 @@ class SlotTransforms:
             return StageTransform(names, RefusedTransform(names, str(exc)))
         if settings is None:
             return None
-        if self._settings.record_rules(topic) is not None:
-            reason = f"lockstep.filter or lockstep.headers holds for {topic} too"
-            return StageTransform(settings.name, RefusedTransform(settings.name, reason))
+        if dispute := self._settings.transform_dispute(topic):
+            return StageTransform(settings.name, RefusedTransform(settings.name, dispute))
         return self._by_name[settings.name]
 
     def counts(self, held: Mapping[str, int]) -> tuple[TransformCount, ...]:

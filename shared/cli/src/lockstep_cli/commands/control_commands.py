@@ -30,6 +30,7 @@ from lockstep_state.commands.command_vocabulary import (
     VERBS,
     ControlCommand,
     Scope,
+    ScopeKind,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ REACHED = {PAUSE: "paused", RESUME: "running", STOP: "stopped", STOP_BEFORE: "st
 """The state of a part after a verb, for `--wait`."""
 
 
+TOPIC_IS_PAUSED = "a topic is stopped with --before TIME alone. lockstep pause keeps its copy where it is"
 BEFORE_HELP = """Go on up to the last record that was first seen on the source before TIME, and end the copy there.
 TIME is 10m ago, 2026-01-31T12:00:00Z or Unix milliseconds. WHAT may also be topic:T then. Needs lockstep.delay."""
 
@@ -125,7 +127,7 @@ def _command(verb: ControlCommand) -> click.Command:
         from lockstep_cli.rendering.progress_display import show_outstanding
         from lockstep_ops.command_client import ask
         from lockstep_ops.command_request import CommandReply, command_request, command_scope, exit_code
-        from lockstep_ops.exit_codes import Exit
+        from lockstep_ops.exit_codes import CannotUse, Exit
         from lockstep_ops.status.desired_state_wait import begin_wait
         from lockstep_ops.stop_before import end_scope
 
@@ -133,6 +135,8 @@ def _command(verb: ControlCommand) -> click.Command:
         flow_settings = choose_flows(file, flows, all_enabled=all_flows)
         name, plans = verb.verb, list["EndPlan"]()
         if before is None:
+            if verb.verb == STOP and scope.kind is ScopeKind.TOPIC:
+                raise CannotUse(TOPIC_IS_PAUSED)
             replies = [CommandReply(command_request(settings, name, scope)) for settings in flow_settings]
         else:
             name, scope = STOP_BEFORE, end_scope(scope)

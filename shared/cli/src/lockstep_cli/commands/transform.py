@@ -189,15 +189,14 @@ async def try_records(
 
 def _transform_of(settings: "FlowSettings", topic: str) -> "TransformSettings":
     """Return the transform of a topic. Raises CannotUse if there is none, or none that can be tried."""
-    from lockstep_config.flow.transform_settings import SeveralTransforms
-
-    try:
-        transform = settings.data_plane.transform_of(topic)
-    except SeveralTransforms as exc:
-        raise CannotUse(str(exc)) from exc
+    if dispute := settings.transform_dispute(topic):
+        raise CannotUse(dispute)
+    transform = settings.data_plane.transform_of(topic)
     if transform is None:
         names = ", ".join(each.name for each in settings.data_plane.transforms) or "none"
-        raise CannotUse(f"{settings.flow}: no transform selects {topic}, which is copied as it is; transforms: {names}")
+        ruled = settings.record_rules(topic) is not None
+        rules = ", and the rules of lockstep.filter or lockstep.headers that hold for it are not tried here"
+        raise CannotUse(f"{settings.flow}: no transform selects {topic}{rules if ruled else ''}; transforms: {names}")
     if transform.python:
         raise CannotUse(f"{transform.name} is the function {transform.python} in Python: try runs statements only")
     return transform

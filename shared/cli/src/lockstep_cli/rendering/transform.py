@@ -22,12 +22,14 @@ def check_parts(file: Path, checks: Sequence[TransformCheck]) -> Iterator[Render
             yield facts(*_facts(check), title=f"{check.settings.name}  {', '.join(check.flows)}")
             yield ""
     wrong = sum(1 for check in checks if check.mistakes)
+    unchecked = sum(1 for check in checks if check.result is None)
     if not checks:
         yield f"{visible(str(file))}: no flow has a transform"
     elif wrong:
         yield f"{visible(str(file))}: {wrong} of {count_text(len(checks), 'transform')} cannot be used"
     else:
-        yield f"{visible(str(file))}: {count_text(len(checks), 'transform')} can be used"
+        usable = f"{count_text(len(checks) - unchecked, 'transform')} can be used"
+        yield f"{visible(str(file))}: {usable}{f', {unchecked} in Python not checked' if unchecked else ''}"
 
 
 def try_parts(
@@ -55,7 +57,8 @@ def _facts(check: TransformCheck) -> Iterator[tuple[str, str]]:
     yield "  from", settings.place
     yield "  topics", ", ".join(settings.topics.include)
     if result is None:
-        yield "  function", f"{settings.python}, which is not checked here"
+        yield "  function", f"{settings.python}, which is imported where Spark's executors run, and not checked here"
+        yield "  on error", settings.on_error
         return
     written, kept = ", ".join(result.columns_written), ", ".join(check.columns_kept)
     yield "  made anew", written or "nothing"

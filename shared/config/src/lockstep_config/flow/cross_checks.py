@@ -5,8 +5,12 @@ from collections.abc import Iterator, Sequence
 from lockstep_config.flow.identity_topology import may_share
 from lockstep_config.flow.model import DataPlaneSettings, FlowSettings
 from lockstep_config.flow.reader import Reader
+from lockstep_config.flow.record_transforms import find_suggested_topic
+from lockstep_config.flow.transform_chain import TRANSFORMS
 from lockstep_config.keys.key_types import ALIAS_KEYS
+from lockstep_config.keys.record_rules import FILTER_KEY, HEADERS_KEY
 from lockstep_config.keys.spark_settings import MASTER, check_together
+from lockstep_config.keys.transform_keys import PREFIX
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
@@ -163,3 +167,16 @@ def _may_meet(earlier: FlowSettings, later: FlowSettings, content: str) -> bool:
     if earlier.aliases == earlier.flow and later.aliases == later.flow:
         return False
     return may_share(earlier.topics, later.topics) and (content == SYNCS or may_share(earlier.groups, later.groups))
+
+
+def check_rules_beside_transforms(settings: FlowSettings, reader: Reader, findings: Diagnostics) -> None:
+    """Report each transform that selects a topic for which rules of `lockstep.filter` or `lockstep.headers` hold."""
+    entry = reader.entry(FILTER_KEY) or reader.entry(HEADERS_KEY) or reader.entry(TRANSFORMS)
+    for transform in settings.data_plane.transforms:
+        if topic := find_suggested_topic(transform.topics, lambda name: settings.record_rules(name) is not None):
+            findings.problem(
+                entry or FILTER_KEY,
+                f"holds for {topic}, which {PREFIX}{transform.name}.topics selects: a topic has a transform or rules. "
+                f"Limit the rules to other topics: `and not topic PATTERN` in {FILTER_KEY}, `if not topic PATTERN` in "
+                f"{HEADERS_KEY}. The pattern is compared with the name on the target",
+            )

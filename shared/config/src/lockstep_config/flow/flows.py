@@ -20,7 +20,7 @@ from lockstep_config.flow.connector_settings import (
     StatedPhases,
     TopicSyncSettings,
 )
-from lockstep_config.flow.cross_checks import check_agreements
+from lockstep_config.flow.cross_checks import check_agreements, check_rules_beside_transforms
 from lockstep_config.flow.filters import read_filters
 from lockstep_config.flow.mm1_flow import RESET, check_legacy, legacy_defaults, legacy_settings
 from lockstep_config.flow.model import (
@@ -113,7 +113,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
     check_agreements(layers, reader, plane, policy, findings)
     check_legacy(reader, findings)
     group_id = worker.value("group.id") if worker.cell("group.id") else None
-    return FlowSettings(
+    settings = FlowSettings(
         flow=flow,
         aliases=precedence.aliases(layers, flow),
         enabled=enabled,
@@ -145,6 +145,8 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
         checkpoint_connector=_connector_settings(checkpoints, findings),
         heartbeat_connector=_connector_settings(heartbeats, findings),
     )
+    check_rules_beside_transforms(settings, reader, findings)
+    return settings
 
 
 def _with_defaults_of(rules: RuleSet, reader: Reader) -> Reader:

@@ -20,7 +20,7 @@ from lockstep_config.flow.connector_settings import (
     StatedPhases,
     TopicSyncSettings,
 )
-from lockstep_config.flow.transform_settings import TransformSettings, find_transform
+from lockstep_config.flow.transform_settings import SeveralTransforms, TransformSettings, find_transform
 from lockstep_config.keys.connector_keys import ConnectorName
 from lockstep_config.keys.key_values import key_field
 from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_PARTITIONING
@@ -345,6 +345,22 @@ class FlowSettings:
         if not selection.rules or self.policy.is_heartbeats_topic(topic):
             return None
         return selection.for_topic(without_renames(self.policy).format_remote_topic(self.aliases.source, topic))
+
+    def transform_dispute(self, topic: str) -> str:
+        """Return why nobody can say what becomes of the records of a topic, which is not copied then; "": it is clear.
+
+        Several transforms select it, or a transform and rules of `lockstep.filter` or `lockstep.headers`.
+        """
+        try:
+            transform = self.data_plane.transform_of(topic)
+        except SeveralTransforms as exc:
+            return str(exc)
+        if transform is None or self.record_rules(topic) is None:
+            return ""
+        return (
+            f"the transform {transform.name} selects {topic}, and lockstep.filter or lockstep.headers holds for it "
+            "too: limit these rules with `not topic PATTERN`"
+        )
 
     def replicates(self, topic: str, *, one_cluster: bool = False) -> bool:
         """Return whether a topic of the source is mirrored, as far as its name shows.

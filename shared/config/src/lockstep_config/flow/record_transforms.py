@@ -3,7 +3,7 @@
 The flow's own line goes before that at the top, for each key by itself. This module is pure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -170,6 +170,12 @@ def find_shared_topic(topics: NameFilter, other_topics: NameFilter) -> str:
     patterns = (*topics.include, *other_topics.include)
     names = (name for pattern in patterns for name in _suggested_names(pattern))
     return next((name for name in names if topics.matches(name) and other_topics.matches(name)), "")
+
+
+def find_suggested_topic(topics: NameFilter, is_sought: Callable[[str], bool]) -> str:
+    """Return a name that `topics` selects and that is sought; "": none is found, as in `find_shared_topic`."""
+    names = (name for pattern in topics.include for name in _suggested_names(pattern))
+    return next((name for name in names if topics.matches(name) and is_sought(name)), "")
 
 
 def _suggested_names(pattern: str) -> Sequence[str]:

@@ -16,6 +16,7 @@ from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITH
 from lockstep_config.keys.key_types import KeyLevel, Kind, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.renamed_keys import RenamedKey, find_renamed
+from lockstep_config.keys.transform_keys import PREFIX, find_transform_key
 
 KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 LONGEST = 120
@@ -89,10 +90,21 @@ def suggest_key(name: str, level: KeyLevel, among: tuple[str, ...] | None = None
         return KeySuggestion(_for_client(bare))
     if suggestion := _from_misspelt(near(name, known_names(level)), level):
         return suggestion
+    if key := _transform_key_like(name):
+        return KeySuggestion(f"did you mean {{prefix}}{key}?", (key,), matters=True, misspelt=True)
     for another in KeyLevel:
         if another is not level and (keys := _with_effect(near(name, known_names(another)))):
             return KeySuggestion(f"did you mean {' or '.join(another.value.replace('KEY', key) for key in keys)}?")
     return KeySuggestion(NOTHING_LIKE_IT)
+
+
+def _transform_key_like(name: str) -> str:
+    """Return the key of a transform whose word `transform` is misspelt; "": it is none."""
+    own, _, rest = name.partition(".")
+    word, _, key = rest.partition(".")
+    is_like = own == "lockstep" and difflib.SequenceMatcher(None, word, "transform").ratio() >= SIMILARITY
+    meant = f"{PREFIX}{key}"
+    return meant if is_like and find_transform_key(meant) is not None else ""
 
 
 def _from_renamed(renamed: RenamedKey, level: KeyLevel, among: tuple[str, ...] | None) -> KeySuggestion:

@@ -38,6 +38,9 @@ def partitions_of(path: Path, topic: str, lines: Iterable[bytes]) -> tuple[Trial
     for number, line in enumerate(lines, 1):
         try:
             body = parse_json(line)
+        except ValueError as exc:
+            raise CannotUse(f"{path}: record {number}: is no JSON: {exc}") from exc
+        try:
             partition = _integer(body, "partition", 0)
             earlier = records.setdefault(partition, [])
             record = _record(body, earlier[-1].offset + 1 if earlier else 0)

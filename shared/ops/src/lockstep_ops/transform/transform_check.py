@@ -126,7 +126,7 @@ def mistake_lines(check: TransformCheck, mistake: TrialMistake) -> list[str]:
     place = f"line {mistake.line}, column {mistake.column}: " if mistake.line else ""
     fragment = f" ({mistake.fragment})" if mistake.fragment else ""
     condition = f" [{mistake.condition}]" if mistake.condition else ""
-    suggestion = f"; {mistake.suggestion}" if mistake.suggestion else ""
+    suggestion = f"; instead: {mistake.suggestion}" if mistake.suggestion else ""
     return [
         f"{check.settings.place}: {place}{mistake.message}{fragment}{condition}{suggestion}",
         *excerpt(check.settings.sql, mistake.line, mistake.column),

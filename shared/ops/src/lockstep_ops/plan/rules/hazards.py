@@ -329,9 +329,11 @@ HAZARDS = (
     HazardKind(
         "LS032",
         "A topic that several transforms select",
-        "More than one transform of the file selects a topic, so nobody can say what its records are to become. The "
-        "topic is not copied. If the patterns alone show it, `lockstep config check` refuses the file.",
-        "Change `lockstep.transform.NAME.topics` so that each topic is selected by one at most",
+        "More than one transform of the file selects a topic, or a transform and a rule of `lockstep.filter` or "
+        "`lockstep.headers`, so nobody can say what its records are to become. The topic is not copied. If the "
+        "patterns alone show it, `lockstep config check` refuses the file.",
+        "Change `lockstep.transform.NAME.topics` so that each topic is selected by one at most, and limit the rules to "
+        "other topics with `not topic PATTERN`",
         ERROR,
         find=record_hazards.find_disputed_topics,
     ),

@@ -56,6 +56,8 @@ def find_rebuilt(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
             reasons.append("message.timestamp.type is LogAppendTime")
         if facts.settings.record_rules(topic.topic) is not None:
             reasons.append("lockstep.filter or lockstep.headers holds for it")
+        if (transform := _transform_of(facts, topic.topic)) is not None:
+            reasons.append(f"the transform {transform.name} makes its records anew")
         if reasons:
             yield topic.topic, f"{topic.topic}: {' and '.join(reasons)}"
 
@@ -103,9 +105,7 @@ def _transform_of(facts: FlowFacts, topic: str) -> TransformSettings | None:
 
 
 def find_disputed_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find topics that more than one transform selects."""
+    """Find topics that more than one transform selects, or a transform and rules for filters or headers."""
     for topic in facts.selection.topics:
-        try:
-            facts.settings.data_plane.transform_of(topic)
-        except SeveralTransforms as exc:
-            yield topic, f"{topic}: the transforms {' and '.join(exc.names)} select it"
+        if dispute := facts.settings.transform_dispute(topic):
+            yield topic, f"{topic}: {dispute}"
