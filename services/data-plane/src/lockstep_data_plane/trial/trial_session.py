@@ -6,7 +6,8 @@ The JVM is a child of this process, and ends with it.
 import asyncio
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from lockstep_data_plane.transform.evaluation_answer import (
 from lockstep_data_plane.transform.evaluator import TransformEvaluator
 from lockstep_data_plane.transform.jar import JAR, PLUGIN
 from lockstep_data_plane.transform.jvm_socket import NoTransformServer, listening_sockets
+from lockstep_data_plane.transform.sql_transform import version_of
 from lockstep_data_plane.trial.trial_batches import batches_of, outcomes_of, requests_of
 from lockstep_state.codecs.transform_trial import (
     TrialCost,
@@ -109,8 +111,9 @@ class TrialSession:
             return TrialResult(request.name, _mistakes(exc))
         self._done += 1
         outcomes: tuple[TrialOutcome, ...] = ()
-        cost = None
+        cost, version = None, ""
         if not set(compiled.secrets) - set(request.secrets):
+            version = version_of(compiled, _options(request), _secrets(request))
             outcomes, cost = await self._evaluate_all(server, compiled, request)
         self._done = steps_after
         return TrialResult(
@@ -120,7 +123,7 @@ class TrialSession:
             tuple(sorted(compiled.columns_written)),
             compiled.filters,
             compiled.secrets,
-            str(compiled.version),
+            version,
             cost,
             outcomes,
         )
@@ -131,13 +134,8 @@ class TrialSession:
         evaluator = await TransformEvaluator.connect(
             server,
             compiled,
-            options=EvaluationOptions(
-                seconds=OPTIONS.seconds,
-                failures=OPTIONS.failures,
-                tombstones=Tombstones(request.tombstones),
-                filtered=Filtered(request.filtered),
-            ),
-            secrets={name: secret.encode() for name, secret in request.secrets.items()},
+            options=_options(request),
+            secrets=_secrets(request),
             within=CONNECT_S,
         )
         try:
@@ -153,6 +151,14 @@ class TrialSession:
             return tuple(outcomes), cost
         finally:
             await evaluator.close()
+
+
+def _options(request: TrialRequest) -> EvaluationOptions:
+    return replace(OPTIONS, tombstones=Tombstones(request.tombstones), filtered=Filtered(request.filtered))
+
+
+def _secrets(request: TrialRequest) -> Mapping[str, bytes]:
+    return {name: secret.encode() for name, secret in request.secrets.items()}
 
 
 async def _evaluate_partition(evaluator: TransformEvaluator, partition: TrialPartition) -> list[TransformAnswer]:

@@ -72,7 +72,7 @@ def _facts(check: TransformCheck) -> Iterator[tuple[str, str]]:
     yield "  on error", settings.on_error
     if result.secrets:
         yield "  secrets", ", ".join(result.secrets)
-    yield "  version", result.version
+    yield "  version", result.version or "unknown, because a secret is missing"
     if result.cost is not None:
         yield "  cost", _cost_text(result.cost)
     for remark in check.remarks:

@@ -127,6 +127,7 @@ class TrialResult:
     filters: bool = False
     secrets: tuple[str, ...] = ()
     version: str = ""
+    """The version that rows and events have; "": it is unknown, because a secret is missing."""
     cost: TrialCost | None = None
     outcomes: tuple[TrialOutcome, ...] = ()
 
