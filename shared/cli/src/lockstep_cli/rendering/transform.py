@@ -80,7 +80,7 @@ def _facts(check: TransformCheck) -> Iterator[tuple[str, str]]:
 
 
 def _cost_text(cost: TrialCost) -> str:
-    if cost.reason:
+    if not cost.call_ms:
         return f"not measured: {cost.reason}"
     return (
         f"{cost.call_ms:.2f} ms a call of one record, {cost.records_per_s:,.0f} records a second in large calls "
