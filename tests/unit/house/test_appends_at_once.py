@@ -11,6 +11,7 @@ FEW = {
     "lockstep_data_plane.admin.legacy_group: start_partitions": "the first few of the partitions that were moved",
     "lockstep_data_plane.admin.legacy_group: _commit_progress": "the first few of the partitions that differ",
     "lockstep_data_plane.progress.control_topic_writer: quarantine": "each entry counts once it is acknowledged",
+    "lockstep_data_plane.spark.flow_transforms: compile": "a row follows the compilation of its statement",
     "lockstep_heartbeat.app: _ensure_topic": "there is one topic of heartbeats",
     "lockstep_runtime.membership.leader_loop: run": "a label whose lead changes often is reported once a period",
     "lockstep_ops.switch.switcher: abort": "each step is written down before the next begins",

@@ -170,7 +170,7 @@ def test_a_dry_run_for_programs_shows_the_command(file: File) -> None:
     ("arguments", "line", "words"),
     [
         (["pause", "topics:x"], "", "is nothing that commands are about"),
-        (["stop", "topic:x"], "", "stop is not for a topic"),
+        (["stop", "topic:x"], "", "a topic is stopped with --before TIME alone"),
         (["refresh", "slot:1"], "", "refresh is not for a slot"),
         (["pause", "flow", "--flow", "A->C"], "", "A->C"),
         (["pause"], "tasks.max = nonsense", "nonsense"),

@@ -87,7 +87,9 @@ def test_every_kind_of_row_has_its_writer() -> None:
         **dict.fromkeys(("topic", "cluster"), "topic-sync"),
         **dict.fromkeys(("acl", "acl-binding"), "acl-sync"),
         **dict.fromkeys(("group", "source-groups"), "checkpoint"),
-        **dict.fromkeys(("assignment", "origin", "legacy", "verification", "source-ends", "seen"), "data-plane"),
+        **dict.fromkeys(
+            ("assignment", "origin", "legacy", "verification", "source-ends", "seen", "transform"), "data-plane"
+        ),
         "flow": "heartbeat",
         **dict.fromkeys(("wanted", "restarts", "handover", "leader", "partition", "runs", "slot", "verify")),
         **dict.fromkeys(("switch", "switch-topic", "switch-group")),

@@ -114,7 +114,7 @@ class _Evaluator:
         return self._evaluate(self._function, batches, request["start"], topic, partition, self._rules, self._limits)
 
 
-def end_with_parent(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
     """Let the system end this process with the slot. Without Linux it ends between two requests."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -125,7 +125,7 @@ def end_with_parent(parent: int) -> None:
 def main() -> None:
     """Serve the slot that started this process."""
     descriptor, parent = map(int, sys.argv[1:])
-    end_with_parent(parent)
+    _end_with_parent(parent)
     with socket.socket(fileno=descriptor) as connected:
         FunctionConnection(connected).serve()
 

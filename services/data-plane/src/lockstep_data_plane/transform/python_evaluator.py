@@ -287,10 +287,10 @@ class _FunctionProcess:
                 await asyncio.wait_for(self._process.wait(), waits_s)
         with suppress(ProcessLookupError):
             self._process.kill()
-        code = await self._process.wait()
+        exit_status = await self._process.wait()
         with suppress(OSError):
             await self._writer.wait_closed()
-        return f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"signal {-exit_status}" if exit_status < 0 else f"exit code {exit_status}"
 
 
 def _import_path() -> str:

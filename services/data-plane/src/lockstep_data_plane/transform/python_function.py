@@ -65,7 +65,7 @@ class FunctionVersion:
         """Return the version of the function with this name, `package.module:function`, of a module."""
         root = source_root(module)
         files = [[path.relative_to(root).as_posix(), _digest(path)] for path in source_files(root, module)]
-        package = distribution_of(module)
+        package = _distribution_of(module)
         python = f"{platform.python_implementation()} {platform.python_version()}"
         parts = [FORM, name, files, package, python, pyarrow]
         digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -98,7 +98,7 @@ def source_files(root: Path, module: ModuleType) -> Iterator[Path]:
             yield path
 
 
-def distribution_of(module: ModuleType) -> str:
+def _distribution_of(module: ModuleType) -> str:
     """Return the distribution that has a module, with its version; "": none has it."""
     top = module.__name__.partition(".")[0]
     names = sorted(set(importlib.metadata.packages_distributions().get(top, ())))
