@@ -8,7 +8,7 @@ import pytest
 from tests.support.certificates import Authority
 from tests.support.clusters import Record, create_topic, produce, set_configs, unique_name
 from tests.support.eventually import wait_until
-from tests.support.metrics import read_page, values, wait_for_all_declared, wait_for_value
+from tests.support.metrics import TRANSFORMING, read_page, values, wait_for_all_declared, wait_for_value
 from tests.support.mirror import COPIED_WITHIN, Mirror, MirroredFlow
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
@@ -30,7 +30,7 @@ def test_mm2_081_179_180_data_plane_page_has_what_was_copied(mirror: Mirror, the
     wait_for_value(mirror.data_plane, RECORDS, "lockstep_records_total", within=COPIED_WITHIN, topic=topic)
     # What slots say of themselves comes each 5 seconds.
     wait_for_value(mirror.data_plane, 2, "lockstep_offset_syncs_total", within=COPIED_WITHIN, flow=str(there))
-    page = wait_for_all_declared(mirror.data_plane, "data-plane", elsewhere=VERIFYING)
+    page = wait_for_all_declared(mirror.data_plane, "data-plane", elsewhere=VERIFYING | TRANSFORMING)
     flow = str(there)
     assert values(page, "lockstep_records_total", flow=flow, topic=topic) == [RECORDS / 2, RECORDS / 2]
     assert values(page, "lockstep_lag_records", topic=topic) == [0, 0]

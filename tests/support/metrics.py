@@ -10,6 +10,9 @@ from tools.docs.metrics import declared_by
 Page = dict[str, list[tuple[dict[str, str], float]]]
 """By name of a sample: label values and value of each."""
 
+TRANSFORMING = frozenset(name for name in declared_by("data-plane") if name.startswith("lockstep_transform_"))
+"""The metrics that only a flow with transforms has."""
+
 
 def read_page(text: str) -> Page:
     """Return the samples of a page of metrics. Raises ValueError if it is none."""

@@ -21,6 +21,7 @@ from lockstep_state.rows.state_rows import SlotStatus, Transform
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, end_offsets, produce, read_topic, unique_name
 from tests.support.eventually import wait_until
+from tests.support.metrics import TRANSFORMING, read_page, values, wait_for_value
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.spark_cluster import SparkCluster
 from tests.support.topic_comparison import compare
@@ -127,6 +128,10 @@ def test_orders_are_filtered_and_masked(pair: Pair, tmp_path: Path) -> None:
         assert (row.name, row.refused, row.secrets, row.written) == ("pii", "", ("salt",), ("value",))
         assert {progress.transform for progress in flow.progress(topic).values()} == {row.transform_version}
         wait_until(lambda: _counted(flow) == (3301, len(copy)), within=30, what="all is counted")
+        wait_for_value(mirror.data_plane, 3301, "lockstep_transform_records_in_total", transform="pii")
+        page = read_page(mirror.data_plane.page("/metrics")[1])
+        assert page.keys() >= TRANSFORMING
+        assert values(page, "lockstep_transform_records_out_total", transform="pii") == [len(copy)]
         text = (
             mirror.data_plane.text()
             + repr(flow.rows(Transform))
