@@ -22,6 +22,7 @@ VERIFICATION = ("verify run", "verify report", "verify show")
 FLOWS = ("status", "watch", "probe", "doctor", "plan", "takeover", "handback", *SWITCHES, *VERIFICATION)
 VERBS = ("pause", "resume", "stop", "restart", "refresh")
 OFFSETS = ("offsets list", "offsets alter", "offsets reset")
+TRANSFORMS = ("transform check", "transform try")
 OTHERS = ("run", "config check", "config show", "config convert")
 MORE: Mapping[str, tuple[str, ...]] = {
     "offsets alter": ("--topic", "orders", "--partition", "0", "--offset", "3"),
@@ -32,6 +33,7 @@ MORE: Mapping[str, tuple[str, ...]] = {
     "failover": ("--yes",),
     "failback": ("--status",),
     "verify show": ("orders-3", "120"),
+    "transform try": ("--topic", "orders"),
 }
 """What a command needs beside FILE."""
 
@@ -60,11 +62,11 @@ def _gone(command: str, code: int = 3) -> UnhappyCase:
 CASES = (
     *(
         UnhappyCase(one, ("none.properties", *MORE.get(one, ())), 2, "none.properties: there is no such file")
-        for one in (*FLOWS, *VERBS, *OFFSETS, *OTHERS)
+        for one in (*FLOWS, *VERBS, *OFFSETS, *TRANSFORMS, *OTHERS)
     ),
     *(
         UnhappyCase(one, ("gone.properties", *MORE.get(one, ()), "--flow", flow), 2, words)
-        for one in (*FLOWS, *VERBS, *OFFSETS)
+        for one in (*FLOWS, *VERBS, *OFFSETS, *TRANSFORMS)
         for flow, words in (("A->X", "runs no flow A->X; the flows it runs: A->B, B->A"), ("AB", "'AB' is not a flow"))
         if words.startswith("runs") or one == "status"
     ),
@@ -83,6 +85,7 @@ CASES = (
     UnhappyCase("run", ("gone.properties", "--plan", "none.json"), 2, "none.json cannot be read: No such file"),
     UnhappyCase("plan", ("gone.properties", "--against", "none.yaml", "--timeout", "1"), 3, "cannot be reached"),
     UnhappyCase("offsets alter", ("gone.properties", "none.json"), 2, "none.json"),
+    UnhappyCase("transform try", ("gone.properties", "--topic", "orders"), 2, "no transform selects orders"),
 )
 
 
