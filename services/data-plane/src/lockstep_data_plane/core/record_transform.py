@@ -11,9 +11,10 @@ from typing import Protocol
 
 from lockstep_data_plane.core.quarantine_entry import skipped
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits
-from lockstep_data_plane.record_batch.layout import CONTROL, Batch, OutgoingBatch, scan
+from lockstep_data_plane.record_batch.gapped_batch import read_outgoing
+from lockstep_data_plane.record_batch.layout import CONTROL, Batch, OutgoingBatch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.record_batch.rebuild import build, read_records, rebuild
+from lockstep_data_plane.record_batch.rebuild import build, rebuild
 from lockstep_rules.record_rules import RecordRules
 from lockstep_state.offsets import TopicPartition
 
@@ -50,11 +51,7 @@ class TransformedRecords:
         Raises:
             CorruptRecordError: The transform made something that is no batch.
         """
-        if self.outgoing is None:
-            return []
-        offsets = self.outgoing.offsets
-        decoded = (record for batch in scan(self.outgoing.data) for record in read_records(batch))
-        return [record._replace(offset=offset) for offset, record in zip(offsets, decoded, strict=True)]
+        return [] if self.outgoing is None else read_outgoing(self.outgoing)
 
 
 class RecordTransform(Protocol):
@@ -103,7 +100,7 @@ class RuleTransform:
             return TransformedRecords(None, covers)
         if len(outgoing_batches) == 1:
             return TransformedRecords(outgoing_batches[0], covers)
-        records = [record for each in outgoing_batches for record in TransformedRecords(each, covers).records()]
+        records = [record for each in outgoing_batches for record in read_outgoing(each)]
         last = outgoing_batches[-1]
         (joined,) = build(records, last.codec, NO_LIMIT, last.leader_epoch)
         return TransformedRecords(joined, covers)

@@ -38,18 +38,25 @@ def gapped_batch(records: Sequence[PlainRecord], last_offset: int, leader_epoch:
     return batch
 
 
+def read_outgoing(outgoing: OutgoingBatch) -> list[PlainRecord]:
+    """Return the records of an outgoing batch, each with its source offset.
+
+    Raises:
+        CorruptRecordError: It cannot be read.
+    """
+    decoded = [record for batch in scan(outgoing.data) for record in read_records(batch)]
+    if len(decoded) != len(outgoing.offsets):
+        raise CorruptRecordError(f"{len(decoded)} records have {len(outgoing.offsets)} offsets")
+    return [record._replace(offset=offset) for offset, record in zip(outgoing.offsets, decoded, strict=True)]
+
+
 def as_gapped_batch(outgoing: OutgoingBatch, covers: int, leader_epoch: int) -> Batch:
     """Return an outgoing batch as one that has its records at their source offsets, up to `covers`.
 
     Raises:
         CorruptRecordError: It cannot be read.
     """
-    (batch,) = scan(outgoing.data)
-    decoded = list(read_records(batch))
-    if len(decoded) != len(outgoing.offsets):
-        raise CorruptRecordError(f"{len(decoded)} records have {len(outgoing.offsets)} offsets")
-    records = [record._replace(offset=offset) for offset, record in zip(outgoing.offsets, decoded, strict=True)]
-    return gapped_batch(records, covers, leader_epoch, outgoing.codec)
+    return gapped_batch(read_outgoing(outgoing), covers, leader_epoch, outgoing.codec)
 
 
 def in_format_2(batch: Batch, at_most: int) -> Batch | None:

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from lockstep_data_plane.core.evaluation import REQUEST_BYTES
-from lockstep_data_plane.core.record_transform import TransformedRecords
-from lockstep_data_plane.record_batch.gapped_batch import gapped_batch
+from lockstep_data_plane.record_batch.gapped_batch import gapped_batch, read_outgoing
 from lockstep_data_plane.record_batch.layout import (
     ATTRIBUTES_AT,
     CRC,
@@ -80,5 +79,6 @@ def _batch(records: Sequence[TrialRecord]) -> Batch:
 
 
 def _records(answer: TransformAnswer) -> Iterator[tuple[int, TrialRecord]]:
-    for record in TransformedRecords(answer.outgoing(), answer.covers).records():
+    outgoing = answer.outgoing()
+    for record in () if outgoing is None else read_outgoing(outgoing):
         yield record.offset, TrialRecord(*record[:4], tuple(record.headers))
