@@ -1,11 +1,18 @@
-"""What statements and functions have in common: how records are evaluated, and what comes of it."""
+"""The evaluation of records as statements and functions have it in common: options, answers, counts and errors."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from typing import Protocol
 
 from lockstep_data_plane.core.record_transform import RecordFailure, TransformedRecords
-from lockstep_data_plane.record_batch.layout import HEADER, GappedOffsets, OutgoingBatch
+from lockstep_data_plane.record_batch.codecs import UNPACKED_AT_MOST
+from lockstep_data_plane.record_batch.gapped_batch import in_format_2
+from lockstep_data_plane.record_batch.layout import HEADER, Batch, GappedOffsets, OutgoingBatch
+from lockstep_kafka.common.asyncio_util import error_retrieved
 from lockstep_state.errors import NeedsDecision, RetriableError
+from lockstep_state.offsets import TopicPartition
 
 READ_AHEAD = 1 << 20
 """The bytes that a connection buffers in each direction."""
@@ -108,16 +115,39 @@ class TransformAnswer:
         return OutgoingBatch(self.batch, count, self.offsets, self.covers, self.oldest_timestamp, newest, leader_epoch)
 
 
+class Evaluator(Protocol):
+    """The other side of a JVM's connection, or of a function's process."""
+
+    async def evaluate(
+        self, batches: Sequence[bytes | memoryview], start: int, partition: int, topic: str
+    ) -> TransformAnswer:
+        """Return what is left of the records from offset `start` on."""
+
+
 @dataclass(slots=True)
 class EvaluationCount:
-    """What a transform has evaluated in this slot, also for a resume."""
+    """The count of what a transform has evaluated in this slot, also for a resume."""
 
     records_in: int = 0
     records_out: int = 0
     failed: int = 0
 
-    def counted(self, answer: TransformAnswer) -> TransformedRecords:
-        """Count an answer, and return it as what becomes of records."""
+    async def evaluate(
+        self, evaluator: Evaluator, batches: Sequence[Batch], start: int, tp: TopicPartition
+    ) -> TransformedRecords:
+        """Have records evaluated, count them, and return what becomes of them.
+
+        A caller that is cancelled does not end the evaluation, because others use the connection or process as well.
+
+        Raises:
+            CorruptRecordError: A batch of an old format cannot be read.
+            RetriableError: As `evaluator`.
+            NeedsDecision: As `evaluator`.
+        """
+        present = [made for batch in batches if (made := in_format_2(batch, UNPACKED_AT_MOST)) is not None]
+        evaluation = asyncio.ensure_future(evaluator.evaluate([each.data for each in present], start, tp[1], tp[0]))
+        evaluation.add_done_callback(error_retrieved)
+        answer = await asyncio.shield(evaluation)
         outgoing = answer.outgoing()
         self.records_in += answer.records_read
         self.records_out += 0 if outgoing is None else outgoing.count

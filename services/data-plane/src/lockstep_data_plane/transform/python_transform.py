@@ -1,16 +1,12 @@
 """A Python function as a slot has it evaluated."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lockstep_data_plane.core.record_transform import TransformedRecords
-from lockstep_data_plane.record_batch.codecs import UNPACKED_AT_MOST
-from lockstep_data_plane.record_batch.gapped_batch import in_format_2
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.transform.evaluation_answer import EvaluationCount, EvaluationOptions
 from lockstep_data_plane.transform.python_evaluator import FUNCTION_SECONDS, PythonEvaluator, PythonFunction
-from lockstep_kafka.common.asyncio_util import error_retrieved
 from lockstep_state.offsets import TopicPartition
 
 
@@ -54,13 +50,7 @@ class PythonTransform:
             TransformRefused: A batch is damaged, or the function cannot be used, or returned what it must not.
             CorruptRecordError: A batch of an old format cannot be read.
         """
-        present = [made for batch in batches if (made := in_format_2(batch, UNPACKED_AT_MOST)) is not None]
-        # A caller that is cancelled must not end the process, which other partitions use as well.
-        evaluation = asyncio.ensure_future(
-            self._evaluator.evaluate([each.data for each in present], start, tp[1], tp[0])
-        )
-        evaluation.add_done_callback(error_retrieved)
-        return self.count.counted(await asyncio.shield(evaluation))
+        return await self.count.evaluate(self._evaluator, batches, start, tp)
 
     async def close(self) -> None:
         """End the function's process."""

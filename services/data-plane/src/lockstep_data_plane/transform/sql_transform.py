@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lockstep_data_plane.core.record_transform import TransformedRecords
-from lockstep_data_plane.record_batch.codecs import UNPACKED_AT_MOST
-from lockstep_data_plane.record_batch.gapped_batch import in_format_2
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform
 from lockstep_data_plane.transform.evaluation_answer import (
@@ -19,7 +17,6 @@ from lockstep_data_plane.transform.evaluation_answer import (
 )
 from lockstep_data_plane.transform.evaluator import TransformEvaluator
 from lockstep_data_plane.transform.jvm_socket import find_server
-from lockstep_kafka.common.asyncio_util import error_retrieved
 from lockstep_state.offsets import TopicPartition
 
 CONNECTS_WITHIN_S = 30.0
@@ -109,12 +106,7 @@ class SqlTransform:
             TransformRefused: A batch is damaged, or the JVM cannot evaluate the transform.
             CorruptRecordError: A batch of an old format cannot be read.
         """
-        present = [made for batch in batches if (made := in_format_2(batch, UNPACKED_AT_MOST)) is not None]
-        evaluator = await self._evaluator(tp)
-        # A caller that is cancelled must not end the connection, which others use as well.
-        evaluation = asyncio.ensure_future(evaluator.evaluate([each.data for each in present], start, tp[1], tp[0]))
-        evaluation.add_done_callback(error_retrieved)
-        return self.count.counted(await asyncio.shield(evaluation))
+        return await self.count.evaluate(await self._evaluator(tp), batches, start, tp)
 
     async def _evaluator(self, tp: TopicPartition) -> TransformEvaluator:
         number = zlib.crc32(f"{tp[0]}-{tp[1]}".encode()) % len(self._connections)
