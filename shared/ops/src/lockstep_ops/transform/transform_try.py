@@ -3,20 +3,16 @@
 Without `values` no key, value or header value is shown: only sizes, digests, and how many fields differ.
 """
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lockstep_ops.exit_codes import Exit
+from lockstep_ops.record_parts import PARTS, part_text, parts_as_json
 from lockstep_state.codecs.strict_json import parse_json
 from lockstep_state.codecs.transform_trial import TrialOutcome, TrialPartition, TrialRecord
 
-PARTS = ("timestamp", "key", "value", "headers")
-DIGEST = 12
-"""The number of characters of a SHA-256 that stand for a masked value."""
 LONGEST_SHOWN = 2_000
 """The most characters of a value that are shown."""
 MOST_FIELDS = 10_000
@@ -61,8 +57,8 @@ class TriedRecord:
             "changed_fields": None if changed is None else list(changed) if values else len(changed),
             "condition": self.outcome.condition,
             "fragment": self.outcome.fragment,
-            "before": _record_as_json(self.before, values),
-            "after": None if after is None else _record_as_json(after, values),
+            "before": parts_as_json(self.before, values=values),
+            "after": None if after is None else parts_as_json(after, values=values),
         }
 
 
@@ -84,9 +80,9 @@ def tried_records(partitions: Iterable[TrialPartition], outcomes: Iterable[Trial
     Raises:
         KeyError: A record has no outcome.
     """
-    found = {(outcome.topic, outcome.partition, outcome.offset): outcome for outcome in outcomes}
+    by_offset = {(outcome.topic, outcome.partition, outcome.offset): outcome for outcome in outcomes}
     return tuple(
-        TriedRecord(each.topic, each.partition, record, found[each.topic, each.partition, record.offset])
+        TriedRecord(each.topic, each.partition, record, by_offset[each.topic, each.partition, record.offset])
         for each in partitions
         for record in each.records
     )
@@ -94,8 +90,8 @@ def tried_records(partitions: Iterable[TrialPartition], outcomes: Iterable[Trial
 
 def counts(records: Iterable[TriedRecord]) -> Mapping[str, int]:
     """Return how many records became what, for each of `STATES`."""
-    found = Counter(record.state for record in records)
-    return {state: found[state] for state in STATES}
+    by_state = Counter(record.state for record in records)
+    return {state: by_state[state] for state in STATES}
 
 
 def exit_code(records: Sequence[TriedRecord]) -> Exit:
@@ -128,12 +124,10 @@ def part_rows(records: Iterable[TriedRecord], *, values: bool) -> Iterator[PartR
 
 def shown_part(part: Any, values: bool) -> str:
     """Return a part of a record as a text; without `values` as its size and a digest."""
-    if isinstance(part, tuple):
-        return ", ".join(f"{name}={shown_part(value, values)}" for name, value in part) or "none"
-    if not isinstance(part, bytes):
-        return "null" if part is None else str(part)
-    if not values:
-        return f"{len(part):,} bytes, sha256 {hashlib.sha256(part).hexdigest()[:DIGEST]}"
+    return part_text(part, _excerpt if values else None)
+
+
+def _excerpt(part: bytes) -> str:
     text = part[: 4 * LONGEST_SHOWN].decode("utf-8", "backslashreplace")
     if len(text) <= LONGEST_SHOWN and len(part) <= 4 * LONGEST_SHOWN:
         return text
@@ -176,18 +170,3 @@ def _fields_text(changed: Sequence[str] | None, values: bool) -> str:
     if values:
         return f"  ({', '.join(sorted(changed)[:10])}{', …' if len(changed) > 10 else ''})"
     return f", {len(changed):,} {'field differs' if len(changed) == 1 else 'fields differ'}"
-
-
-def _record_as_json(record: TrialRecord, values: bool) -> dict[str, Any]:
-    def part(data: bytes | None) -> Any:
-        if data is None:
-            return None
-        whole = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()[:DIGEST]}
-        return {**whole, "base64": base64.b64encode(data).decode()} if values else whole
-
-    return {
-        "timestamp": record.timestamp,
-        "key": part(record.key),
-        "value": part(record.value),
-        "headers": [[name, part(value)] for name, value in record.headers],
-    }

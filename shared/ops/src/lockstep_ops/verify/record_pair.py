@@ -1,8 +1,6 @@
 """One record of the source and the one in its place on the target, for a person to compare."""
 
 import asyncio
-import base64
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -15,6 +13,7 @@ from lockstep_config.flow import client_settings
 from lockstep_kafka.common.errors import ClusterUnreachable
 from lockstep_kafka.librdkafka.client_factory import create_client
 from lockstep_ops.exit_codes import CannotUse
+from lockstep_ops.record_parts import PARTS, part_text, parts_as_json
 from lockstep_rules.offsets.offset_runs import RunMap
 from lockstep_rules.offsets.verified_copy import find_verification
 from lockstep_state.kafka.librdkafka_errors import error_text
@@ -22,8 +21,6 @@ from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row
 
 READ_WITHIN_S = 15.0
-DIGEST = 12
-"""The number of characters of a SHA-256 that stand for a masked value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +34,7 @@ class ShownRecord:
     headers: tuple[tuple[str, bytes | None], ...]
 
     def as_json(self, *, values: bool) -> dict[str, Any]:
-        def part(data: bytes | None) -> Any:
-            if data is None:
-                return None
-            digest = hashlib.sha256(data).hexdigest()[:DIGEST]
-            whole = {"bytes": len(data), "sha256": digest}
-            return {**whole, "base64": base64.b64encode(data).decode()} if values else whole
-
-        return {
-            "offset": self.offset,
-            "timestamp": self.timestamp,
-            "key": part(self.key),
-            "value": part(self.value),
-            "headers": [[name, part(value)] for name, value in self.headers],
-        }
+        return {"offset": self.offset, **parts_as_json(self, values=values)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +99,8 @@ def pair_lines(pair: RecordPair, *, values: bool) -> Iterator[str]:
             yield f"  + {part:<10} {_shown(target_part, values)}"
 
 
-PARTS = ("timestamp", "key", "value", "headers")
-
-
 def _shown(part: Any, values: bool) -> str:
-    if isinstance(part, tuple):
-        return ", ".join(f"{name}={_shown(value, values)}" for name, value in part) or "none"
-    if not isinstance(part, bytes):
-        return "null" if part is None else str(part)
-    if values:
-        return repr(part)[1:]
-    return f"{len(part):,} bytes, sha256 {hashlib.sha256(part).hexdigest()[:DIGEST]}"
+    return part_text(part, (lambda data: repr(data)[1:]) if values else None)
 
 
 def record_places(
