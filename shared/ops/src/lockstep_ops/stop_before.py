@@ -139,7 +139,7 @@ def plan_ends(settings: FlowSettings, rows: Mapping[str, Row], scope: Scope, bef
                 checked_ms=source_ends.known_ms([tp])[tp],
                 next_offset=0 if upstream is None else upstream + 1,
                 is_moving=desired.partition(name, number, slots.get(tp)) is DesiredPhase.RUNNING,
-                needs_whole=plane.isolation_level == "read_committed",
+                needs_whole=plane.reads_committed,
             )
             if isinstance(end, CopyEnd):
                 ends[tp] = end

@@ -232,7 +232,7 @@ class SourceEndsWatch:
         # A copy in one step of the interpreter, for the event loop goes on changing the original.
         rows = ctx.state.rows.copy()
         progress = {(row.topic, row.partition): row for row in rows.values() if isinstance(row, PartitionProgress)}
-        committed = ctx.settings.data_plane.isolation_level == "read_committed"
+        committed = ctx.settings.data_plane.reads_committed
         ends = await source.reachable_end_offsets(partitions, read_committed=committed, within=self._answer_limit)
         delayed = [tp for tp in ends if ctx.settings.delay_ms(tp[0])]
         # In this order: if both are equal, no transaction was open when the first was read.

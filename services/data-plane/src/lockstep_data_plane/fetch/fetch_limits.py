@@ -11,7 +11,7 @@ from types import MappingProxyType
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.record_batch.layout import LARGEST_OFFSET
-from lockstep_rules.offsets.first_seen import released_offset
+from lockstep_rules.offsets.first_seen import no_delay, released_offset
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, SeenEnds
 
@@ -21,15 +21,11 @@ NO_LIMIT = LARGEST_OFFSET + 2
 _NO_TOPICS: Mapping[str, MirroredTopic] = MappingProxyType({})
 
 
-def _no_delay(topic: str) -> int:
-    return 0
-
-
 class FetchLimits:
     """The limits of a slot's partitions. A limit is the first offset that is not copied."""
 
     def __init__(
-        self, delay_ms: Callable[[str], int] = _no_delay, topics: Mapping[str, MirroredTopic] = _NO_TOPICS
+        self, delay_ms: Callable[[str], int] = no_delay, topics: Mapping[str, MirroredTopic] = _NO_TOPICS
     ) -> None:
         """Begin without rows and ends.
 

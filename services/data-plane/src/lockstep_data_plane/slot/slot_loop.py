@@ -457,7 +457,7 @@ class SlotLoop:
 
     def _end(self, partition: PartitionState, fetched: FetchedPartition) -> int:
         """Return the end of the source's log that counts for the copy."""
-        committed = self._plane.isolation_level == "read_committed"
+        committed = self._plane.reads_committed
         end = fetched.last_stable if committed else fetched.high_watermark
         if partition.records_to_skip:  # for those it has to be known how many the source has
             return end

@@ -245,7 +245,7 @@ class VerifySlot:
     async def _copy_state(
         self, tp: TopicPartition, remote: TopicPartition, progress: PartitionProgress, at_ms: int
     ) -> CopyState:
-        committed = self._settings.data_plane.isolation_level == "read_committed"
+        committed = self._settings.data_plane.reads_committed
         logs = LogRanges(
             await self._source.end_offset(tp, timestamp=EARLIEST),
             await self._target.end_offset(remote, timestamp=EARLIEST),

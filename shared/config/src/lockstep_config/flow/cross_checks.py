@@ -53,7 +53,7 @@ def _check_exactly_once(reader: Reader, plane: DataPlaneSettings, findings: Diag
     missing_lines = []
     if not plane.exactly_once:
         missing_lines.append(f"{reader.flow.target}.exactly.once.source.support=enabled")
-    if plane.isolation_level != "read_committed":
+    if not plane.reads_committed:
         missing_lines.append(f"{reader.flow.source}.consumer.isolation.level=read_committed")
     if missing_lines:
         findings.problem(entry, f"is required, so {reader.flow} needs {' and '.join(missing_lines)}")

@@ -166,6 +166,11 @@ class DataPlaneSettings(CopySettings):
         """True if each record goes into the partition that its key chooses; then `exactly_once` is True too."""
         return self.legacy is not None and self.legacy.partitioning == "key"
 
+    @property
+    def reads_committed(self) -> bool:
+        """True if only committed records are copied (`isolation.level`)."""
+        return self.isolation_level == "read_committed"
+
     def transform_of(self, topic: str) -> TransformSettings | None:
         """Return the transform of a topic of the source; None: its records are copied as they are.
 

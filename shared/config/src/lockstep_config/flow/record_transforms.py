@@ -167,9 +167,7 @@ def find_shared_topic(topics: NameFilter, other_topics: NameFilter) -> str:
 
     Names are tried that the patterns themselves suggest: a pattern without its wildcards, or with a letter for them.
     """
-    patterns = (*topics.include, *other_topics.include)
-    names = (name for pattern in patterns for name in _suggested_names(pattern))
-    return next((name for name in names if topics.matches(name) and other_topics.matches(name)), "")
+    return find_suggested_topic(topics, other_topics.matches) or find_suggested_topic(other_topics, topics.matches)
 
 
 def find_suggested_topic(topics: NameFilter, is_sought: Callable[[str], bool]) -> str:

@@ -23,7 +23,7 @@ async def read_logs(
         ClusterError: The source does not answer, or refuses.
     """
     steps.begin(f"{settings.flow}: reading offsets", 4)
-    committed = settings.data_plane.isolation_level == "read_committed"
+    committed = settings.data_plane.reads_committed
     begins, ends = await source.log_bounds(partitions, read_committed=committed)
     steps.advance(2)
     answered = [tp for tp in begins if tp in ends]

@@ -69,7 +69,7 @@ async def _read_source_ends(
     described = await source.topics([name for name in names if name in mirrored or name in selected])
     ids = {name: topic.topic_id for name, topic in described.done.items()}
     partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
-    committed = settings.data_plane.isolation_level == "read_committed"
+    committed = settings.data_plane.reads_committed
     starts = await source.begin_offsets(partitions)
     ends = await source.end_offsets(partitions, read_committed=committed)
     return LogOffsets(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_ops.formatting import in_time
 from lockstep_ops.status.report import COPYING, NOT_BEGUN, SILENT, STALLED, UNASSIGNED, UNKNOWN, PartitionLine
-from lockstep_rules.offsets.first_seen import late_ms, released_offset
+from lockstep_rules.offsets.first_seen import late_ms, no_delay, released_offset
 from lockstep_rules.offsets.lag import (
     NOT_ASKED,
     SILENT_AFTER_S,
@@ -111,11 +111,6 @@ class Hold:
             return delayed
         late = late_ms(lag_ms, self.delay_ms)
         return f"{delayed}, {in_time(late)} late" if late else f"{delayed}, on time"
-
-
-def no_delay(topic: str) -> int:
-    """Return that a topic has no delay."""
-    return 0
 
 
 def find_holds(rows: Iterable[Row], delay_ms: Callable[[str], int] = no_delay) -> dict[TopicPartition, Hold]:

@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_ops.formatting import in_time
-from lockstep_ops.status.partition_status import LogOffsets, SlotOwners, find_holds, no_delay, partition_line
+from lockstep_ops.status.partition_status import LogOffsets, SlotOwners, find_holds, partition_line
 from lockstep_ops.status.readiness import blockers_in
 from lockstep_ops.status.report import (
     COPIES,
@@ -32,6 +32,7 @@ from lockstep_ops.status.report import (
     longest,
 )
 from lockstep_rules.groups.group_readings import GroupReadings
+from lockstep_rules.offsets.first_seen import no_delay
 from lockstep_rules.selection_count import GROUP_KEYS, TOPIC_KEYS, SelectionCount
 from lockstep_rules.switch.switch_readiness import SwitchLimits
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView

@@ -147,7 +147,7 @@ class SwitchClusters:
         """
         topics = list(topics)
         await self._require_known_partitions(topics)
-        committed = self.settings.data_plane.isolation_level == "read_committed"
+        committed = self.settings.data_plane.reads_committed
         source_partitions = partitions(topics)
         ends = await self.source.end_offsets(source_partitions, read_committed=committed)
         return _complete(ends, source_partitions, self.settings.flow.source)
@@ -202,7 +202,7 @@ class SwitchClusters:
 
     async def open_transactions(self, topics: Iterable[MirroredTopic]) -> list[TopicPartition]:
         """Return the partitions of the source with an open transaction that the flow waits for."""
-        if self.settings.data_plane.isolation_level != "read_committed":
+        if not self.settings.data_plane.reads_committed:
             return []
         source_partitions = partitions(topics)
         stable, ends = await asyncio.gather(

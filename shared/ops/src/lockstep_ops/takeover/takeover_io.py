@@ -81,7 +81,7 @@ async def read_takeover_state(settings: FlowSettings, place: OffsetLocation) -> 
     selected = [name for name in sorted(await source.topic_names()) if settings.replicates(name)]
     described = (await source.topics(selected)).require_done()
     partitions = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
-    committed = settings.data_plane.isolation_level == "read_committed"
+    committed = settings.data_plane.reads_committed
     begins, ends = await source.log_bounds(partitions, read_committed=committed)
     if unknown := [tp for tp in partitions if tp not in begins or tp not in ends]:
         text = f"cluster {settings.flow.source} does not say where these logs begin and end: {name_partitions(unknown)}"

@@ -72,6 +72,11 @@ def released_offset(row: SeenEnds | None, topic: MirroredTopic | None) -> int:
     return 0 if is_another else row.released
 
 
+def no_delay(topic: str) -> int:
+    """Return 0, the delay of every topic in a flow without delays."""
+    return 0
+
+
 def late_ms(lag_ms: int, delay_ms: int) -> int:
     """Return by how many milliseconds a delayed copy is later than it is to be; 0: it is on time."""
     beyond_ms = lag_ms - delay_ms
