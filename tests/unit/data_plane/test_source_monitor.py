@@ -136,7 +136,7 @@ class Scene:
 def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
     driver: Any = copying(upstream=9)
     driver.source, driver.target, driver.must_act, driver.leadership = Logs("A"), Logs("B"), lambda: None, Lead()
-    driver.settings.data_plane.isolation_level, driver.settings.states = "read_uncommitted", NOTHING_STATED
+    driver.settings.data_plane.reads_committed, driver.settings.states = False, NOTHING_STATED
 
     async def event(*_: Any, **__: Any) -> None:
         return
@@ -361,7 +361,7 @@ async def test_row_that_was_not_written_is_written_later(delayed: Scene) -> None
 
 
 async def test_open_transaction_is_noted_in_a_flow_of_committed_records(delayed: Scene) -> None:
-    delayed.driver.settings.data_plane.isolation_level = "read_committed"
+    delayed.driver.settings.data_plane.reads_committed = True
 
     async def tops(asked: Iterable[TopicPartition], **_: Any) -> dict[TopicPartition, int]:
         return {tp: 20 + tp[1] for tp in asked}

@@ -43,10 +43,10 @@ async def connect(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connect]:
         function: str, *, options: EvaluationOptions = PATIENT, secrets: dict[str, str] | None = None, version: str = ""
     ) -> PythonEvaluator:
         name = function if ":" in function else f"{FUNCTIONS}:{function}"
-        made.append(
-            await PythonEvaluator.connect(PythonFunction(name, secrets or {}), options=options, version=version)
-        )
-        return made[-1]
+        evaluator = PythonEvaluator(PythonFunction(name, secrets or {}), options, version)
+        await evaluator.start()
+        made.append(evaluator)
+        return evaluator
 
     yield connected
     for evaluator in made:
@@ -241,7 +241,8 @@ async def test_the_process_ends_with_the_slot_in_the_middle_of_an_evaluation(tmp
         "from lockstep_data_plane.transform.python_evaluator import PythonEvaluator, PythonFunction\n"
         "from tests.support.batch_bytes import batch_bytes, record\n"
         "async def main():\n"
-        f"    evaluator = await PythonEvaluator.connect(PythonFunction('{FUNCTIONS}:hangs_for_slow'))\n"
+        f"    evaluator = PythonEvaluator(PythonFunction('{FUNCTIONS}:hangs_for_slow'))\n"
+        "    await evaluator.start()\n"
         "    print(evaluator.pid, flush=True)\n"
         "    await evaluator.evaluate([batch_bytes([record(0, b'slow')])], 0, 0, 'orders')\n"
         "asyncio.run(main())\n"

@@ -1,4 +1,4 @@
-"""What a partition's transform is asked, and what it decided (no I/O, no clock).
+"""The requests to a partition's transform, and its decisions (no I/O, no clock).
 
 A slot has the records of some topics evaluated before it judges them. Batches that are never copied are passed over
 before: markers, aborted transactions, and what came from elsewhere. What cannot be read is refused before.

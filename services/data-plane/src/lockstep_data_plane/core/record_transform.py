@@ -32,7 +32,7 @@ class RecordFailure:
 
 @dataclass(frozen=True, slots=True)
 class TransformedRecords:
-    """What a transform made of a stretch of source records.
+    """The result of a transform for a stretch of source records.
 
     Every source offset from the request's start to `covers` is decided: it is in `outgoing`, in `failures`, or dropped.
     """

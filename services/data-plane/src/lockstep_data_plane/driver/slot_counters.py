@@ -1,4 +1,4 @@
-"""What all slots of a flow have counted together, over their restarts (no I/O, no clock)."""
+"""The sums of what the slots of a flow count, over their restarts (no I/O, no clock)."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class LinkCounters:
 
 
 class TransformTotals(NamedTuple):
-    """What all slots have evaluated of one transform, and the bytes that wait in their present runs."""
+    """The counts of one transform over all slots, and the bytes that wait in their present runs."""
 
     records_in: int
     records_out: int

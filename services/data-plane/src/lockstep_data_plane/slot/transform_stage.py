@@ -78,7 +78,7 @@ class StageTransform:
 
 
 class Decided(NamedTuple):
-    """What a transform decided about batches of one delivery."""
+    """The decision of a transform about batches of one delivery."""
 
     delivery: Delivery
     batches: Sequence[Batch]

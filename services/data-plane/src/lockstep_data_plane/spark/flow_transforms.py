@@ -9,7 +9,7 @@ from lockstep_data_plane.spark.session import SparkSession
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform, PlannedTransform, StatementRefused
 from lockstep_data_plane.transform.compiler import TransformsUnavailable
 from lockstep_data_plane.transform.evaluation_answer import TransformConnectionLost
-from lockstep_data_plane.transform.python_evaluator import FUNCTION_SECONDS, PythonEvaluator, PythonFunction
+from lockstep_data_plane.transform.python_evaluator import PythonEvaluator, PythonFunction
 from lockstep_data_plane.transform.sql_transform import version_of, version_with
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.errors import NeedsDecision
@@ -64,17 +64,15 @@ class FlowTransforms:
 
 async def plan_function(settings: TransformSettings) -> PlannedTransform:
     """Return a transform in Python with the version that its function has on this machine."""
-    evaluator = PythonEvaluator(
-        PythonFunction(settings.python, settings.secrets),
-        replace(evaluation_options(settings), seconds=FUNCTION_SECONDS),
-    )
+    options = evaluation_options(settings)
+    evaluator = PythonEvaluator(PythonFunction(settings.python, settings.secrets), options)
     try:
         await _start(evaluator)
     except (NeedsDecision, TransformConnectionLost) as exc:
         return PlannedTransform(settings.name, refused=str(exc))
     finally:
         await evaluator.close()
-    version = version_with(evaluator.version.digest, evaluation_options(settings), secret_bytes(settings))
+    version = version_with(evaluator.version.digest, options, secret_bytes(settings))
     return PlannedTransform(settings.name, version, function=evaluator.version)
 
 

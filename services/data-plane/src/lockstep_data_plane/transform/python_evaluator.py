@@ -87,25 +87,14 @@ class PythonEvaluator:
         self.evaluating_s = 0.0
         """Seconds for which the process has evaluated requests, with their way there and back."""
 
-    @classmethod
-    async def connect(
-        cls, function: PythonFunction, *, options: EvaluationOptions | None = None, version: str = ""
-    ) -> Self:
-        """Return an evaluator whose process has loaded the function.
-
-        The arguments are those of the class.
+    async def start(self) -> None:
+        """Start the process, unless it runs. It has loaded the function then.
 
         Raises:
             TransformConnectionLost: The process was not ready in time, or ended before.
             TransformVersionDiffers: The function has another version here.
             TransformRefused: The function cannot be used, or pyarrow is missing.
         """
-        evaluator = cls(function, options, version)
-        await evaluator.start()
-        return evaluator
-
-    async def start(self) -> None:
-        """Start the process, unless it runs. Raises as `connect`."""
         async with self._turn:
             await self._running()
 

@@ -154,13 +154,13 @@ class TableFunction:
 
     def _place(self, traceback: TracebackType | None) -> str:
         """Return the function's name, with the last line of its own package that an error came through."""
-        root, place = source_root(self.module), ""
+        root, line_text = source_root(self.module), ""
         while traceback is not None:
             file = Path(traceback.tb_frame.f_code.co_filename)
             if root == file.resolve().parent or root in file.resolve().parents:
-                place = f" ({file.name}, line {traceback.tb_lineno})"
+                line_text = f" ({file.name}, line {traceback.tb_lineno})"
             traceback = traceback.tb_next
-        return self.name + place
+        return self.name + line_text
 
 
 def _takes_secrets(name: str, called: Callable[..., Any]) -> bool:

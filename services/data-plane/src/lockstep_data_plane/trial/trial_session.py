@@ -3,7 +3,6 @@
 The JVM is a child of this process, and ends with it.
 """
 
-import asyncio
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -197,7 +196,6 @@ async def _times(evaluator: TransformEvaluator, batches: Sequence[bytes | memory
         began = time.perf_counter()
         await evaluator.evaluate(batches, 0, 0, SAMPLE_TOPIC)
         times.append(time.perf_counter() - began)
-        await asyncio.sleep(0)
     return times
 
 

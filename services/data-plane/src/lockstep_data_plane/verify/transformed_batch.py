@@ -1,4 +1,4 @@
-"""What a transform leaves of a batch of the source, as verification compares it with the target."""
+"""The records that a transform leaves of a batch of the source, for the comparison with the target."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -89,8 +89,8 @@ async def check(file: Path, flows: tuple[str, ...], no_cost: bool, output: str) 
     results = await _run_trial(file, [trial_request(each, measured=not no_cost) for each in statements])
     if isinstance(results, Exit):
         return results
-    found = dict(zip(statements, results, strict=True))
-    checks = [TransformCheck(transform, having, found.get(transform)) for transform, having in transforms.items()]
+    results_of = dict(zip(statements, results, strict=True))
+    checks = [TransformCheck(transform, having, results_of.get(transform)) for transform, having in transforms.items()]
     if output == "text":
         print_parts(
             (line for each in checks for mistake in each.mistakes for line in mistake_lines(each, mistake)), stderr=True

@@ -208,8 +208,8 @@ class _ChainReader:
         java_class = kind.entry.value.strip()
         short = java_class.removeprefix(f"{CONNECT}predicates.")
         if short not in PREDICATE_CLASSES:
-            known = f"{', '.join(PREDICATE_CLASSES)} of {CONNECT}predicates.* have a counterpart"
-            self._findings.problem(kind.entry, f"is {java_class!r}, which is refused. Only {known}")
+            choices = f"{', '.join(PREDICATE_CLASSES)} of {CONNECT}predicates.* have a counterpart"
+            self._findings.problem(kind.entry, f"is {java_class!r}, which is refused. Only {choices}")
             return None
         needed = PREDICATE_CLASSES[short]
         keys = () if needed is None else (needed,)

@@ -80,15 +80,15 @@ def _parse_conditions(text: str) -> tuple[Condition, ...]:
 
 
 def _parse_condition(text: str) -> Condition:
-    found = _CONDITION.fullmatch(text)
-    if found is None:
+    match = _CONDITION.fullmatch(text)
+    if match is None:
         raise BadValue(f"has {text!r}, which is no condition: write {_CONDITIONS}")
-    negated = found["negated"] is not None
-    match found["kind"]:
+    negated = match["negated"] is not None
+    match match["kind"]:
         case "header":
-            return HasHeader(_header_pattern(found["text"]), negated)
+            return HasHeader(_header_pattern(match["text"]), negated)
         case "topic":
-            return InTopic(NameFilter((found["text"],)), negated)
+            return InTopic(NameFilter((match["text"],)), negated)
         case _:
             return IsTombstone(negated)
 

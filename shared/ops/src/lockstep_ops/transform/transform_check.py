@@ -123,12 +123,12 @@ def exit_code(checks: Iterable[TransformCheck]) -> Exit:
 
 def mistake_lines(check: TransformCheck, mistake: TrialMistake) -> list[str]:
     """Return a mistake with its place, and the line of the statement with a mark below the character."""
-    place = f"line {mistake.line}, column {mistake.column}: " if mistake.line else ""
+    position = f"line {mistake.line}, column {mistake.column}: " if mistake.line else ""
     fragment = f" ({mistake.fragment})" if mistake.fragment else ""
     condition = f" [{mistake.condition}]" if mistake.condition else ""
     suggestion = f"; instead: {mistake.suggestion}" if mistake.suggestion else ""
     return [
-        f"{check.settings.place}: {place}{mistake.message}{fragment}{condition}{suggestion}",
+        f"{check.settings.place}: {position}{mistake.message}{fragment}{condition}{suggestion}",
         *excerpt(check.settings.sql, mistake.line, mistake.column),
     ]
 
