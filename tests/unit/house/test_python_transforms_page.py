@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,14 +20,15 @@ MODULES = ("masking", "filtering", "hashing")
 
 
 @pytest.fixture(autouse=True)
-def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
         name = re.match(r"# (\w+\.py)\n", block)
         assert name is not None, block
         (tmp_path / name[1]).write_text(block, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    for module in MODULES:
-        monkeypatch.delitem(sys.modules, module, raising=False)
+    yield
+    for module in MODULES:  # another test may have modules of these names
+        sys.modules.pop(module, None)
 
 
 def left(name: str, *content: PlainRecord, **secrets: str) -> list[PlainRecord]:
