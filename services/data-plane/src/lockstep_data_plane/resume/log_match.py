@@ -36,8 +36,7 @@ async def match_logs(
         RetriableError: A cluster does not answer or refuses a request.
     """
     beyond = appended_since(row, chain_end.sequence, chain_end.others)
-    surviving = await _surviving(target, partition, row, chain_end, beyond)
-    start = await target.end_offset(partition.target_tp, timestamp=EARLIEST)
+    surviving, start = await _surviving(target, partition, row, chain_end, beyond)
     compacted = start <= row.downstream + 1 and not surviving.strangers
     # A record cannot have been copied before it was written. Half of the time is left for clocks that are ahead.
     since = round(time.time() * 1000) - partition.limits.tombstones_kept_ms // 2 if compacted else None
@@ -82,7 +81,7 @@ async def match_transformed(
         NeedsDecision: The transform cannot be evaluated.
     """
     beyond = appended_since(row, chain_end.sequence, chain_end.others)
-    surviving = await _surviving(target, partition, row, chain_end, beyond)
+    surviving, _ = await _surviving(target, partition, row, chain_end, beyond)
     if surviving.gone_before >= 0 or len(surviving.records) != beyond:
         raise AmbiguousMatch("the target has lost some of them, so they cannot be compared with what the source gives")
     comparison = TransformedComparison(surviving.records)
@@ -96,8 +95,10 @@ async def match_transformed(
 
 async def _surviving(
     target: ClusterClient, partition: PartitionState, row: PartitionProgress, chain_end: LastAppend, beyond: int
-) -> SurvivingAppends:
-    """Return those of our `beyond` records behind the row that the target's log still holds.
+) -> tuple[SurvivingAppends, int]:
+    """Return those of our `beyond` records behind the row that the target's log still holds, and where it began.
+
+    The start of the log is that of before the reading.
 
     Raises:
         AmbiguousMatch: They are too many to compare.
@@ -114,4 +115,4 @@ async def _surviving(
         for batch in batches:
             surviving.add_batch(batch)
     surviving.ends()
-    return surviving
+    return surviving, start
