@@ -47,8 +47,8 @@ def try_parts(
         title = f"{visible(topic)}  transform {check.settings.name} {version}"
         yield RowTable(columns, part_rows(records, values=values), title=title)
         yield ""
-    found = counts(records)
-    words = ", ".join(f"{count:,} {state}" for state, count in found.items())
+    state_counts = counts(records)
+    words = ", ".join(f"{count:,} {state}" for state, count in state_counts.items())
     yield f"{count_text(len(records), 'record')} of {visible(topic)}: {words}"
 
 
