@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,13 +23,13 @@ NETWORK = r"net::ERR_|Failed to load resource"
 
 
 @pytest.fixture
-def scene(tmp_path: Path, brokers: tuple[Broker, Broker]) -> Iterator[FleetScene]:
+def scene(tmp_path: Path, brokers: tuple[Broker, Broker]) -> FleetScene:
     """A flow between clusters of the test's own, which nobody moves: its target may be away."""
     if find_browser() is None:
         pytest.skip(NO_BROWSER)
     made = FleetScene(tmp_path, *brokers, FleetSize(flows=1, topics=1, partitions=3))
     made.create()
-    yield made
+    return made
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -52,7 +51,7 @@ async def test_page_says_that_a_broker_is_gone_and_that_it_is_back(
             took = time.monotonic() - began
             broker.start()
             await expect(page.page.locator("body")).not_to_contain_text(gone, timeout=BACK_WITHIN_S * 1000)
-        print(f"the page said that the {side} is gone after {took:.1f} s")
+        print(f"the page said that the {side} is gone after {took:.1f} s")  # noqa: T201 - a figure, for who runs it with -s
         assert took <= SAYS_WITHIN_S
 
 

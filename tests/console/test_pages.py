@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import expect
 
-from lockstep_state.names import events_topic, quarantine_topic, state_topic
-from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.events import Event
-from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, PartitionProgress, SourceEnds
+from lockstep_state.names import events_topic, quarantine_topic
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, PartitionProgress
 from tests.support.browser import DESKTOP, PHONE, Chromium, Scheme, Screen
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.console_page import FLOW_SCREENS, ConsolePage
@@ -77,7 +77,9 @@ async def test_names_and_values_of_hostile_writers_are_shown_and_not_carried_out
         at_ms=now_ms(),
     )
     fleet.write({flow: [group, topic]})
-    event = Event(kind="TopicCreated", service=HOSTILE, flow=str(flow), subject=HOSTILE, detail={"target": HOSTILE_SCRIPT})
+    event = Event(
+        kind="TopicCreated", service=HOSTILE, flow=str(flow), subject=HOSTILE, detail={"target": HOSTILE_SCRIPT}
+    )
     produce(target, events_topic(flow), [Record(*replace(event, at_ms=now_ms()).encode())])
     create_topic(target, quarantine_topic(flow))
     headers = ((HOSTILE, HOSTILE_SCRIPT.encode()), ("__lockstep_reason", HOSTILE.encode()))
@@ -111,7 +113,7 @@ async def test_console_without_a_token_is_read_only_and_says_why(chromium: Chrom
             refused = await page.page.evaluate(
                 """async (path) => {
                   const headers = {"Content-Type": "application/json", "X-Lockstep-Request": "1"};
-                  const answer = await fetch(path, {method: "POST", headers, body: '{"verb":"pause","subject":"flow"}'});
+                  const answer = await fetch(path, {method: "POST", headers, body: '{"verb": "pause"}'});
                   return [answer.status, (await answer.json()).error.sentence];
                 }""",
                 f"api/v1/flows/{fleet.flows[0]}/commands".replace(">", "%3E"),
@@ -173,7 +175,9 @@ async def test_keyboard_alone_reaches_a_flow_its_screens_and_an_action(
         await expect(dialog).to_have_count(0)
 
 
-@pytest.mark.parametrize(("scheme", "screen"), [("light", PHONE), ("dark", DESKTOP)], ids=["light-phone", "dark-desktop"])
+@pytest.mark.parametrize(
+    ("scheme", "screen"), [("light", PHONE), ("dark", DESKTOP)], ids=["light-phone", "dark-desktop"]
+)
 async def test_screen_reader_and_phone_find_nothing_serious(
     chromium: Chromium, console: ConsoleProcess, fleet: FleetScene, scheme: Scheme, screen: Screen
 ) -> None:
@@ -198,4 +202,6 @@ async def test_addresses_that_lead_nowhere_get_a_sentence(
         await page.sees(re.compile(r"X->Y"))
         await page.sees(re.compile(r"no flow|follows no|not a flow", re.IGNORECASE))
         await page.show("nowhere")
-        await expect(page.page.locator("main")).to_contain_text(re.compile("no such|nothing here|not a screen", re.IGNORECASE))
+        await expect(page.page.locator("main")).to_contain_text(
+            re.compile("no such|nothing here|not a screen", re.IGNORECASE)
+        )

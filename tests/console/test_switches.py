@@ -39,7 +39,9 @@ async def begin(page: ConsolePage, *, drill: bool) -> None:
 
     async def can_begin() -> bool:
         await form.click()
-        await expect(page.page.get_by_text(re.compile("It can begin|It would be refused"))).to_be_visible(timeout=60_000)
+        await expect(page.page.get_by_text(re.compile("It can begin|It would be refused"))).to_be_visible(
+            timeout=60_000
+        )
         return await go.count() == 1
 
     await eventually(can_begin, within=WITHIN, every=1.0, what="the check finds nothing against the switch")

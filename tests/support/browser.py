@@ -4,13 +4,15 @@ A page keeps what no page of the console may do. These are an error on the brows
 the browser, a breach of the content security policy and a request to another host. `WatchedPage.check` raises for them.
 """
 
-import importlib.resources
+import gzip
+import hashlib
 import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
@@ -34,6 +36,8 @@ REPORT_BREACHES = f"""
 document.addEventListener("securitypolicyviolation", (breach) =>
   console.error("{REPORTED_BREACH}" + breach.violatedDirective + " " + breach.blockedURI));
 """
+AXE = Path(__file__).parent / "axe" / "axe.min.js.gz"
+AXE_SHA256 = "66a8aaa95a8b044a7fd74a5435873bf04ff65a1ca75567c921b7509742085a14"
 SERIOUS = ("serious", "critical")
 
 Scheme = Literal["light", "dark"]
@@ -199,5 +203,7 @@ async def _last_text(watched: WatchedPage) -> str:
 
 
 def axe_source() -> str:
-    """Return axe-core as one script. The package that brings it is for tests only."""
-    return importlib.resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    """Return axe-core as one script. Raises AssertionError if it is not the one that was taken from its registry."""
+    script = gzip.decompress(AXE.read_bytes())
+    assert hashlib.sha256(script).hexdigest() == AXE_SHA256, f"{AXE} is not as it was taken: see README.md beside it"
+    return script.decode()
