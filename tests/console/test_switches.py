@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.async_api import expect
@@ -37,12 +38,12 @@ async def begin(page: ConsolePage, *, drill: bool) -> None:
     title = "Switch over (drill)" if drill else "Switch over"
     go = page.page.get_by_role("button", name=f"{title} ...", exact=True)
 
-    async def can_begin() -> bool:
+    async def can_begin() -> Literal[True] | None:
         await form.click()
         await expect(page.page.get_by_text(re.compile("It can begin|It would be refused"))).to_be_visible(
             timeout=60_000
         )
-        return await go.count() == 1
+        return True if await go.count() == 1 else None
 
     await eventually(can_begin, within=WITHIN, every=1.0, what="the check finds nothing against the switch")
     dialog = await page.act(title, label=f"{title} ...")
