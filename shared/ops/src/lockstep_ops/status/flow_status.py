@@ -1,11 +1,13 @@
 """The status of a flow: its report, or why nothing is known of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from lockstep_config import FlowSettings
 from lockstep_kafka.common.errors import ClusterError, TopicMissing
-from lockstep_ops.status.flow_report import read_report
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_ops.status.flow_report import FlowClients, read_report
 from lockstep_ops.status.missing_state_topic import explain_missing_state_topic
 from lockstep_ops.status.readiness import blockers_as_json, blockers_without_rows
 from lockstep_ops.status.report import Report
@@ -33,19 +35,28 @@ class UnknownStatus:
 FlowStatus: TypeAlias = Report | UnknownStatus
 
 
-async def read_status(settings: FlowSettings, timeout: float, followed: FollowedRows | None = None) -> FlowStatus:
+async def read_status(
+    settings: FlowSettings,
+    timeout: float,
+    followed: FollowedRows | None = None,
+    *,
+    clients: FlowClients | None = None,
+    heard: Sequence[Record] | None = None,
+) -> FlowStatus:
     """Return the report of a flow, or why its target gives none.
 
     Args:
         settings: The flow.
         timeout: The seconds within which a cluster has to answer, and for which nothing may come of the state topic.
         followed: The flow's rows, if the caller follows them. They are not read again.
+        clients: Clients of its clusters, if the caller has some. They stay open.
+        heard: The events in which services report what fails, if the caller follows them. They are not read again.
 
     Raises:
         NewerVersion: A newer release wrote a row.
     """
     try:
-        return await read_report(settings, timeout, timeout, followed)
+        return await read_report(settings, timeout, timeout, followed, clients=clients, heard=heard)
     except ClusterError as exc:
         reason, never_run, fails = str(exc), False, False
         if isinstance(exc, TopicMissing):
