@@ -91,7 +91,7 @@ class FlowWatch:
     @property
     def events(self) -> Sequence[WatchedEvent]:
         """Return the last events, newest last."""
-        return self.watched_events.events
+        return [*self.watched_events.events()][::-1]
 
     @property
     def dated(self) -> DatedReport:
