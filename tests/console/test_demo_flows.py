@@ -42,7 +42,7 @@ async def test_flows_of_the_demo_are_seen_moving(chromium: Chromium, tmp_path: P
                 copied_to = await number_in(cell)
                 return copied_to if copied_to > begun else None
 
-            assert await eventually(moved, within=30, every=0.25, what="the copy of orders-0 moves on the page")
+            _: int = await eventually(moved, within=30, every=0.25, what="the copy of orders-0 moves on the page")
             assert all("/api/v1/" in request for request in watched.requested[asked:]), "the page is not loaded again"
             await page.show("groups", str(FLOWS[0]))
             await page.sees(GROUP)
