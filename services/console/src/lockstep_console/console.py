@@ -13,7 +13,7 @@ from lockstep_console.flow_watches import FlowWatches
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_runtime.telemetry.log import FlowLog
 
-VERSION = version("lockstep-kafka-console")
+VERSION = version("lockstep-kafka-runtime")  # all distributions have one version (decision 0063)
 
 
 class ConsolePart(Protocol):
@@ -70,4 +70,3 @@ class Console:
     async def close(self) -> None:
         """End all work in the background."""
         await cancelled(list(self._tasks))
-

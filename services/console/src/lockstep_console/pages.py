@@ -8,12 +8,19 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lockstep_console.access import Session, foreign_site, forgery_refusal
-from lockstep_console.api import session
+from lockstep_console.api import changes, commands, flows, session, switches, verifications
 from lockstep_console.console import Console
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, problem
 from lockstep_console.static_files import StaticFiles
 
-ROUTES: tuple[Route, ...] = (*session.ROUTES,)
+ROUTES: tuple[Route, ...] = (
+    *session.ROUTES,
+    *flows.ROUTES,
+    *changes.ROUTES,
+    *commands.ROUTES,
+    *switches.ROUTES,
+    *verifications.ROUTES,
+)
 """Every route, for the server and for the OpenAPI document."""
 
 HEADERS: Mapping[str, str] = {
@@ -30,7 +37,8 @@ def handlers(console: Console, files: StaticFiles) -> dict[tuple[str, str], Hand
         (route.method, route.path): partial(answer_route, console, route) for route in ROUTES
     }
     for path in ("/", "/{file:.+}"):
-        by_method["GET", path] = files.show
+        for method in ("GET", "HEAD"):
+            by_method[method, path] = files.show
     for method in ("GET", "POST", "PUT"):
         by_method[method, "/api/{rest:.*}"] = _refuse_unknown
     # The longest beginning first: aiohttp takes the first path that fits.
