@@ -137,9 +137,7 @@ def test_source_connector_without_a_leader_is_unassigned() -> None:
 def test_what_failed_as_often_as_allowed_has_failed() -> None:
     spent = Restarts(owner="topic-sync", phase="failed", count=3, cause=reasons.reported("denied"), asked=("",))
     assert states(SOURCE, *WORKING, spent) == ("FAILED", {0: "RUNNING"})
-    assert traces(SOURCE, *WORKING, spent) == [
-        "topic-sync: failed 3 times and waits for the command restart: denied"
-    ]
+    assert traces(SOURCE, *WORKING, spent) == ["topic-sync: failed 3 times and waits for the command restart: denied"]
 
 
 def test_slot_with_a_halted_partition_has_failed() -> None:
