@@ -8,12 +8,18 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lockstep_console.access import Session, foreign_site, forgery_refusal
-from lockstep_console.api import connect, session
+from lockstep_console.api import commands, connect, session, switches, verifications
 from lockstep_console.console import Console
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, problem
 from lockstep_console.static_files import StaticFiles
 
-ROUTES: tuple[Route, ...] = (*session.ROUTES, *connect.ROUTES)
+ROUTES: tuple[Route, ...] = (
+    *session.ROUTES,
+    *commands.ROUTES,
+    *switches.ROUTES,
+    *verifications.ROUTES,
+    *connect.ROUTES,
+)
 """Every route, for the server and for the OpenAPI document."""
 
 HEADERS: Mapping[str, str] = {
