@@ -142,22 +142,22 @@ def test_offsets_are_those_of_the_rows(console: ServiceProcess) -> None:
     [
         ("GET", "/connectors/other/status", 404, "No status found for connector other"),
         ("GET", "/connectors/other", 404, "Connector other not found"),
-        ("GET", f"{AT}/tasks/7/status", 404, f"No status found for task {SOURCE}-7"),
-        ("GET", f"{AT}/nothing", 404, "there is no"),
+        ("GET", "{at}/tasks/7/status", 404, "No status found for task {name}-7"),
+        ("GET", "{at}/nothing", 404, "there is no"),
         ("PUT", "/connectors/other/pause", 404, "Unknown connector other"),
-        ("DELETE", AT, 405, "change the file"),
+        ("DELETE", "{at}", 405, "change the file"),
         ("POST", "/connectors", 405, "change the file"),
-        ("PATCH", f"{AT}/offsets", 405, "lockstep offsets"),
-        ("POST", f"{AT}/restart?includeTasks=true", 405, "lockstep restart"),
+        ("PATCH", "{at}/offsets", 405, "lockstep offsets"),
+        ("POST", "{at}/restart?includeTasks=true", 405, "lockstep restart"),
     ],
 )
 def test_other_requests_are_refused_as_connect_does(
     console: ServiceProcess, method: str, path: str, code: int, words: str
 ) -> None:
-    status, text, _ = ask(console, method, path, BEARER)
+    status, text, _ = ask(console, method, path.format(at=AT), BEARER)
     body = json.loads(text)
     assert (status, body["error_code"]) == (code, code)
-    assert words in body["message"]
+    assert words.format(name=SOURCE) in body["message"]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_pause_resume_and_stop_are_commands_of_who_asked(console: ServiceProcess
     events = [json.loads(record.value or b"{}") for record in read_topic(flow.target, events_topic(flow.flow))]
     answered = [event for event in events if event["kind"] in ("Paused", "Stopped", "Resumed")]
     assert [event["kind"] for event in answered] == ["Paused", "Stopped", "Resumed"]
-    assert {event["detail"]["by"] for event in answered} == {"token"}
+    assert {event["detail"]["by"] for event in answered} == {"console token"}
 
 
 def test_connectors_of_a_flow_that_cannot_be_read_say_why(flow: OwnFlow, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ otherwise is refused, for the file of the flows says what they do.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
@@ -13,14 +14,16 @@ from typing import Any
 from aiohttp import web
 
 from lockstep_console import connect_view
+from lockstep_console.actions.command_outcome import FAILED, REFUSAL, RUNNING, CommandOutcome
+from lockstep_console.actions.command_runner import LOOKS_AGAIN_S, CommandRunner
+from lockstep_console.api.commands import acting_user
 from lockstep_console.connect_view import ConnectorState, FlowConnector
 from lockstep_console.console import VERSION
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import Answer, ConsoleRequest, Handler, Parameter, RequestRefused, Route, json_answer
-from lockstep_ops.command_client import ask
-from lockstep_ops.command_request import CommandReply, command_request
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_rules.versions import DEFAULT_VERSION
+from lockstep_runtime.http.answers import JSON, page
 from lockstep_state.commands.command_vocabulary import PAUSE, RESUME, STOP, Scope
 
 ANSWERED_WITHIN_S = 10.0
@@ -161,27 +164,28 @@ def _want(verb: str) -> Handler:
 
     async def handle(request: ConsoleRequest) -> Answer:
         connector = _connector(request, "Unknown connector {name}")
-        settings, scope = connector.settings, Scope.for_connector(connector.connector)
+        scope, user = Scope.for_connector(connector.connector), acting_user(request.session)
         try:
-            asked = command_request(settings, verb, scope, by=request.session.user)
+            outcome = request.console.part(CommandRunner).ask(_watch(request, connector), verb, scope, user)
         except CannotUse as exc:
             raise _refusal(HTTPStatus.BAD_REQUEST, str(exc)) from exc
-        reply = CommandReply(asked)
-        await ask(settings, reply, ANSWERED_WITHIN_S)
-        if reply.trouble:
-            raise _refusal(HTTPStatus.SERVICE_UNAVAILABLE, reply.trouble)
-        if reply.refusals:
-            raise _refusal(HTTPStatus.BAD_REQUEST, "; ".join(reply.as_lines()))
+        await _wait_ended(outcome)
+        if trouble := next((reply.trouble for reply in outcome.replies if reply.trouble), ""):
+            raise _refusal(HTTPStatus.SERVICE_UNAVAILABLE, trouble)
+        if outcome.phase in (REFUSAL, FAILED):
+            raise _refusal(HTTPStatus.BAD_REQUEST, outcome.sentence)
         # Without an answer yet the command is kept, and carried out by the replica that comes.
-        return _accepted()
+        return page(HTTPStatus.ACCEPTED, b"", JSON)
 
     return handle
 
 
-def _accepted() -> Answer:
-    answer = json_answer(None, HTTPStatus.ACCEPTED)
-    answer.body = b""
-    return answer
+async def _wait_ended(outcome: CommandOutcome) -> None:
+    """Return when a command has been answered, or after `ANSWERED_WITHIN_S`."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ANSWERED_WITHIN_S):
+            while outcome.phase == RUNNING:
+                await asyncio.sleep(LOOKS_AGAIN_S)
 
 
 # -- the rest of Connect's interface -----------------------------------------------------------------------------------
