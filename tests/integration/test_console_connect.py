@@ -125,6 +125,13 @@ def test_requests_of_redpanda_console_are_answered(console: ServiceProcess) -> N
     assert get(console, "/connectors?expand=status")[SOURCE].keys() == {"status"}
 
 
+def test_request_with_a_slash_at_its_end_is_the_same(console: ServiceProcess) -> None:
+    """As kafka_connect_api asks, which Kafka Connect Watcher is made of."""
+    assert get(console, "/connectors/", BASIC) == [SOURCE, HEARTBEAT]
+    assert get(console, f"{AT}/", BASIC)["name"] == SOURCE
+    assert ask(console, "DELETE", f"{AT}/", BASIC)[0] == 405
+
+
 def test_status_says_what_runs_and_what_does_not(console: ServiceProcess) -> None:
     status = get(console, f"{AT}/status")
     assert status["connector"] == {"state": "RUNNING", "worker_id": "test"}

@@ -38,6 +38,8 @@ def handlers(console: Console, files: StaticFiles) -> dict[tuple[str, str], Hand
     by_method["GET", "/{file:.+}"] = files.show
     by_method["GET", "/"] = partial(_show_first, console, files)
     by_method |= {asked: partial(connect.refuse, reason) for asked, reason in connect.REFUSED.items()}
+    # Connect takes a slash at the end too, and some of its clients write it.
+    by_method |= {(method, f"{path}/"): by_method[method, path] for method, path in connect.requests()}
     for method in ("GET", "POST", "PUT"):
         by_method[method, "/api/{rest:.*}"] = _refuse_unknown
         for path in connect.PATHS:

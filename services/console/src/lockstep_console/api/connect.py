@@ -5,7 +5,7 @@ otherwise is refused, for the file of the flows says what they do.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from types import MappingProxyType
@@ -214,6 +214,12 @@ REFUSED: Mapping[tuple[str, str], str] = MappingProxyType(
 async def refuse(reason: str, request: web.Request) -> Answer:
     """Answer a request of Connect that is not carried out, whoever asks."""
     return as_answer(_refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.method} {request.path}: {reason}"))
+
+
+def requests() -> Iterator[tuple[str, str]]:
+    """Yield method and path of each request that is answered in another way than that there is no such path."""
+    yield from ((route.method, route.path) for route in ROUTES)
+    yield from REFUSED
 
 
 def _get(path: str, handler: Callable[[ConsoleRequest], Awaitable[Answer]], summary: str, *query: Parameter) -> Route:
