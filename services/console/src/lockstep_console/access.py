@@ -52,7 +52,7 @@ class ConsoleAccess:
 
     def session(self, headers: Mapping[str, str]) -> Session:
         """Return the session of a request with these headers."""
-        has_token = self.policy.guarded and self.policy.admits(request_token(headers))
+        has_token = self.policy.guarded and self.policy.admits(_request_token(headers))
         if user := self._named_user(headers):
             return Session(user, may_read=True, may_act=True, has_token=has_token)
         if has_token:
@@ -76,7 +76,7 @@ class ConsoleAccess:
         return ()
 
 
-def request_token(headers: Mapping[str, str]) -> str:
+def _request_token(headers: Mapping[str, str]) -> str:
     """Return the token of a request, or "" if it has none.
 
     Clients of Kafka Connect that know no tokens send it as the password of a user of any name.

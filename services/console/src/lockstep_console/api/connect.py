@@ -59,13 +59,13 @@ def asks_for_page(headers: Mapping[str, str]) -> bool:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-async def show_server(request: ConsoleRequest) -> Answer:
+async def _show_server(request: ConsoleRequest) -> Answer:
     watches = request.watches.all
     ids = [each for watch in watches for each in connect_view.target_ids(watch.settings, watch.rows.rows.values())]
     return request.json_answer(connect_view.server_info((watch.settings for watch in watches), VERSION, ids))
 
 
-async def list_connectors(request: ConsoleRequest) -> Answer:
+async def _list_connectors(request: ConsoleRequest) -> Answer:
     connectors = _connectors(request)
     expansions = [each for each in request.raw.query.getall("expand", []) if each in EXPANSIONS]
     if "expand" not in request.query:
@@ -83,29 +83,29 @@ def _expand(connector: FlowConnector, state: ConnectorState, expansions: list[st
     return {name: bodies[name]() for name in expansions}
 
 
-async def show_connector(request: ConsoleRequest) -> Answer:
+async def _show_connector(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "Connector {name} not found")
     state = await _state(request, connector)
     return request.json_answer(connect_view.connector_info(connector, state.tasks))
 
 
-async def show_config(request: ConsoleRequest) -> Answer:
+async def _show_config(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "Connector {name} not found")
     return request.json_answer(connect_view.connector_config(connector))
 
 
-async def show_status(request: ConsoleRequest) -> Answer:
+async def _show_status(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "No status found for connector {name}")
     return request.json_answer(connect_view.connector_status(connector, await _state(request, connector)))
 
 
-async def list_tasks(request: ConsoleRequest) -> Answer:
+async def _list_tasks(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "Connector {name} not found")
     state = await _state(request, connector)
     return request.json_answer(connect_view.task_list(connector, state.tasks))
 
 
-async def show_task_status(request: ConsoleRequest) -> Answer:
+async def _show_task_status(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "No status found for connector {name}")
     text = request.path["task"]
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
@@ -115,13 +115,13 @@ async def show_task_status(request: ConsoleRequest) -> Answer:
     return request.json_answer(connect_view.task_status(number, task))
 
 
-async def list_topics(request: ConsoleRequest) -> Answer:
+async def _list_topics(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "Connector {name} not found")
     dated = await _watch(request, connector).report()
     return request.json_answer(connect_view.connector_topics(connector, dated.report))
 
 
-async def list_offsets(request: ConsoleRequest) -> Answer:
+async def _list_offsets(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "Connector {name} not found")
     watch = _watch(request, connector)
     dated = await watch.report()
@@ -130,7 +130,7 @@ async def list_offsets(request: ConsoleRequest) -> Answer:
     return request.json_answer(connect_view.connector_offsets(connector, watch.rows.rows.values()))
 
 
-async def list_plugins(request: ConsoleRequest) -> Answer:
+async def _list_plugins(request: ConsoleRequest) -> Answer:
     return request.json_answer(connect_view.plugins(f"{DEFAULT_VERSION}.0"))
 
 
@@ -232,23 +232,23 @@ def _put(verb: str) -> Route:
     )
 
 
-SERVER = _get("/", show_server, "the version, and the target's cluster id")
+SERVER = _get("/", _show_server, "the version, and the target's cluster id")
 """The route of `GET /` for programs; a browser gets the console there."""
 
 ROUTES = (
     _get(
         "/connectors",
-        list_connectors,
+        _list_connectors,
         "the connectors of all flows",
         Parameter("expand", "what is shown of each connector; it may be there twice", choices=EXPANSIONS),
     ),
-    _get(CONNECTOR, show_connector, "a connector with its configuration and its tasks"),
-    _get(f"{CONNECTOR}/config", show_config, "the configuration of a connector, without secrets"),
-    _get(f"{CONNECTOR}/status", show_status, "the state of a connector and of its tasks"),
-    _get(f"{CONNECTOR}/tasks", list_tasks, "the tasks of a connector"),
-    _get(f"{CONNECTOR}/tasks/{{task}}/status", show_task_status, "the state of a task"),
-    _get(f"{CONNECTOR}/topics", list_topics, "the topics on the target that a connector writes to"),
-    _get(f"{CONNECTOR}/offsets", list_offsets, "the last source offsets that a connector has copied"),
-    _get("/connector-plugins", list_plugins, "the classes of MirrorMaker 2's connectors"),
+    _get(CONNECTOR, _show_connector, "a connector with its configuration and its tasks"),
+    _get(f"{CONNECTOR}/config", _show_config, "the configuration of a connector, without secrets"),
+    _get(f"{CONNECTOR}/status", _show_status, "the state of a connector and of its tasks"),
+    _get(f"{CONNECTOR}/tasks", _list_tasks, "the tasks of a connector"),
+    _get(f"{CONNECTOR}/tasks/{{task}}/status", _show_task_status, "the state of a task"),
+    _get(f"{CONNECTOR}/topics", _list_topics, "the topics on the target that a connector writes to"),
+    _get(f"{CONNECTOR}/offsets", _list_offsets, "the last source offsets that a connector has copied"),
+    _get("/connector-plugins", _list_plugins, "the classes of MirrorMaker 2's connectors"),
     *(_put(verb) for verb in (PAUSE, RESUME, STOP)),
 )
