@@ -76,7 +76,7 @@ def test_client_that_reads_nothing_is_greeted_anew_and_holds_no_more() -> None:
         told.on_rows(watch, [record(number, b"verify/t/%d" % number)])
     for number in range(MOST_EVENTS + 50):
         told.on_events(watch, [record(number, b"", json.dumps({"version": 1}).encode())])
-    kinds = []
+    kinds: list[str] = []
     while (said := told.next_message(float(len(kinds)))) is not None and len(kinds) < 5:
         kinds.append(said[0])
         if said[0] == "events":
