@@ -88,7 +88,6 @@ FOLLOWING = {
     "auto.offset.reset": "error",
     "isolation.level": "read_committed",
     "fetch.min.bytes": "1",
-    "fetch.wait.max.ms": "500",
     "fetch.message.max.bytes": "1048576",
     "queued.max.messages.kbytes": "8192",
     "allow.auto.create.topics": "false",
@@ -135,9 +134,12 @@ class TopicReader:
         alias: str,
         access: Access,
         stopping: threading.Event,
+        wait_s: float = IDLE,
     ) -> None:
         # The constructor requires a group id. It is not used: partitions are assigned, and nothing is committed.
-        self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING}
+        waits = {"fetch.wait.max.ms": str(round(wait_s * 1000))}
+        self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING, **waits}
+        self._wait_s = wait_s
         self._topic = topic
         self._alias = alias
         self._access = access
@@ -199,13 +201,13 @@ class TopicReader:
     def read(self) -> tuple[list[Record], dict[int, int]] | None:
         """Return new records, in order per partition, and the position of each partition after them.
 
-        The result is None after half a second in which nothing came.
+        The result is None after half a second in which nothing came, or after the wait that was asked for.
         """
         if time.monotonic() - self._checked_at >= self._standstill.every:
             self._checked_at = time.monotonic()
             self._recover()
         # poll returns with the first record at once; consume(n, timeout) would wait for n of them.
-        first = self._consumer.poll(IDLE)
+        first = self._consumer.poll(self._wait_s)
         if first is None:
             return None
         records, reached = self._sort([first, *self._consumer.consume(AT_ONCE, 0)])
@@ -214,15 +216,9 @@ class TopicReader:
 
     def as_cluster_error(self, error: KafkaError, partition: int = 0) -> ClusterError:
         """Return the ClusterError for the error that ended the reading."""
-        if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
-            return TopicMissing(self._alias, self._topic)
-        if error_verdict(error.code()) is ErrorMeaning.DENIED:
-            return NotPermitted(
-                self._alias, "READ", f"topic {self._topic}", self._access.remedy("topic", self._topic, "Read")
-            )
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             return LogTruncated(self._alias, self._topic, partition, self._positions.get(partition, 0))
-        return ClusterUnreachable(self._alias, self._bootstrap, error_text(error))
+        return reading_error(error, self._topic, self._alias, self._bootstrap, self._access)
 
     def _client(self) -> Consumer:
         try:
@@ -325,3 +321,12 @@ def _passes(error: KafkaError) -> bool:
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):
         return False
     return error_verdict(error.code()) in (ErrorMeaning.UNREACHABLE, ErrorMeaning.RETRIABLE)
+
+
+def reading_error(error: KafkaError, topic: str, alias: str, bootstrap: str, access: Access) -> ClusterError:
+    """Return the ClusterError for an error that ends the reading of a topic."""
+    if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
+        return TopicMissing(alias, topic)
+    if error_verdict(error.code()) is ErrorMeaning.DENIED:
+        return NotPermitted(alias, "READ", f"topic {topic}", access.remedy("topic", topic, "Read"))
+    return ClusterUnreachable(alias, bootstrap, error_text(error))

@@ -6,7 +6,7 @@ from typing import Any
 
 from lockstep_ops.formatting import count_text, in_time, utc_moment
 from lockstep_ops.switch.switch_options import Allowance, allows
-from lockstep_ops.switch.switch_steps import MEANINGS, Verb, step_states
+from lockstep_ops.switch.switch_steps import MEANINGS, Verb, lasting_effects, step_states
 from lockstep_rules.offsets.verified_copy import find_verification
 from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic, VerifiedPartition
@@ -72,6 +72,9 @@ class Evidence:
             "to": self.flow.target,
             "phase": row.phase,
             "drill": row.drill,
+            "by": row.by,
+            "console": row.console,
+            "progress": row.progress,
             "began": _moment(row.began_ms),
             "ended": _moment(row.ended_ms),
             "seconds": _seconds(row.began_ms, row.ended_ms),
@@ -173,6 +176,7 @@ class Evidence:
             f"# {row.verb.capitalize()} {self.flow}" + (" (drill)" if row.drill else ""),
             "",
             f"- Result: {row.phase}",
+            f"- Begun by: {_cell(row.by) or 'not known'}",
             f"- Began: {_moment(row.began_ms)}",
             f"- Ended: {_moment(row.ended_ms) or 'not yet'}",
             f"- Lost, of what the source was known to have: {self.lost_words}",
@@ -212,6 +216,12 @@ class Evidence:
         if self.lasting:
             lines += ["", "## Not taken back", "", *(f"- {effect}" for effect in self.lasting)]
         return "\n".join(lines) + "\n"
+
+
+def collect_evidence(row: Switch, flow: Flow, rows: Mapping[str, Row]) -> Evidence:
+    """Return the evidence of a switch as it is now, from the rows of its flow."""
+    lasting = tuple(lasting_effects(row)) if row.phase == "aborted" else ()
+    return Evidence(row=row, flow=flow, rows=rows, lasting=lasting)
 
 
 def _value_of(values: tuple[int, ...], number: int, otherwise: int) -> int:
