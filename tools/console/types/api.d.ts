@@ -35,7 +35,8 @@ declare namespace Api {
     loses: string;
     subject: string;
     arguments: Record<string, unknown>;
-    confirm: string | boolean;
+    confirm: string;
+    line?: string;
   }
 
   interface Decision {
@@ -242,6 +243,7 @@ declare namespace Api {
   interface SwitchCheck {
     flow?: string;
     verb: string;
+    unknown?: string;
     refusals: Refusal[];
     notes?: string[];
     steps?: { step: string; meaning?: string; text?: string }[];
@@ -359,24 +361,18 @@ declare namespace Api {
     [field: string]: unknown;
   }
 
-  interface CommandAnswer {
-    service: string;
-    kind: string;
-    at_ms: number;
-    detail: Record<string, unknown>;
-  }
-
   interface CommandReply {
     id: string;
     flow: string;
     verb: string;
     subject: string;
-    answers: CommandAnswer[];
+    by: string;
+    at_ms: number;
+    phase: string;
+    sentence: string;
     missing: string[];
     trouble: string;
-    ended?: boolean;
-    done?: boolean;
-    sentence?: string;
+    steps: { verb: string; lines: string[] }[];
   }
 
   interface Records {

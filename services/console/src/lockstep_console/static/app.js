@@ -37,7 +37,7 @@ const SCREENS = {
 const ready = new Map(/** @type {[string, Screen][]} */ ([["overview", Overview]]));
 
 function App() {
-  const { screen, flow, query } = route.value;
+  const { screen, flow } = route.value;
   const mayRead = !signInNeeded.value;
   useEffect(() => {
     if (mayRead) stream.listen({ ...(flow ? { flow } : {}), ...SCREENS[screen]?.follows });
@@ -45,7 +45,7 @@ function App() {
   return html`<${Header} />
     <${StaleNote} />
     <main id="main" tabindex="-1" class=${isStale.value ? "stale" : ""}>
-      ${mayRead ? html`<${Content} key=${`${screen} ${flow} ${query.filter ?? ""}`} screen=${screen} flow=${flow} />` : html`<${SignInPage} />`}
+      ${mayRead ? html`<${Content} key=${JSON.stringify(route.value)} screen=${screen} flow=${flow} />` : html`<${SignInPage} />`}
       <${SentCommands} />
     </main>
     <${Footer} />

@@ -52,9 +52,10 @@ function DecisionCard({ decision, showsFlow }) {
       ${decision.choices.map((choice) => {
         const action = choiceAction(decision, choice);
         return html`<li key=${`${choice.verb} ${choice.label}`}>
-          <${ActionButton} action=${action} />
+          ${choice.line ? html`<strong>${visible(choice.label)}</strong>` : html`<${ActionButton} action=${action} />`}
           <span>
             ${visible(asSentence(capitalized(choice.does)))}
+            ${choice.line && html`<pre tabindex="0">${visible(choice.line)}</pre>`}
             <span class="loses"> ${visible(asSentence(`It loses: ${choice.loses}`))}</span>
           </span>
         </li>`;

@@ -23,7 +23,7 @@ const ROLES = /** @type {const} */ ([
 export function Records({ flow }) {
   const id = useId();
   const [topic, setTopic] = useState(route.value.query.topic ?? "state");
-  const [from, setFrom] = useState("end");
+  const [from, setFrom] = useState(route.value.query.from ?? "end");
   const [partition, setPartition] = useState("");
   const [limit, setLimit] = useState(100);
   const query = { topic, from, partition, limit };
