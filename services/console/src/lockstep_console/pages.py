@@ -37,17 +37,12 @@ def handlers(console: Console, files: StaticFiles) -> dict[tuple[str, str], Hand
     by_method: dict[tuple[str, str], Handler] = {
         (route.method, route.path): partial(answer_route, console, route) for route in ROUTES
     }
-<<<<<<< .merge_file_Epx313
-    for path in ("/", "/{file:.+}"):
-        for method in ("GET", "HEAD"):
-            by_method[method, path] = files.show
-=======
-    by_method["GET", "/{file:.+}"] = files.show
-    by_method["GET", "/"] = partial(_show_first, console, files)
+    for method in ("GET", "HEAD"):
+        by_method[method, "/{file:.+}"] = files.show
+        by_method[method, "/"] = partial(_show_first, console, files)
     by_method |= {asked: partial(connect.refuse, reason) for asked, reason in connect.REFUSED.items()}
     # Connect takes a slash at the end too, and some of its clients write it.
     by_method |= {(method, f"{path}/"): by_method[method, path] for method, path in connect.requests()}
->>>>>>> .merge_file_KXio0W
     for method in ("GET", "POST", "PUT"):
         by_method[method, "/api/{rest:.*}"] = _refuse_unknown
         for path in connect.PATHS:
