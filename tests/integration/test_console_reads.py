@@ -250,7 +250,8 @@ def test_commands_topic_is_read_over_all_partitions(file: Path, shown: Flow, bro
     scene(broker_b, shown)
     command = {"version": 1, "id": "1", "verb": "pause", "subject": "topic:t", "at_ms": 1}
     records = [Record(key=b"1", value=json.dumps(command).encode(), partition=number) for number in range(6)]
-    produce(broker_b.bootstrap, commands_topic(shown), records)
+    commands = create_topic(broker_b.bootstrap, commands_topic(shown), partitions=6)
+    produce(broker_b.bootstrap, commands, records)
     with reading(file, shown) as reader:
         body = reader.read("/flows/{flow}/records", "topic=commands")
         assert sorted(record["partition"] for record in body["records"]) == list(range(6))
