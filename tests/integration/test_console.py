@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -219,7 +220,7 @@ def test_events_reach_two_followers_and_both_consoles(file: Path, shown: Flow, b
         wait_until(two.ready, within=20, what="two is ready")
         write_events(broker_b.bootstrap, shown, [event])
         for listener in (first, second, third):
-            wait_until(lambda each=listener: each.of("events"), within=10, what="the event")
+            wait_until(partial(listener.of, "events"), within=10, what="the event")
             assert listener.of("events")[0][0]["kind"] == "TopicCreated"
 
 
