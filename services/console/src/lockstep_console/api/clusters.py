@@ -12,14 +12,15 @@ from lockstep_runtime.util.clock import now_ms
 async def show_clusters(request: ConsoleRequest) -> Answer:
     """Answer with each cluster once."""
     await read_all(request)
-    bodies = cluster_bodies(map(_clusters_of, request.watches.all))
+    bodies = cluster_bodies([await _clusters_of(watch) for watch in request.watches.all])
     return request.json_answer({"at_ms": now_ms(), "clusters": bodies})
 
 
-def _clusters_of(watch: FlowWatch) -> FlowClusters:
+async def _clusters_of(watch: FlowWatch) -> FlowClusters:
     flow, was_read = watch.settings.flow, watch.dated.at_ms > 0
     troubles = {alias: watch.away.get(alias, "") if was_read else None for alias in (flow.source, flow.target)}
-    return FlowClusters(flow, known_rows(watch)[0], troubles)
+    rows, _ = await known_rows(watch)
+    return FlowClusters(flow, rows, troubles)
 
 
 CLUSTER = object_of(

@@ -22,7 +22,7 @@ SWITCH_KEY, REQUEST_KEY = "switch/current", "verification/request"
 async def show_switch(request: ConsoleRequest) -> Answer:
     """Answer with the last switch as `lockstep switchover --status` shows it. `switch` is "" if there was none."""
     watch = request.flow
-    rows, unknown = known_rows(watch)
+    rows, unknown = await known_rows(watch)
     evidence = _evidence(watch, rows)
     if evidence is None:
         return request.json_answer({"flow": watch.name, "switch": "", "phase": "", "plan_steps": [], **unknown})
@@ -32,13 +32,13 @@ async def show_switch(request: ConsoleRequest) -> Answer:
 
 async def download_json(request: ConsoleRequest) -> Answer:
     """Answer with the evidence of the last switch as a file for programs."""
-    evidence = _required_evidence(request.flow)
+    evidence = await _required_evidence(request.flow)
     return _file(evidence, "json", "application/json", f"{json_text(evidence.as_json())}\n")
 
 
 async def download_markdown(request: ConsoleRequest) -> Answer:
     """Answer with the evidence of the last switch as a file for people."""
-    evidence = _required_evidence(request.flow)
+    evidence = await _required_evidence(request.flow)
     return _file(evidence, "md", "text/markdown", evidence.as_markdown())
 
 
@@ -47,13 +47,13 @@ def _evidence(watch: FlowWatch, rows: Mapping[str, Row]) -> Evidence | None:
     return collect_evidence(row, watch.settings.flow, dict(rows)) if isinstance(row, Switch) else None
 
 
-def _required_evidence(watch: FlowWatch) -> Evidence:
+async def _required_evidence(watch: FlowWatch) -> Evidence:
     """Return the evidence of the last switch.
 
     Raises:
         RequestRefused: There is none, or it is not known.
     """
-    rows, unknown = known_rows(watch)
+    rows, unknown = await known_rows(watch)
     evidence = _evidence(watch, rows)
     if evidence is not None:
         return evidence
@@ -74,7 +74,7 @@ async def show_verification(request: ConsoleRequest) -> Answer:
     """Answer with what verification has found, as `lockstep verify report` shows it, and the last request."""
     watch = request.flow
     dated = await watch.report()
-    rows, unknown = known_rows(watch)
+    rows, unknown = await known_rows(watch)
     report = build_verification(watch.settings.flow, rows)
     row = rows.get(REQUEST_KEY)
     asked = (

@@ -25,7 +25,7 @@ async def show_groups(request: ConsoleRequest) -> Answer:
     watch, query = request.flow, ListQuery.of(request)
     dated = await watch.report()
     page = group_page(() if dated.report is None else dated.report.groups, query)
-    rows, _ = known_rows(watch)
+    rows, _ = await known_rows(watch)
     members = await read_members(watch, [line.group for line in page.lines])
     bodies = []
     for line in page.lines:

@@ -10,7 +10,7 @@ from lockstep_runtime.util.clock import now_ms
 async def show_lag(request: ConsoleRequest) -> Answer:
     """Answer with the lag of the last hours, from the rows that the driver writes."""
     watch, hours = request.flow, request.number("hours", 24, least=1, most=24)
-    rows, unknown = known_rows(watch)
+    rows, unknown = await known_rows(watch)
     return request.json_answer({"flow": watch.name, **lag_body(rows, now_ms(), hours), **unknown})
 
 
