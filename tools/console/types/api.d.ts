@@ -146,15 +146,12 @@ declare namespace Api {
 
   interface GroupTopic {
     topic: string;
-    target_topic?: string;
-    partitions?: number;
-    exact?: number;
-    behind?: number;
-    records?: number | null;
-    waiting?: number;
-    place?: string;
-    why?: string;
-    [field: string]: unknown;
+    place: string;
+    exact: number;
+    behind: number;
+    waiting: number;
+    records: number;
+    why: string;
   }
 
   interface Group {
@@ -357,7 +354,7 @@ declare namespace Api {
     reachable?: boolean | null;
     why?: string;
     capabilities?: { name: string; can: boolean | null; costs?: string }[];
-    lacks?: (string | { name: string; costs: string })[];
+    lacks: { name: string; costs: string }[] | null;
     [field: string]: unknown;
   }
 

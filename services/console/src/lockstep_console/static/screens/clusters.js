@@ -54,14 +54,14 @@ function Cluster({ cluster }) {
 }
 
 /** @param {{ lacks: Api.ClusterPage["lacks"], isKnown: boolean }} props */
-function Lacks({ lacks = [], isKnown }) {
-  if (!isKnown) return html`<p><${State} word="what it cannot do is unknown" tone="unknown" /></p>`;
+function Lacks({ lacks, isKnown }) {
+  if (!lacks || !isKnown) return html`<p><${State} word="what it cannot do is unknown" tone="unknown" /></p>`;
   if (!lacks.length) return html`<p><${State} word="it lacks nothing that Lockstep uses" tone="good" /></p>`;
   return html`<div>
     <h3>It cannot</h3>
     <ul class="plain">
       ${lacks.map((lack) => {
-        const { name, costs } = typeof lack === "string" ? { name: lack, costs: "" } : lack;
+        const { name, costs } = lack;
         return html`<li key=${name}><${State} word=${name} tone="note" />${costs && `: ${visible(asSentence(costs))}`}</li>`;
       })}
     </ul>
