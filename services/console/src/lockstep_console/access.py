@@ -21,9 +21,9 @@ LONGEST_USER = 200
 ANONYMOUS, BY_TOKEN = "anonymous", "token"
 """Names of users that no proxy has named: without a token, and with it."""
 
-NO_TOKEN_SET = "The console was started without --token-file and --trust-header, so it is read-only."
-TOKEN_NEEDED = "The request has no token, or a wrong one."
-PROXY_NEEDED = "The request has not come through the proxy that names the user in {header}."
+READ_ONLY = "The console was started without --token-file and --trust-header, so it is read-only."
+NOT_ADMITTED = "The request has no token, or a wrong one."
+NOT_NAMED = "The request has not come through the proxy that names the user in {header}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class ConsoleAccess:
         if has_token:
             return Session(BY_TOKEN, may_read=True, may_act=True, has_token=True)
         if not self.policy.guarded and not self.trusted_header:
-            return Session(ANONYMOUS, may_read=True, may_act=False, why_read_only=NO_TOKEN_SET)
-        reason = TOKEN_NEEDED if self.policy.guarded else PROXY_NEEDED.format(header=self.trusted_header)
+            return Session(ANONYMOUS, may_read=True, may_act=False, why_read_only=READ_ONLY)
+        reason = NOT_ADMITTED if self.policy.guarded else NOT_NAMED.format(header=self.trusted_header)
         return Session(ANONYMOUS, may_read=self.anonymous_read, may_act=False, why_read_only=reason)
 
     def _named_user(self, headers: Mapping[str, str]) -> str:

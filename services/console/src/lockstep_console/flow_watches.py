@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from lockstep_config import FlowSettings
+from lockstep_console.cluster_probes import ClusterProbes
 from lockstep_console.flow_watch import AT_ONCE, FlowWatch
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.asyncio_util import without_end
@@ -36,6 +37,7 @@ class FlowWatches:
     async def run(self) -> None:
         """Follow all flows until cancelled."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(without_end("the look at clusters", ClusterProbes(self.all).run()))
             for watch in self.all:
                 tasks.create_task(without_end(f"the watch over {watch.name}", watch.run()))
 

@@ -8,13 +8,15 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lockstep_console.access import Session, foreign_site, forgery_refusal
-from lockstep_console.api import commands, connect, session, switches, verifications
+from lockstep_console.api import changes, commands, connect, flows, session, switches, verifications
 from lockstep_console.console import Console
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, problem
 from lockstep_console.static_files import StaticFiles
 
 ROUTES: tuple[Route, ...] = (
     *session.ROUTES,
+    *flows.ROUTES,
+    *changes.ROUTES,
     *commands.ROUTES,
     *switches.ROUTES,
     *verifications.ROUTES,
@@ -35,7 +37,9 @@ def handlers(console: Console, files: StaticFiles) -> dict[tuple[str, str], Hand
     by_method: dict[tuple[str, str], Handler] = {
         (route.method, route.path): partial(answer_route, console, route) for route in ROUTES
     }
-    by_method["GET", "/{file:.+}"] = files.show
+    for path in ("/", "/{file:.+}"):
+        for method in ("GET", "HEAD"):
+            by_method[method, path] = files.show
     by_method["GET", "/"] = partial(_show_first, console, files)
     by_method |= {asked: partial(connect.refuse, reason) for asked, reason in connect.REFUSED.items()}
     # Connect takes a slash at the end too, and some of its clients write it.
