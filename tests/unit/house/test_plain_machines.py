@@ -117,7 +117,14 @@ def test_systemd_takes_the_unit(unit: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", [RUN, CONSOLE], ids=lambda unit: unit.stem)
 def test_unit_leaves_little_open(unit: Path) -> None:
     assert ANALYZE is not None
-    checked = [ANALYZE, "security", "--offline=true", "--no-pager", f"--threshold={MOST_EXPOSED}", unit]
+    checked: list[str | Path] = [
+        ANALYZE,
+        "security",
+        "--offline=true",
+        "--no-pager",
+        f"--threshold={MOST_EXPOSED}",
+        unit,
+    ]
     ran = subprocess.run(checked, capture_output=True, text=True, check=False, timeout=60)
     if "unrecognized option" in ran.stderr:
         pytest.skip("this systemd-analyze judges no files: it is older than 250")
