@@ -59,7 +59,7 @@ def test_watch_of_a_topic_that_is_denied_ends_with_trouble(
 def test_watch_names_what_it_waits_for(file: Callable[..., Path]) -> None:
     settings = load(file(), {}).flows[0]
     views = watch._views(settings, ("events", "state"), watch._Screen("text", frozenset(), False), False)
-    events, state = (view.topic for view in views)
+    events, state = (view.topic.name for view in views)
     assert watch._what_is_watched(views, frozenset(), False) == f"watching {events}, {state}; Ctrl-C ends it"
     assert watch._what_is_watched(views, frozenset({("B", events)}), False) == (
         f"watching {state}; waiting for {events}, which B does not have yet; Ctrl-C ends it"

@@ -17,9 +17,7 @@ import click
 from click.testing import CliRunner
 
 from lockstep_cli.command_runner import exit_with
-from lockstep_cli.commands import watch
 from lockstep_cli.commands.version import InstalledVersions
-from lockstep_cli.rendering.status import as_json
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.text.config_errors import Problem
 from lockstep_data_plane.spark.session import SparkSession
@@ -28,11 +26,13 @@ from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotAp
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops import command_client
 from lockstep_ops.command_request import CommandReply
+from lockstep_ops.control_topics import record_as_json
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.check import Category
 from lockstep_ops.doctor.checks.report import CategoryFindings, DoctorReport, ProbeReport
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.record_decoder import decode
+from lockstep_ops.status.report_json import report_as_json
 from lockstep_ops.takeover.handback import plan_hand_back
 from lockstep_ops.takeover.migration import MigrationState
 from lockstep_ops.takeover.offset_location import offset_location
@@ -123,8 +123,8 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
     fields."""
     rows: list[Row] = [row_of(kind, body) for kind, body in bodies]
     report = reported(*rows, replicas={"topic-sync": 1}, unreadable=("x",), ends={("t", 0): 13, ("t", 1): 5})
-    yield "status", as_json(report, (), only_trouble=False)
-    yield "status --groups --only trouble", as_json(report, ["groups"], only_trouble=True)
+    yield "status", report_as_json(report)
+    yield "status --groups --only trouble", report_as_json(report, ["groups"], only_trouble=True)
     failed = registry.PORTS.failed("A", "x")
     for command, report_of in (("probe", ProbeReport), ("doctor", DoctorReport)):
         yield command, report_of((CategoryFindings(Category.CONNECTION, (failed,)),)).as_json()
@@ -133,7 +133,7 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
     event = Event(kind="Paused", service="topic-sync", flow="A->B", subject="topic:t", detail={"scope": "topic:t"})
     key, value = event.encode()
     record = Record("events", 0, 7, key, value, 9)
-    yield "watch", json.loads(json.dumps(watch._body("A->B", "events", record, decode("events", key, value))))
+    yield "watch", json.loads(json.dumps(record_as_json("A->B", "events", record, decode("events", key, value))))
     strimzi, own = (offset_location(origin, AB, None, "mm2-offsets.A.internal") for origin in ("strimzi", "dedicated"))
     theirs = TakeoverState(
         flow=AB,

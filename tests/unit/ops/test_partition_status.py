@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_cli.rendering.status import as_json
 from lockstep_ops.status.report import Trouble
+from lockstep_ops.status.report_json import report_as_json
 from lockstep_rules.selection_count import SelectionCount
 from lockstep_state.rows.state_rows import DesiredState, Row, SourceEnds, SourceGroupsStatus
 from tests.support.reports import NOW, at_work, progress, reported, shown, topic
@@ -29,7 +29,7 @@ def test_status_with_an_unreachable_source_has_unknown_lag() -> None:
     report = reported(topic(), progress(), *at_work(("t", 0)), troubles={"A": "unreachable"})
     assert report.troubles == (Trouble("cluster A", "unreachable"),)
     assert (report.lag_records, report.lag_at_least, report.lag_unknown, report.lag_ms) == (None, 0, 1, None)
-    body = json.loads(json.dumps(as_json(report, (), only_trouble=False)))
+    body = json.loads(json.dumps(report_as_json(report)))
     assert (body["fine"], body["lag_records"], body["partitions"][0]["lag_records"]) == (False, None, None)
     assert "of 1 partition it is unknown" in shown(report)
 
@@ -176,7 +176,7 @@ def test_status_names_a_selection_that_matches_nothing() -> None:
     )
     assert report.empty_selections == sentences
     assert all(sentence in shown(report) for sentence in sentences)
-    assert as_json(report, (), only_trouble=False)["empty_selections"] == sentences
+    assert report_as_json(report)["empty_selections"] == sentences
     assert reported(topic_count=SelectionCount(8, 8, 8)).empty_selections == ()
 
 

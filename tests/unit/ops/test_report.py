@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from lockstep_cli.rendering.status import FEW, as_json
+from lockstep_cli.rendering.status import FEW
 from lockstep_ops.formatting import ago, count_text, in_bytes, in_time
 from lockstep_ops.status.report import AclLine, PausedPart, Trouble
 from lockstep_ops.status.report_builder import build_report
+from lockstep_ops.status.report_json import report_as_json
 from lockstep_state.reasons.reason import NO_REASON
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import (
@@ -123,7 +124,7 @@ def test_report_of_a_left_out_topic_has_its_rule_and_no_trouble() -> None:
     assert report.partitions == ()
     assert "left-out" in shown(report)
     assert "its name says that it is a copy of t of B" in shown(report)
-    assert as_json(report, ["topics"], only_trouble=False)["topics"][0]["note"] == left_out.note
+    assert report_as_json(report, ["topics"])["topics"][0]["note"] == left_out.note
 
 
 @pytest.mark.parametrize(
@@ -237,7 +238,7 @@ def test_report_shows_notes_of_acls() -> None:
         "in-sync, 4 copied, 3 ours, 1 revoked and still there, 3 left out (1 too-wide, 2 write); 1 to take back"
         in shown(report)
     )
-    acl_line = as_json(report, (), only_trouble=False)["acls"]
+    acl_line = report_as_json(report)["acls"]
     assert (acl_line["owned"], acl_line["revoked"], acl_line["left_out_named"]) == (3, 1, (("TOPIC t", "too-wide"),))
 
 
@@ -274,9 +275,9 @@ def test_sections_show_every_line_or_those_in_trouble() -> None:
 
 def test_programs_get_the_same_lines() -> None:
     report = reported(topic(partitions=2), progress(), progress("t", 1, phase="halted", reason="x"))
-    whole = json.loads(json.dumps(as_json(report, (), only_trouble=False)))
+    whole = json.loads(json.dumps(report_as_json(report)))
     assert (whole["flow"], whole["fine"], len(whole["partitions"]), len(whole["services"])) == ("A->B", False, 2, 5)
-    body = as_json(report, ["partitions"], only_trouble=True)
+    body = report_as_json(report, ["partitions"], only_trouble=True)
     assert [line["partition"] for line in body["partitions"]] == [1]
     assert "topics" not in body
 

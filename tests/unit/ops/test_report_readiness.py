@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lockstep_cli.rendering.status import as_json
 from lockstep_ops.status.readiness import blockers_as_json, blockers_without_rows
 from lockstep_ops.status.report import Report
 from lockstep_ops.status.report_builder import build_report
+from lockstep_ops.status.report_json import report_as_json
 from lockstep_state.commands.command_vocabulary import SERVICES
 from lockstep_state.rows.state_rows import (
     AclStatus,
@@ -44,7 +44,7 @@ def test_flow_at_its_end_is_ready_to_switch() -> None:
     report = of_copied(GROUP)
     assert report.switch_ready is True
     assert "\nready to switch: yes\n" in shown(report)
-    body = as_json(report, (), only_trouble=False)
+    body = report_as_json(report)
     assert (body["switch_ready"], body["switch_blockers"]) == (True, [])
 
 
@@ -53,7 +53,7 @@ def test_first_reason_is_shown_and_the_others_are_counted() -> None:
     assert report.switch_ready is False
     assert "\nready to switch: no: topic:t is paused (and 1 more)\n" in shown(report)
     assert "ready to switch: no" in shown(report, "topics", only_trouble=True)
-    assert as_json(report, ["topics"], only_trouble=True)["switch_blockers"] == [
+    assert report_as_json(report, ["topics"], only_trouble=True)["switch_blockers"] == [
         {
             "reason": "paused",
             "subject": "topic:t",
@@ -207,7 +207,7 @@ def test_flow_that_copies_nothing_by_the_file_has_no_readiness() -> None:
     assert report.switch_ready is None
     assert report.switch_blockers == ()
     assert "ready to switch" not in shown(report)
-    assert as_json(report, (), only_trouble=False)["switch_ready"] is None
+    assert report_as_json(report)["switch_ready"] is None
 
 
 @pytest.mark.parametrize(("never_run", "reason"), [(True, "nothing-copied"), (False, "target-unreachable")])

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,9 @@ from lockstep_cli.rendering.result import document, print_result
 from lockstep_ops.exit_codes import CHANGES, CannotUse, Exit
 
 if TYPE_CHECKING:
+    from lockstep_ops.plan.planner import Planner
     from lockstep_ops.plan.rules.comparison import PlanComparison
-    from lockstep_ops.plan.rules.copy_forecast import CopyRate
-    from lockstep_ops.plan.rules.flow_facts import FlowFacts
     from lockstep_ops.plan.rules.flow_plan import Plan
-    from lockstep_ops.work_progress import WorkProgress
 
 HELP = """\
 Show what each flow of FILE would create, alter, grant and copy, and what would go wrong. Nothing is changed, and
@@ -94,18 +91,19 @@ async def command(
 ) -> int:
     from lockstep_config import ConfigurationError
     from lockstep_kafka.common.errors import ClusterError
+    from lockstep_ops.plan.planner import Planner
 
     try:
         if rate is not None and measure:
             raise CannotUse("--rate and --measure exclude each other")
         if against is not None and out is not None:
             raise CannotUse("--out writes a plan of FILE: use it without --against")
-        planner = _Planner(flows, timeout, rate, measure)
-        plan = await planner.plan(file)
+        planner = Planner(timeout, rate, measure)
+        plan = await _make_plan(file, flows, planner)
         if against is not None:
             from lockstep_ops.plan.rules.comparison import compare
 
-            return _show_comparison(compare(plan, await planner.plan(against)), output, detailed_exitcode)
+            return _show_comparison(compare(plan, await _make_plan(against, flows, planner)), output, detailed_exitcode)
         if out is not None:
             _write(out, plan)
     except (CannotUse, ConfigurationError, ClusterError) as exc:
@@ -125,66 +123,28 @@ def _exit_code(plan: "Plan", detailed: bool) -> int:
     return CHANGES if detailed and changes else Exit.FINE
 
 
-@dataclass(frozen=True, slots=True)
-class _Planner:
-    """A maker of plans of files, with the options of the command."""
+async def _make_plan(file: Path, flows: tuple[str, ...], planner: "Planner") -> "Plan":
+    """Make the plan of a file, and show how far that is.
 
-    flows: tuple[str, ...]
-    timeout: float
-    rate: int | None
-    measure: bool
+    Raises:
+        CannotUse: No flow is enabled, or a name is wrong.
+        ConfigurationError: The file has mistakes.
+        ClusterError: A cluster does not answer, or refuses.
+    """
+    from lockstep_cli.flow_selection import select_flows
+    from lockstep_cli.rendering.progress_display import ProgressDisplay
+    from lockstep_ops.plan.effective_settings import read_effective
+    from lockstep_ops.services import served_flows
+    from lockstep_ops.work_progress import WorkProgress
 
-    async def plan(self, file: Path) -> "Plan":
-        from importlib.metadata import version
-
-        from lockstep_cli.flow_selection import select_flows
-        from lockstep_cli.rendering.progress_display import ProgressDisplay
-        from lockstep_ops.cluster_snapshot import ClusterSnapshots
-        from lockstep_ops.needed_topics import coming_topics
-        from lockstep_ops.plan.effective_settings import read_effective
-        from lockstep_ops.plan.flow_reader import FlowReader, with_claims
-        from lockstep_ops.plan.rules.plan_builder import build_flow_plan, build_plan
-        from lockstep_ops.services import served_flows
-        from lockstep_ops.work_progress import WorkProgress
-        from lockstep_runtime.util.clock import now_ms
-        from lockstep_state.names import Flow
-
-        effective = read_effective(file, os.environ)
-        loaded = effective.configuration
-        planned_flows = select_flows(loaded, self.flows) if self.flows else served_flows(loaded)
-        if not planned_flows:
-            raise CannotUse(f"{file}: no flow is enabled and heartbeats are off, so there is nothing to plan")
-        enabled = {settings.flow for settings in loaded.flows if settings.enabled}
-        steps = WorkProgress("reaching the clusters")
-        clusters, coming = ClusterSnapshots(planned_flows, "plan"), coming_topics(served_flows(loaded))
-        facts: list[FlowFacts] = []
-        rates: list[CopyRate | None] = []
-        with ProgressDisplay(lambda: steps):
-            for settings in planned_flows:
-                opposite = Flow(settings.flow.target, settings.flow.source) in enabled
-                reader = FlowReader(settings, clusters, coming, steps, self.timeout, opposite=opposite)
-                flow_facts = await reader.read()
-                rate, remark = await self._given_rate(flow_facts, steps)
-                facts.append(replace(flow_facts, remarks=(*flow_facts.remarks, remark)) if remark else flow_facts)
-                rates.append(rate)
-        flows = [
-            build_flow_plan(flow_facts, rate, effective.flows[str(flow_facts.settings.flow)])
-            for flow_facts, rate in zip(with_claims(facts), rates, strict=True)
-        ]
-        return build_plan(str(file), now_ms(), version("lockstep-kafka-cli"), flows)
-
-    async def _given_rate(self, facts: "FlowFacts", steps: "WorkProgress") -> "tuple[CopyRate | None, str]":
-        from lockstep_ops.plan.record_sampler import measured_rate
-        from lockstep_ops.plan.rules.copy_forecast import CopyRate
-
-        if self.rate is not None:
-            return CopyRate(self.rate, "stated"), ""
-        if not (self.measure and facts.copied):
-            return None, ""
-        steps.begin(f"{facts.settings.flow}: measuring", 1)
-        rate_and_remark = await measured_rate(facts.settings, facts.logs)
-        steps.advance()
-        return rate_and_remark
+    effective = read_effective(file, os.environ)
+    loaded = effective.configuration
+    planned_flows = select_flows(loaded, flows) if flows else served_flows(loaded)
+    if not planned_flows:
+        raise CannotUse(f"{file}: no flow is enabled and heartbeats are off, so there is nothing to plan")
+    progress = WorkProgress("reaching the clusters")
+    with ProgressDisplay(lambda: progress):
+        return await planner.plan(effective, planned_flows, progress)
 
 
 def _show(plan: "Plan", output: str) -> None:

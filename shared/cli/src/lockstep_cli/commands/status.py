@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from lockstep_config import FlowSettings
+    from lockstep_ops.status.flow_status import UnknownStatus
     from lockstep_ops.status.report import Report
-    from lockstep_state.reasons.switch_reason import Blocker
 
 WATCH_INTERVAL_S = 2.0
 
@@ -123,19 +123,17 @@ async def _watch(
     return code
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Answer:
     """The answers of the clusters about flows: reports, and flows of which nothing is known, with the reason."""
 
-    reports: "list[Report]" = field(default_factory=list)
-    unknown: "dict[str, tuple[str, tuple[Blocker, ...]]]" = field(default_factory=dict)
-    fails: bool = False
-    """True if a flow of which nothing is known cannot begin as it is."""
+    reports: "Sequence[Report]"
+    unknown: "Sequence[UnknownStatus]"
 
     @property
     def exit_code(self) -> Exit:
         if self.unknown:
-            return Exit.TROUBLE if self.fails else Exit.NO_ANSWER
+            return Exit.TROUBLE if any(status.fails for status in self.unknown) else Exit.NO_ANSWER
         return Exit.TROUBLE if any(report.troubles for report in self.reports) else Exit.FINE
 
     def show(self, sections: Sequence[str], *, only_trouble: bool, output: str, in_stream: bool = False) -> None:
@@ -152,18 +150,15 @@ class _Answer:
             if number:
                 yield ""
             yield from report_parts(report, sections, only_trouble=only_trouble)
-        for flow, (reason, _) in self.unknown.items():
-            yield Text.assemble((flow, "bold"), "  ", (reason, "red"))
+        for status in self.unknown:
+            yield Text.assemble((str(status.flow), "bold"), "  ", (status.reason, "red"))
 
     def _body(self, sections: Sequence[str], *, only_trouble: bool) -> dict[str, Any]:
-        from lockstep_cli.rendering.status import as_json
-        from lockstep_ops.status.readiness import blockers_as_json
+        from lockstep_ops.status.report_json import SECTIONS, report_as_json
 
-        bodies: list[Any] = [as_json(report, sections, only_trouble=only_trouble) for report in self.reports]
-        for flow, (reason, blockers) in self.unknown.items():
-            body = {"flow": flow, "fine": False, "unknown": reason, "switch_ready": False}
-            bodies.append({**body, "switch_blockers": blockers_as_json(blockers)})
-        return {"flows": bodies}
+        shown = sections or SECTIONS
+        known = [report_as_json(report, shown, only_trouble=only_trouble) for report in self.reports]
+        return {"flows": [*known, *(status.as_json() for status in self.unknown)]}
 
 
 async def _read_status(flow_settings: "Sequence[FlowSettings]", timeout: float) -> _Answer:
@@ -172,26 +167,11 @@ async def _read_status(flow_settings: "Sequence[FlowSettings]", timeout: float) 
     Raises:
         NewerVersion: A row is of a newer release.
     """
-    from lockstep_kafka.common.errors import ClusterError, TopicMissing
-    from lockstep_ops.status.flow_report import read_report
-    from lockstep_ops.status.missing_state_topic import explain_missing_state_topic
-    from lockstep_ops.status.readiness import blockers_without_rows
+    from lockstep_ops.status.flow_status import UnknownStatus, read_status
+    from lockstep_ops.status.report import Report
 
-    status = _Answer()
-    answers = await asyncio.gather(
-        *(read_report(settings, timeout, timeout) for settings in flow_settings), return_exceptions=True
+    answers = await asyncio.gather(*(read_status(settings, timeout) for settings in flow_settings))
+    return _Answer(
+        [answer for answer in answers if isinstance(answer, Report)],
+        [answer for answer in answers if isinstance(answer, UnknownStatus)],
     )
-    for settings, answer in zip(flow_settings, answers, strict=True):
-        if isinstance(answer, ClusterError):
-            reason, never_run = str(answer), False
-            if isinstance(answer, TopicMissing):
-                without = await explain_missing_state_topic(settings, timeout)
-                never_run, status.fails = without.never_run, status.fails or bool(without.causes)
-                reason = f"{answer}: {without}"
-            blockers = blockers_without_rows(settings.flow, reason, never_run=never_run)
-            status.unknown[str(settings.flow)] = (reason, blockers)
-        elif isinstance(answer, BaseException):
-            raise answer
-        else:
-            status.reports.append(answer)
-    return status

@@ -28,10 +28,9 @@ from lockstep_cli.rendering.switch import (
 )
 from lockstep_config import FlowSettings
 from lockstep_ops.exit_codes import CannotUse, Exit
-from lockstep_ops.formatting import utc_moment
 from lockstep_ops.switch.evidence import Evidence
 from lockstep_ops.switch.followed_flow import OppositeFlow
-from lockstep_ops.switch.refusals import Refusal, format_refusal, refusal_as_json
+from lockstep_ops.switch.refusals import Refusal, format_refusal, refusals_as_json
 from lockstep_ops.switch.switch_clusters import StepFailed
 from lockstep_ops.switch.switch_log import SwitchLog, TakenOver
 from lockstep_ops.switch.switch_options import SwitchOptions
@@ -122,7 +121,7 @@ class SwitchSession:
         if plan.refusals:
             return self._refuse(plan.refusals, plan.row)
         if arguments.dry_run:
-            self._body(self._refusals_as_json((), plan.row))
+            self._body(refusals_as_json(self._settings.flow, self._options.verb, (), plan.row))
             return Exit.FINE
         asks = not (arguments.yes or arguments.drill)
         self._display.hide()
@@ -218,23 +217,8 @@ class SwitchSession:
 
     def _refuse(self, reasons: Sequence[Refusal], row: Switch | None = None) -> int:
         print_refusals(map(format_refusal, reasons))
-        self._body(self._refusals_as_json(reasons, row))
+        self._body(refusals_as_json(self._settings.flow, self._options.verb, reasons, row))
         return Exit.TROUBLE
-
-    def _refusals_as_json(self, reasons: Sequence[Refusal], row: Switch | None) -> dict[str, object]:
-        """Return the refusals of a switch as JSON values.
-
-        With `row`, the planned switch, they have the times up to which records and groups of the source are known.
-        """
-        body: dict[str, object] = {
-            "flow": str(self._settings.flow),
-            "verb": str(self._options.verb),
-            "refusals": [refusal_as_json(reason) for reason in reasons],
-        }
-        if row is not None:
-            body["source_known_until"] = utc_moment(row.source_known_ms) if row.source_known_ms else None
-            body["groups_known_until"] = utc_moment(row.groups_known_ms) if row.groups_known_ms else None
-        return body
 
     async def _fail(self, reason: str) -> int:
         """Print why the switch stopped in the middle, and how to go on. Return the exit code."""

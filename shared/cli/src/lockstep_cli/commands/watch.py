@@ -3,10 +3,10 @@
 import asyncio
 import signal
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +19,7 @@ from lockstep_ops.exit_codes import Exit
 if TYPE_CHECKING:
     from lockstep_config import FlowSettings
     from lockstep_kafka.topics.topic_reader import Record
+    from lockstep_ops.control_topics import ControlTopic
     from lockstep_ops.record_decoder import DecodedRecord, RowChanges
 
 TOPICS = ("events", "state", "commands", "checkpoints", "offset-syncs", "heartbeats", "offsets", "quarantine")
@@ -119,10 +120,7 @@ class _View:
     """One topic of one flow on the screen."""
 
     settings: "FlowSettings"
-    role: str
-    topic: str
-    alias: str
-    conf: dict[str, str]
+    topic: "ControlTopic"
     screen: "_Screen"
     from_beginning: bool
     rows: "RowChanges"
@@ -138,42 +136,25 @@ class _View:
         from lockstep_ops.record_decoder import decode
 
         for record in records:
-            if self.role == "state":
+            if self.topic.role == "state":
                 decoded = self.rows.decode(record.key, record.value)
             else:
-                decoded = decode(self.role, record.key, record.value)
+                decoded = decode(self.topic.role, record.key, record.value)
             if decoded is not None and self.showing and self._is_ours(decoded):
-                self.screen.show(str(self.settings.flow), self.role, record, decoded)
+                self.screen.show(str(self.settings.flow), self.topic.role, record, decoded)
 
     def _is_ours(self, decoded: "DecodedRecord") -> bool:
         """Return whether a record is of this flow. All flows into a cluster, and all of MM2's, beat in one topic."""
-        return self.role != "heartbeats" or decoded.kind != "heartbeat" or decoded.about == str(self.settings.aliases)
+        beats = self.topic.role == "heartbeats" and decoded.kind == "heartbeat"
+        return not beats or decoded.about == str(self.settings.aliases)
 
 
 def _views(settings: "FlowSettings", roles: Sequence[str], screen: "_Screen", from_beginning: bool) -> list[_View]:
-    from lockstep_config.flow import client_settings
+    from lockstep_ops.control_topics import control_topics
     from lockstep_ops.record_decoder import RowChanges
-    from lockstep_state import names
 
-    flow, group_id, policy = settings.flow, settings.group_id, settings.policy
-    topics = {
-        "events": names.events_topic(flow, group_id),
-        "state": names.state_topic(flow, group_id),
-        "commands": names.commands_topic(flow, group_id),
-        "checkpoints": settings.checkpoints_topic,
-        "offset-syncs": settings.offset_syncs_topic,
-        "heartbeats": policy.heartbeats_topic(),
-        "offsets": settings.control.offset_storage_topic,
-        "quarantine": names.quarantine_topic(flow, group_id),
-    }
-    views = []
-    for role in roles:
-        of_syncs = role == "offset-syncs"
-        alias = settings.offset_syncs_cluster if of_syncs else flow.target
-        consumer = client_settings.offset_syncs_consumer if of_syncs else client_settings.target_consumer
-        conf = consumer(settings, "watch")
-        views.append(_View(settings, role, topics[role], alias, conf, screen, from_beginning, RowChanges()))
-    return views
+    topics = control_topics(settings, "watch")
+    return [_View(settings, topics[role], screen, from_beginning, RowChanges()) for role in roles]
 
 
 async def _missing_topics(views: Sequence[_View]) -> frozenset[tuple[str, str]]:
@@ -184,19 +165,20 @@ async def _missing_topics(views: Sequence[_View]) -> frozenset[tuple[str, str]]:
     missing = set()
     for settings in {str(view.settings.flow): view.settings for view in views}.values():
         of_flow = [view for view in views if view.settings is settings]
-        for alias in {view.alias for view in of_flow}:
+        for alias in {view.topic.alias for view in of_flow}:
             cluster = target_client(settings) if alias == settings.flow.target else source_client(settings)
             try:
                 names = await cluster.topic_names()
             except ClusterError:
                 continue  # a source that is away is waited for
-            missing |= {(alias, view.topic) for view in of_flow if view.alias == alias and view.topic not in names}
+            wanted = {view.topic.name for view in of_flow if view.topic.alias == alias}
+            missing |= {(alias, topic) for topic in wanted if topic not in names}
     return frozenset(missing)
 
 
 def _what_is_watched(views: Sequence[_View], missing: frozenset[tuple[str, str]], no_follow: bool) -> str:
     """Return one line that says which topics are shown, and which do not exist."""
-    present = sorted({view.topic for view in views if (view.alias, view.topic) not in missing})
+    present = sorted({view.topic.name for view in views if (view.topic.alias, view.topic.name) not in missing})
     parts = [f"watching {', '.join(present)}"] if present else []
     for alias in sorted({alias for alias, _ in missing}):
         names = ", ".join(sorted(topic for topic_alias, topic in missing if topic_alias == alias))
@@ -212,16 +194,16 @@ async def _show(view: _View, no_follow: bool) -> None:
     from lockstep_kafka.topics.topic_follower import TopicFollower
     from lockstep_ops.status.state_topic_rows import SILENT_S
 
-    access = needed_access(view.settings, view.alias)
-    from_beginning = view.from_beginning or view.role == "state"
+    access = needed_access(view.settings, view.topic.alias)
+    from_beginning = view.from_beginning or view.topic.role == "state"
     view.showing = view.from_beginning
     while True:
         follower = TopicFollower(
-            view.conf,
-            view.topic,
+            view.topic.conf,
+            view.topic.name,
             on_records=view.apply,
             from_beginning=from_beginning,
-            alias=view.alias,
+            alias=view.topic.alias,
             access=access,
         )
         try:
@@ -256,11 +238,13 @@ class _Screen:
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def show(self, flow: str, role: str, record: "Record", decoded: "DecodedRecord") -> None:
+        from lockstep_ops.control_topics import record_as_json
+
         if (self.kinds and decoded.kind.lower() not in self.kinds) or self.closed.is_set():
             return
         try:
             text = [self._as_text(flow, role, record, decoded)] if self.output == "text" else []
-            print_result(self.output, text, lambda: _body(flow, role, record, decoded), in_stream=True)
+            print_result(self.output, text, lambda: record_as_json(flow, role, record, decoded), in_stream=True)
         except BrokenPipeError:
             discard_output()
             self.closed.set()
@@ -279,15 +263,3 @@ class _Screen:
             decoded.text,
         ]
         return "  ".join(column for column in columns if column)
-
-
-def _body(flow: str, role: str, record: "Record", decoded: "DecodedRecord") -> dict[str, Any]:
-    return {
-        "flow": flow,
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "at_ms": record.timestamp_ms,
-        "role": role,
-        **asdict(decoded),
-    }

@@ -1,8 +1,7 @@
-"""A report of `lockstep status` as tables, and as JSON. Pure: it prints nothing."""
+"""A report of `lockstep status` as tables. Pure: it prints nothing."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,6 @@ from rich.text import Text
 from lockstep_cli.rendering.findings import finding_lines, trouble_finding
 from lockstep_cli.rendering.table import FAINT, Column, RowTable, facts
 from lockstep_ops.formatting import ago, count_text, in_bytes, in_time, lasting, visible, without_name
-from lockstep_ops.status.readiness import blockers_as_json
 from lockstep_ops.status.report import (
     AHEAD_ON_TARGET,
     IN_USE,
@@ -41,34 +39,9 @@ FEW = 20
 PASSED_OVER = {"quarantined": "quarantined", "given_up": "given up", "target_lost": "lost on the target"}
 """The counts of a `PartitionLine` of records that never come to the target, with the words for them."""
 
-PLAIN = (
-    *("flow", "at_ms", "fine", "lag_records", "lag_at_least", "lag_unknown", "lag_ms"),
-    *("not_copying", "groups_held", "passed_over", "appends", "exact", "heartbeat", "empty_selections"),
-)
-"""Values of a report that are in JSON as they are."""
-
 RESTRAINED, BAD, GOOD = "yellow", "red", "green"
 RESTRAINED_STATES = {"paused", "stopped", "waiting", NOT_BEGUN, UNASSIGNED, IN_USE, UNKNOWN}
 BAD_STATES = {"halted", "failed", "failing", AHEAD_ON_TARGET, REWOUND_ON_SOURCE, REFUSED, SILENT, STALLED}
-
-
-def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) -> dict[str, Any]:
-    """Return the report as JSON values: sums, troubles, and the lines of `sections`, or of all if none is named."""
-    body: dict[str, Any] = {name: getattr(report, name) for name in PLAIN}
-    body["switch_ready"] = report.switch_ready
-    body["switch_blockers"] = blockers_as_json(report.switch_blockers)
-    body["acls"] = None if report.acls is None else _line_as_json(report.acls)
-    for name in ("held_back", "troubles", "unreadable", "clusters"):
-        body[name] = [asdict(line) for line in getattr(report, name)]
-    for name in SECTIONS:
-        if not sections or name in sections:
-            body[name] = [_line_as_json(line) for line in getattr(report, name) if line.cause or not only_trouble]
-    return body
-
-
-def _line_as_json(line: Any) -> dict[str, Any]:
-    """Return the fields of a line, with the code of what fails beside its sentence."""
-    return {**asdict(line), "trouble": line.trouble, "cause": line.cause.to_json()}
 
 
 def _headline(report: Report) -> Text:

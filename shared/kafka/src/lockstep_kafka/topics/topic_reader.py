@@ -88,7 +88,6 @@ FOLLOWING = {
     "auto.offset.reset": "error",
     "isolation.level": "read_committed",
     "fetch.min.bytes": "1",
-    "fetch.wait.max.ms": "500",
     "fetch.message.max.bytes": "1048576",
     "queued.max.messages.kbytes": "8192",
     "allow.auto.create.topics": "false",
@@ -135,9 +134,12 @@ class TopicReader:
         alias: str,
         access: Access,
         stopping: threading.Event,
+        wait_s: float = IDLE,
     ) -> None:
         # The constructor requires a group id. It is not used: partitions are assigned, and nothing is committed.
-        self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING}
+        waits = {"fetch.wait.max.ms": str(round(wait_s * 1000))}
+        self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING, **waits}
+        self._wait_s = wait_s
         self._topic = topic
         self._alias = alias
         self._access = access
@@ -199,13 +201,13 @@ class TopicReader:
     def read(self) -> tuple[list[Record], dict[int, int]] | None:
         """Return new records, in order per partition, and the position of each partition after them.
 
-        The result is None after half a second in which nothing came.
+        The result is None after half a second in which nothing came, or after the wait that was asked for.
         """
         if time.monotonic() - self._checked_at >= self._standstill.every:
             self._checked_at = time.monotonic()
             self._recover()
         # poll returns with the first record at once; consume(n, timeout) would wait for n of them.
-        first = self._consumer.poll(IDLE)
+        first = self._consumer.poll(self._wait_s)
         if first is None:
             return None
         records, reached = self._sort([first, *self._consumer.consume(AT_ONCE, 0)])

@@ -1,24 +1,26 @@
 """Reads the report of a flow: its rows, the members of its services, and the ends of both clusters' logs."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from lockstep_config import FlowSettings
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.admin.replicas import describe_replicas
+from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.clusters import source_client, target_client
 from lockstep_ops.services import SERVICES
 from lockstep_ops.status.log_offsets import read_logs
 from lockstep_ops.status.partition_status import LogOffsets, is_conclusive
 from lockstep_ops.status.refused_transforms import refused_transforms
-from lockstep_ops.status.report import Report
+from lockstep_ops.status.report import Report, Trouble
 from lockstep_ops.status.report_builder import build_report
 from lockstep_ops.status.state_topic_rows import SILENT_S, FollowedRows, StateTopicRows
-from lockstep_ops.status.trouble_reports import read_reports, reported_troubles, unreadable_topics
+from lockstep_ops.status.trouble_reports import read_reports, reported_troubles, reports_now, unreadable_topics
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.rows.state_rows import GroupStatus, Row
+from lockstep_state.trouble_report import TroubleReport
 
 LOOKS_AGAIN_AFTER_S = 2.5
 """A slot writes progress each second. What it has not moved past by then, it does not move past."""
@@ -27,11 +29,22 @@ MOST_GROUPS = 50
 """Groups on the target whose members are asked for: each is a request."""
 
 
+@dataclass(frozen=True, slots=True)
+class FlowClients:
+    """The clients of a flow's two clusters."""
+
+    source: Admin
+    target: Admin
+
+
 async def read_report(
     settings: FlowSettings,
     timeout: float,
     silent_s: float | None = None,
     followed: FollowedRows | None = None,
+    *,
+    clients: FlowClients | None = None,
+    heard: Sequence[Record] | None = None,
 ) -> Report:
     """Return the present report of a flow.
 
@@ -40,12 +53,15 @@ async def read_report(
         timeout: The seconds within which a cluster has to answer.
         silent_s: As in `read_rows`.
         followed: The flow's rows, if the caller follows them. They are not read again.
+        clients: Clients of its clusters, if the caller has some. They stay open.
+        heard: The events in which services report what fails, if the caller follows them. They are not read again.
 
     Raises:
         ClusterError: The target cannot be reached, is not permitted, or the flow has never run (TopicMissing).
         NewerVersion: A newer release wrote a row.
     """
-    target = target_client(settings)
+    clients = clients or FlowClients(source_client(settings), target_client(settings))
+    source, target = clients.source, clients.target
     await target.probe(timedelta(seconds=timeout))
     services = [name for name, needed in SERVICES.items() if needed(settings)]
     delay_ms = settings.delay_ms
@@ -56,6 +72,9 @@ async def read_report(
             return *await read_rows(settings, silent_s), now_ms()
         await followed.catch_up_now()
         return dict(followed.rows), list(followed.unreadable), now_ms()
+
+    async def read_heard() -> tuple[list[TroubleReport], list[Trouble]]:
+        return await read_reports(settings, timeout) if heard is None else reports_now(heard)
 
     async def wait_conclusive(logs: LogOffsets) -> None:
         """Return when a slot that works has written its rows again."""
@@ -68,11 +87,10 @@ async def read_report(
         )
 
     (rows, unreadable, read_ms), replicas, (reports, unread) = await asyncio.gather(
-        read_dated(), describe_replicas(target, settings, services), read_reports(settings, timeout)
+        read_dated(), describe_replicas(target, settings, services), read_heard()
     )
     logs = None
     if "data-plane" in services:
-        source = source_client(settings)
         logs = await read_logs(settings, source, target, rows, timeout)
         if not is_conclusive(rows.values(), read_ms, logs, delay_ms):
             await wait_conclusive(logs)

@@ -49,6 +49,11 @@ async def read_reports(settings: FlowSettings, silent_s: float) -> tuple[list[Tr
         return [], []
     except ClusterError as trouble:
         return [], [Trouble(REPORTS, f"not known: {trouble}")]
+    return reports_now(records)
+
+
+def reports_now(records: Iterable[Record]) -> tuple[list[TroubleReport], list[Trouble]]:
+    """Return what records of the events topic say that replicas report now, and those that cannot be read."""
     reports, unreadable = decode_reports(records)
     return present_reports(reports, now_ms()), unreadable
 

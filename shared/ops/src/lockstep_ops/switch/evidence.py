@@ -6,7 +6,7 @@ from typing import Any
 
 from lockstep_ops.formatting import count_text, in_time, utc_moment
 from lockstep_ops.switch.switch_options import Allowance, allows
-from lockstep_ops.switch.switch_steps import MEANINGS, Verb, step_states
+from lockstep_ops.switch.switch_steps import MEANINGS, Verb, lasting_effects, step_states
 from lockstep_rules.offsets.verified_copy import find_verification
 from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic, VerifiedPartition
@@ -212,6 +212,12 @@ class Evidence:
         if self.lasting:
             lines += ["", "## Not taken back", "", *(f"- {effect}" for effect in self.lasting)]
         return "\n".join(lines) + "\n"
+
+
+def collect_evidence(row: Switch, flow: Flow, rows: Mapping[str, Row]) -> Evidence:
+    """Return the evidence of a switch as it is now, from the rows of its flow."""
+    lasting = tuple(lasting_effects(row)) if row.phase == "aborted" else ()
+    return Evidence(row=row, flow=flow, rows=rows, lasting=lasting)
 
 
 def _value_of(values: tuple[int, ...], number: int, otherwise: int) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lockstep_config.credentials.flow_secrets import flow_secrets
 from lockstep_kafka.common.errors import ClusterError
-from lockstep_ops.switch.evidence import Evidence
+from lockstep_ops.switch.evidence import Evidence, collect_evidence
 from lockstep_ops.switch.followed_flow import OppositeFlow
 from lockstep_ops.switch.group_actions import GroupActions
 from lockstep_ops.switch.hook import HookCall, HookFailed, run_hook
@@ -25,7 +25,6 @@ from lockstep_ops.switch.switch_steps import (
     Step,
     Verb,
     has_begun,
-    lasting_effects,
     next_step,
     steps_to_undo,
     switch_scopes,
@@ -119,12 +118,7 @@ class Switcher:
     async def evidence(self, row: Switch) -> Evidence:
         """Return the evidence of the switch as it is now, from the rows."""
         await self._log.catch_up_now()
-        return Evidence(
-            row=row,
-            flow=self._settings.flow,
-            rows=dict(self._log.rows),
-            lasting=tuple(lasting_effects(row)) if row.phase == "aborted" else (),
-        )
+        return collect_evidence(row, self._settings.flow, dict(self._log.rows))
 
     async def _perform(self, step: Step, row: Switch) -> tuple[str, Switch]:
         """Do one step, and return its result as a text, and the row with what it found."""

@@ -46,6 +46,11 @@ class AccessPolicy:
         return self.host in (EVERY_ADDRESS, "")
 
     @property
+    def is_reachable(self) -> bool:
+        """Return whether other machines can reach the pages."""
+        return not _is_loopback(self.host)
+
+    @property
     def guarded(self) -> bool:
         """Return whether a token is required."""
         return bool(self.token_file or self.token)
@@ -91,7 +96,7 @@ class AccessPolicy:
 
     def warnings(self) -> tuple[str, ...]:
         """Return what an operator should know of pages that other machines can reach."""
-        if _is_loopback(self.host):
+        if not self.is_reachable:
             return ()
         warnings = []
         if not self.guarded:

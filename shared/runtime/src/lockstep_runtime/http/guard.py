@@ -5,6 +5,7 @@ import contextlib
 import logging
 import re
 import select
+import socket
 import ssl
 import time
 from http import HTTPStatus
@@ -36,6 +37,12 @@ Beyond that, the oldest connection without a whole head gives way (else the olde
 with its connection, so slow clients never keep it waiting.
 """
 
+STREAMS = CONNECTIONS // 2
+"""Most answers at once that go on without an end. The other connections are left for probes and pages."""
+
+BODY_BYTES = 65_536
+"""Most bytes of a request's body; more is answered with 413."""
+
 FAILURES_EVERY_S = 60.0
 """Seconds between two lines about pages that failed: a client that repeats its request could fill the log otherwise."""
 
@@ -59,6 +66,9 @@ class GuardedConnection(web.RequestHandler):
         """Take all connections of the server, oldest first, as `crowd`."""
         super().__init__(server, loop=asyncio.get_running_loop(), lingering_time=LEFT_OVER_WITHIN_S, **OPTIONS)
         self._crowd, self._tls, self._head, self._asking = crowd, tls, b"", True
+        self._streams = False
+        self.ended = asyncio.Event()
+        """Set once the connection is lost."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._wire = cast(asyncio.Transport, transport)
@@ -75,12 +85,13 @@ class GuardedConnection(web.RequestHandler):
         """Return the connection that gives way.
 
         It is the oldest one without a whole head of which nothing waits to be read. If there is none, it is the
-        oldest one without a whole head, else the oldest one.
+        oldest one without a whole head, else the oldest one that is no stream: of streams there are at most half.
         """
         asking = [connection for connection in self._crowd if connection._asking]
         waiting = _with_bytes([connection._wire for connection in asking])
         silent = (connection for connection in asking if connection._wire not in waiting)
-        return next(silent, next(iter(asking), next(iter(self._crowd))))
+        answered = (connection for connection in self._crowd if not connection._streams)
+        return next(silent, next(iter(asking), next(answered, next(iter(self._crowd)))))
 
     async def _start_tls(self, tls: ssl.SSLContext) -> None:
         encrypted = None
@@ -115,7 +126,42 @@ class GuardedConnection(web.RequestHandler):
         """Keep the connection open for its answer: a client may end its half with its request. TLS has no halves."""
         return self._tls is None and not self._asking and self.transport is not None
 
+    def allow_answer(self, seconds: float) -> None:
+        """Give the answer so many seconds from now on, because the page asks clusters for long."""
+        self._answer_within(seconds)
+
+    def begin_stream(self) -> bool:
+        """Let the answer go on without an end, and return True; False if there are too many such answers.
+
+        Afterwards only `taken` sets a deadline.
+        """
+        if self.transport is None or sum(connection._streams for connection in self._crowd) >= STREAMS:
+            return False
+        self._streams = True
+        self._deadline.cancel()
+        self.transport.set_write_buffer_limits(high=0)
+        connected = self._wire.get_extra_info("socket")
+        if connected is not None and hasattr(socket, "TCP_USER_TIMEOUT"):
+            # What is sent to a machine that has gone is in the kernel, where we do not see it.
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(ANSWERED_WITHIN_S * 1000))
+        return True
+
+    async def taken(self) -> None:
+        """Return once the kernel has taken all that was written.
+
+        A client that takes nothing for `ANSWERED_WITHIN_S` is dropped.
+
+        Raises:
+            ConnectionResetError: The connection is lost.
+        """
+        self._answer_within(ANSWERED_WITHIN_S)
+        await self._drain_helper()
+        if self.transport is None:
+            raise ConnectionResetError("the client has gone, or took nothing")
+        self._deadline.cancel()
+
     def connection_lost(self, exc: BaseException | None) -> None:
+        self.ended.set()
         self.abort()
         super().connection_lost(exc)
 

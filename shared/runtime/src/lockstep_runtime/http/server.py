@@ -8,6 +8,7 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 
 from aiohttp import web
@@ -16,7 +17,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from lockstep_runtime.http.access import EVERY_ADDRESS, AccessPolicy, Certificate, PagesUnusable, PortInUse
 from lockstep_runtime.http.answers import JSON, METHODS, page, refusal
-from lockstep_runtime.http.guard import GuardedConnection
+from lockstep_runtime.http.guard import BODY_BYTES, GuardedConnection
 from lockstep_runtime.telemetry.metrics import Metrics
 
 BACKLOG = 1_024
@@ -37,13 +38,34 @@ ENDS_WITHIN_S = 1.0
 """Seconds after which an answer is given up when the server closes."""
 
 
+NO_ROUTES: Mapping[tuple[str, str], Handler] = MappingProxyType({})
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
 class GuardedServer:
     """Serve pages by path, over aiohttp behind the guard. `PageServer` has those of a service."""
 
-    def __init__(self, pages: Mapping[str, Handler], *, warn: Callable[[str], None] = lambda _: None) -> None:
-        """Take the pages. `warn` gets once why a certificate cannot be taken up, and "" when one was."""
+    def __init__(
+        self,
+        pages: Mapping[str, Handler],
+        *,
+        warn: Callable[[str], None] = lambda _: None,
+        routes: Mapping[tuple[str, str], Handler] = NO_ROUTES,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> None:
+        """Take the pages.
+
+        Args:
+            pages: What is answered to GET and HEAD, by path.
+            warn: It gets once why a certificate cannot be taken up, and "" when one was.
+            routes: More pages, by method and path. Their requests may have a body of `BODY_BYTES`.
+            headers: Headers that every answer of a page has, unless the page sets them itself.
+        """
         self._pages = pages
         self._warn = warn
+        self._routes = routes
+        self._headers = headers
+        self._methods = frozenset((*METHODS, *(method for method, _ in routes)))
         self._access = AccessPolicy()
         self._runner: web.AppRunner | None = None
         self._listener: asyncio.Server | None = None
@@ -78,10 +100,12 @@ class GuardedServer:
 
     async def _listen(self, access: AccessPolicy, tls: ssl.SSLContext | None) -> tuple[Any, ...]:
         """Listen, and return the address. Raises PagesUnusable."""
-        app = web.Application(middlewares=[self._refuse_others])
-        app.on_response_prepare.append(_name_no_server)
+        app = web.Application(middlewares=[self._refuse_others], client_max_size=BODY_BYTES)
+        app.on_response_prepare.append(self._finish_headers)
         for path, handler in self._pages.items():
             app.router.add_get(path, handler)
+        for (method, path), handler in self._routes.items():
+            app.router.add_route(method, path, handler)
         self._runner = web.AppRunner(app, shutdown_timeout=ENDS_WITHIN_S)
         await self._runner.setup()
         server = self._runner.server
@@ -123,12 +147,22 @@ class GuardedServer:
     async def _refuse_others(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if not self._access.serves(request.headers.get("Host", "")):
             return refusal(HTTPStatus.MISDIRECTED_REQUEST)
-        if request.method not in METHODS:
+        if request.method not in self._methods:
             return refusal(HTTPStatus.METHOD_NOT_ALLOWED)
         try:
             return await handler(request)
+        except web.HTTPMethodNotAllowed as exc:
+            answer = refusal(HTTPStatus.METHOD_NOT_ALLOWED)
+            answer.headers["Allow"] = ", ".join(sorted(exc.allowed_methods))
+            return answer
         except web.HTTPException as exc:
             return refusal(HTTPStatus(exc.status))
+
+    async def _finish_headers(self, _: web.Request, answer: web.StreamResponse) -> None:
+        for name in ("Server", "Date"):
+            answer.headers.pop(name, None)
+        for name, value in self._headers.items():
+            answer.headers.setdefault(name, value)
 
     def admits(self, request: web.Request) -> bool:
         """Return whether the request has the token, or none is required."""
@@ -147,6 +181,8 @@ class PageServer(GuardedServer):
         ready: Callable[[], str | None],
         status: Callable[[], Mapping[str, Any]],
         warn: Callable[[str], None] = lambda _: None,
+        routes: Mapping[tuple[str, str], Handler] = NO_ROUTES,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
         """Take what the pages show.
 
@@ -155,7 +191,9 @@ class PageServer(GuardedServer):
             live: Returns None, or why the process does not work (answered with status 503).
             ready: Returns None, or why the process is not ready (answered with status 503).
             status: Returns JSON values.
-            warn: See `GuardedServer`.
+            warn: See `GuardedServer`, and likewise of the other two.
+            routes: More pages.
+            headers: More headers.
         """
         pages = {
             "/live": self._show_live,
@@ -163,7 +201,7 @@ class PageServer(GuardedServer):
             "/status": self._show_status,
             "/metrics": self._show_metrics,
         }
-        super().__init__(pages, warn=warn)
+        super().__init__(pages, warn=warn, routes=routes, headers=headers)
         self._metrics = metrics
         self._live = live
         self._ready = ready
@@ -209,8 +247,3 @@ def _socket_for_every_address(port: int) -> socket.socket:
             if exc.errno != errno.EADDRNOTAVAIL:
                 raise
     return socket.create_server((ANY_IPV4, port), backlog=BACKLOG)
-
-
-async def _name_no_server(_: web.Request, answer: web.StreamResponse) -> None:
-    for name in ("Server", "Date"):
-        answer.headers.pop(name, None)

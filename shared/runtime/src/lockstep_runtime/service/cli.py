@@ -6,12 +6,12 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -149,13 +149,7 @@ def run_process(
     Raises:
         SystemExit: Code 2: the configuration cannot be used, or a service has nothing to do.
     """
-    logs.configure(process, log_level or "info", log_format)
-    memory.tune_malloc_for_service()
-    read = _reader(path, mm1_files(legacy))
-    configuration = _load(read)
-    if log_level is None:
-        levels = configuration.log
-        logs.configure(process, levels.level(process), log_format, libraries=levels.by_service.get(CLIENTS))
+    configuration, read = load_for_process(process, path, log_level, log_format, legacy)
     selections = [_select_flows(service, configuration, flows) for service in services]
     for remark in () if remarks_reported else (*configuration.notes, *configuration.unused):
         _log.warning("%s", remark)
@@ -179,9 +173,43 @@ def run_process(
         )
         for service, (configured, settings) in zip(services, selections, strict=True)
     ]
+    end_with(partial(serve, process, factories))
+
+
+def load_for_process(
+    process: str,
+    path: Path | None,
+    log_level: str | None,
+    log_format: logs.LogFormat,
+    legacy: Mapping[str, Any],
+) -> tuple[Configuration, Callable[[], Configuration]]:
+    """Return the configuration of a process, and what reads it again. The log is as the command line says from now on.
+
+    Args:
+        process: The name of the process in the log.
+        path: The file, or None if `legacy` names MirrorMaker 1's two.
+        log_level: The level of the log. None: that of the configuration.
+        log_format: The form of the log.
+        legacy: The options of `lockstep legacy`.
+
+    Raises:
+        SystemExit: Code 2: the configuration cannot be used.
+    """
+    logs.configure(process, log_level or "info", log_format)
+    memory.tune_malloc_for_service()
+    read = _reader(path, mm1_files(legacy))
+    configuration = _load(read)
+    if log_level is None:
+        levels = configuration.log
+        logs.configure(process, levels.level(process), log_format, libraries=levels.by_service.get(CLIENTS))
+    return configuration, read
+
+
+def end_with(work: Callable[[], int]) -> NoReturn:
+    """Do the work of this process, and end it with the exit code that the work returns."""
     memory.freeze_gc()
     _dump_stacks()
-    code = serve(process, factories)
+    code = work()
     logging.shutdown()
     sys.stdout.flush()
     # A library's thread that waits for a broker which is gone must not keep the process from ending in time.

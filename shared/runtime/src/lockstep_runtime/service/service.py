@@ -6,7 +6,6 @@ One process serves several flows, in one event loop.
 import asyncio
 import logging
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +27,7 @@ from lockstep_runtime.http.server import PageServer
 from lockstep_runtime.membership.faust_membership import FaustMembership
 from lockstep_runtime.membership.flow_runner import FlowRunner
 from lockstep_runtime.service.definition import ServiceDefinition
+from lockstep_runtime.service.stop_signals import stop_on_signals
 from lockstep_runtime.state.leadership import Leadership
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics, Sample
@@ -215,10 +215,7 @@ def serve(process: str, factories: Sequence[Callable[[], Process]]) -> int:
 
 
 async def _serve(log: FlowLog, factories: Sequence[Callable[[], Process]]) -> int:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, _signalled, name, stop, log)
+    stop = stop_on_signals(log)
     if len(factories) == 1:
         return await factories[0]().run(stop)
     async with asyncio.TaskGroup() as tasks:
@@ -242,13 +239,3 @@ async def keep_running(make: Callable[[], Process], stop: asyncio.Event) -> int:
         process.log.warn("starting again", f"in {delay.total_seconds():g} s" if delay else "at once")
         if await set_within(stop, delay.total_seconds()):
             return CLEAN
-
-
-def _signalled(name: signal.Signals, stop: asyncio.Event, log: FlowLog) -> None:
-    if stop.is_set() and name is signal.SIGINT:
-        log.warn("ended at once", "second interrupt")
-        logging.shutdown()
-        os._exit(130)
-    if not stop.is_set():
-        log.info("ending", name.name)
-    stop.set()

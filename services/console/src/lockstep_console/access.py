@@ -1,0 +1,104 @@
+"""Who may read the console, and who may act. Pure, but for the file of the token.
+
+A browser keeps the token itself and sends it as a header. There are no cookies, so another site's page cannot use a
+session of the console.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lockstep_runtime.http.access import AccessPolicy
+
+REQUEST_HEADER = "X-Lockstep-Request"
+"""The header of every request that acts. Another site's page cannot set it without being asked first."""
+
+JSON_TYPE = "application/json"
+
+LONGEST_USER = 200
+"""Most characters of a user's name from a trusted header."""
+
+ANONYMOUS, BY_TOKEN = "anonymous", "token"
+"""Names of users that no proxy has named: without a token, and with it."""
+
+NO_TOKEN_SET = "The console was started without --token-file and --trust-header, so it is read-only."
+TOKEN_NEEDED = "The request has no token, or a wrong one."
+PROXY_NEEDED = "The request has not come through the proxy that names the user in {header}."
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Who asks, and what they may do. `why_read_only` is a sentence, or "" for those who may act."""
+
+    user: str
+    may_read: bool
+    may_act: bool
+    why_read_only: str = ""
+    has_token: bool = field(default=False, repr=False)
+    """The request has the token itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleAccess:
+    """The rule by which requests may read and act.
+
+    Without a token and without a trusted header everybody who reaches the port may read, and nobody may act.
+    """
+
+    policy: AccessPolicy
+    trusted_header: str = ""
+    """The header in which a proxy names the user; "" if there is no such proxy."""
+    anonymous_read: bool = False
+
+    def session(self, headers: Mapping[str, str]) -> Session:
+        """Return the session of a request with these headers."""
+        has_token = self.policy.guarded and self.policy.admits(bearer_token(headers))
+        if user := self._named_user(headers):
+            return Session(user, may_read=True, may_act=True, has_token=has_token)
+        if has_token:
+            return Session(BY_TOKEN, may_read=True, may_act=True, has_token=True)
+        if not self.policy.guarded and not self.trusted_header:
+            return Session(ANONYMOUS, may_read=True, may_act=False, why_read_only=NO_TOKEN_SET)
+        reason = TOKEN_NEEDED if self.policy.guarded else PROXY_NEEDED.format(header=self.trusted_header)
+        return Session(ANONYMOUS, may_read=self.anonymous_read, may_act=False, why_read_only=reason)
+
+    def _named_user(self, headers: Mapping[str, str]) -> str:
+        name = headers.get(self.trusted_header, "").strip() if self.trusted_header else ""
+        return name if len(name) <= LONGEST_USER and name.isprintable() else ""
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what an operator should know of this access."""
+        if self.trusted_header and self.policy.is_reachable:
+            return (
+                f"whoever reaches the port can act as any user with the header {self.trusted_header}: "
+                "only the proxy may reach it",
+            )
+        return ()
+
+
+def bearer_token(headers: Mapping[str, str]) -> str:
+    """Return the token of a request, or "" if it has none."""
+    scheme, _, token = headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def forgery_refusal(headers: Mapping[str, str]) -> str:
+    """Return why a request that acts may be another site's (CSRF), or "" if it cannot be.
+
+    Args:
+        headers: The headers of a request with a method other than GET and HEAD. Names are in any case.
+    """
+    if headers.get("Content-Type", "").partition(";")[0].strip().lower() != JSON_TYPE:
+        return f"A request that acts has the header Content-Type: {JSON_TYPE}."
+    if headers.get(REQUEST_HEADER, "") != "1":
+        return f"A request that acts has the header {REQUEST_HEADER}: 1."
+    return foreign_site(headers)
+
+
+def foreign_site(headers: Mapping[str, str]) -> str:
+    """Return why a request comes from another site's page, as the browser says, or "" if it does not."""
+    if headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
+        return "The request comes from a page of another site."
+    origin, host = headers.get("Origin"), headers.get("Host", "")
+    if origin is not None and origin.partition("://")[2].lower() != host.lower():
+        return f"The request comes from a page of {origin[:100]}, and the console is {host[:100]}."
+    return ""

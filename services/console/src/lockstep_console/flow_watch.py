@@ -1,0 +1,186 @@
+"""The watch over one flow: its rows and events as they come, and its report, read when somebody looks.
+
+A cluster that is away, a right that is missing, a flow that has never run and a row of a newer release are sentences
+(`DatedReport.trouble`), never an end of the console.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from lockstep_config import FlowSettings
+from lockstep_console.watched_events import WatchedEvent, WatchedEvents
+from lockstep_console.watched_rows import WatchedRows
+from lockstep_kafka.common.asyncio_util import set_within
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_ops.status.flow_report import FlowClients
+from lockstep_ops.status.flow_status import UnknownStatus, read_status
+from lockstep_ops.status.readiness import blockers_without_rows
+from lockstep_ops.status.report import Report
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.clock import now_ms
+from lockstep_state.rows.row import NewerVersion
+
+SOONEST_S, LATEST_S, UNSEEN_S = 2.0, 5.0, 60.0
+"""The seconds between two reports: if rows changed, if none did, and while nobody looks."""
+
+LOOKED_AT_S = 15.0
+"""The seconds for which a request counts as somebody who looks."""
+
+ANSWERS_WITHIN_S = 3.0
+"""The seconds within which a cluster has to answer for a report."""
+
+AT_ONCE = 4
+"""Reports that are read at the same time. Each asks both clusters of its flow."""
+
+NOT_YET = "The flow is not read yet."
+
+
+@dataclass(frozen=True, slots=True)
+class DatedReport:
+    """The last report of a flow, or why there is none, and when that was read.
+
+    With a `trouble` `report` is None: nothing of before is shown as if it were so now.
+    """
+
+    report: Report | None
+    trouble: str
+    at_ms: int
+    unknown: UnknownStatus | None = None
+    """Without a report: what `lockstep status` says of such a flow."""
+    cost_s: float = 0.0
+    """The seconds that it took to read."""
+
+
+class ChangeListener(Protocol):
+    """Something that is to know what comes of a flow, such as an open stream."""
+
+    def on_report(self, watch: "FlowWatch") -> None:
+        """Take note of a new report."""
+
+    def on_rows(self, watch: "FlowWatch", records: Sequence[Record]) -> None:
+        """Take note of records of the state topic."""
+
+    def on_events(self, watch: "FlowWatch", records: Sequence[Record]) -> None:
+        """Take note of records of the events topic."""
+
+
+class FlowWatch:
+    """One flow. Run it as long as the console lives."""
+
+    def __init__(
+        self, settings: FlowSettings, clients: FlowClients, turns: asyncio.Semaphore, *, instance: str = "console"
+    ) -> None:
+        """Take the flow, the clients of its clusters, and the turns in which reports of all flows are read."""
+        self.settings = settings
+        self.name = str(settings.flow)
+        self.log = FlowLog("console", settings.flow)
+        self._clients, self._turns = clients, turns
+        self.rows = WatchedRows(settings, clients.target, self._on_rows)
+        """The rows of the flow's state topic (`FollowedRows`)."""
+        self.watched_events = WatchedEvents(settings, clients.target, self._on_events)
+        self._dated = DatedReport(None, NOT_YET, 0)
+        self._has_new_rows = asyncio.Event()
+        self._was_looked_at = asyncio.Event()
+        self._has_report = asyncio.Event()
+        self._looked_at = float("-inf")
+        self._listeners: list[ChangeListener] = []
+
+    @property
+    def events(self) -> Sequence[WatchedEvent]:
+        """Return the last events, newest last."""
+        return self.watched_events.events
+
+    @property
+    def dated(self) -> DatedReport:
+        """Return the last report without reading anything."""
+        return self._dated
+
+    async def report(self, within_s: float = 0.8) -> DatedReport:
+        """Return the last report, and have it read again soon. The first one is waited for.
+
+        Args:
+            within_s: The seconds for which a newer report is waited for if the last one is older than `LATEST_S`.
+        """
+        self.look()
+        age_s = (now_ms() - self._dated.at_ms) / 1000
+        if age_s > LATEST_S * 2:
+            self._has_report.clear()
+            await set_within(self._has_report, within_s if self._dated.at_ms else ANSWERS_WITHIN_S * 2)
+        return self._dated
+
+    def look(self) -> None:
+        """Note that somebody looks at the flow now."""
+        self._looked_at = asyncio.get_running_loop().time()
+        self._was_looked_at.set()
+
+    @contextmanager
+    def watching(self, listener: ChangeListener) -> Iterator[None]:
+        """Count as somebody who looks for a while, and let a listener know what comes."""
+        self._listeners.append(listener)
+        self._was_looked_at.set()
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Return whether a stream is open, or a request came lately."""
+        return bool(self._listeners) or asyncio.get_running_loop().time() - self._looked_at < LOOKED_AT_S
+
+    async def run(self) -> None:
+        """Follow the flow until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.rows.run())
+            tasks.create_task(self.watched_events.run())
+            tasks.create_task(self._keep_reading())
+
+    async def _keep_reading(self) -> None:
+        await self.rows.judged()
+        while True:
+            async with self._turns:
+                self._has_new_rows.clear()
+                self._was_looked_at.clear()
+                self._dated = await self._read()
+            self._has_report.set()
+            for listener in list(self._listeners):
+                listener.on_report(self)
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Return when the report is to be read again."""
+        if not self.is_looked_at:
+            await set_within(self._was_looked_at, UNSEEN_S)
+            return
+        await asyncio.sleep(SOONEST_S)
+        await set_within(self._has_new_rows, LATEST_S - SOONEST_S)
+
+    async def _read(self) -> DatedReport:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            status = await read_status(
+                self.settings,
+                ANSWERS_WITHIN_S,
+                self.rows,
+                clients=self._clients,
+                heard=self.watched_events.reports(),
+            )
+        except NewerVersion as exc:
+            blockers = blockers_without_rows(self.settings.flow, str(exc), never_run=False)
+            status = UnknownStatus(self.settings.flow, str(exc), blockers)
+        if isinstance(status, UnknownStatus):
+            return DatedReport(None, status.reason, now_ms(), status)
+        return DatedReport(status, "", status.at_ms, cost_s=loop.time() - began)
+
+    def _on_rows(self, records: Sequence[Record]) -> None:
+        self._has_new_rows.set()
+        for listener in list(self._listeners):
+            listener.on_rows(self, records)
+
+    def _on_events(self, records: Sequence[Record]) -> None:
+        for listener in list(self._listeners):
+            listener.on_events(self, records)

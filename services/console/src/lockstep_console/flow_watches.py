@@ -1,0 +1,56 @@
+"""The watches over all flows of a file. Flows of one cluster share its client."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from lockstep_config import FlowSettings
+from lockstep_console.flow_watch import AT_ONCE, FlowWatch
+from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.common.asyncio_util import without_end
+from lockstep_ops.clusters import source_client, target_client
+from lockstep_ops.status.flow_report import FlowClients
+
+
+class FlowWatches:
+    """The watches by flow, in the order of the file. Run them as long as the console lives."""
+
+    def __init__(self, flows: Sequence[FlowSettings]) -> None:
+        clients: dict[tuple[object, ...], Admin] = {}
+        turns = asyncio.Semaphore(AT_ONCE)
+        self._watches = {
+            str(settings.flow): FlowWatch(settings, shared_clients(settings, clients), turns) for settings in flows
+        }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._watches)
+
+    @property
+    def all(self) -> tuple[FlowWatch, ...]:
+        return tuple(self._watches.values())
+
+    def watch(self, name: str) -> FlowWatch | None:
+        """Return the watch over a flow by its name (`A->B`), or None if there is none."""
+        return self._watches.get(name)
+
+    async def run(self) -> None:
+        """Follow all flows until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for watch in self.all:
+                tasks.create_task(without_end(f"the watch over {watch.name}", watch.run()))
+
+
+def shared_clients(settings: FlowSettings, clients: dict[tuple[object, ...], Admin]) -> FlowClients:
+    """Return the clients of a flow's clusters. Those that `clients` has for the same connection are taken again."""
+    sides = (
+        (settings.flow.source, settings.clients.source_admin, source_client),
+        (settings.flow.target, settings.clients.target_admin, target_client),
+    )
+    source, target = (
+        clients.setdefault((alias, _connection(properties)), make(settings)) for alias, properties, make in sides
+    )
+    return FlowClients(source, target)
+
+
+def _connection(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(properties.items()))

@@ -1,0 +1,76 @@
+"""All routes of the console, and the checks that each request passes before its route is asked."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from http import HTTPStatus
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from lockstep_console.access import Session, foreign_site, forgery_refusal
+from lockstep_console.api import session
+from lockstep_console.console import Console
+from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, problem
+from lockstep_console.static_files import StaticFiles
+
+ROUTES: tuple[Route, ...] = (*session.ROUTES,)
+"""Every route, for the server and for the OpenAPI document."""
+
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Headers of every answer. No page of another site may show the console, and the console asks no other host."""
+
+
+def handlers(console: Console, files: StaticFiles) -> dict[tuple[str, str], Handler]:
+    """Return what answers requests, by method and path."""
+    by_method: dict[tuple[str, str], Handler] = {
+        (route.method, route.path): partial(answer_route, console, route) for route in ROUTES
+    }
+    for path in ("/", "/{file:.+}"):
+        by_method["GET", path] = files.show
+    for method in ("GET", "POST", "PUT"):
+        by_method[method, "/api/{rest:.*}"] = _refuse_unknown
+    # The longest beginning first: aiohttp takes the first path that fits.
+    return dict(sorted(by_method.items(), key=lambda item: _generality(item[0][1])))
+
+
+def _generality(path: str) -> tuple[int, int]:
+    """Return the place of a path in the order of the router: those that fit everything come last."""
+    return (2 if path == "/{file:.+}" else 1 if "{rest:" in path else 0, path.count("{"))
+
+
+async def answer_route(console: Console, route: Route, request: web.Request) -> Answer:
+    """Answer a request, if it may be made."""
+    session = console.access.session(request.headers)
+    if (refused := refusal_of(route, session, request.headers)) is not None:
+        return refused.as_answer()
+    try:
+        return await route.handler(ConsoleRequest(console, request, session))
+    except RequestRefused as exc:
+        return exc.as_answer()
+    except web.HTTPRequestEntityTooLarge:
+        return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "The body is too large.")
+
+
+def refusal_of(route: Route, session: Session, headers: Mapping[str, str]) -> RequestRefused | None:
+    """Return why a session may not make a request, or None if it may. Pure."""
+    if route.acts:
+        is_foreign: Callable[[Mapping[str, str]], str] = forgery_refusal
+        if route.for_programs and session.has_token:
+            is_foreign = foreign_site
+        if sentence := is_foreign(headers):
+            return RequestRefused(HTTPStatus.FORBIDDEN, "foreign-request", sentence)
+    if route.is_open:
+        return None
+    if not session.may_read:
+        return RequestRefused(HTTPStatus.UNAUTHORIZED, "not-admitted", session.why_read_only)
+    if route.acts and not session.may_act:
+        return RequestRefused(HTTPStatus.FORBIDDEN, "read-only", session.why_read_only)
+    return None
+
+
+async def _refuse_unknown(request: web.Request) -> Answer:
+    return problem(HTTPStatus.NOT_FOUND, "unknown-path", f"The API has no {request.path}. {API}/openapi.json has all.")

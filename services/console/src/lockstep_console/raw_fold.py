@@ -1,0 +1,93 @@
+"""A fold of the state topic that reads rows of partitions only when somebody asks for them. Pure.
+
+While records move, each partition writes its row every second. To read the JSON of such a row costs ten times as much
+as to keep it, and while nobody looks all but the last one of each partition are read for nothing.
+"""
+
+import re
+from collections.abc import Mapping
+
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_runtime.state.state_fold import StateFold
+from lockstep_state.rows.row import MalformedRow, NewerVersion
+from lockstep_state.rows.state_rows import PartitionProgress, Row
+
+LATE = f"{PartitionProgress.kind}/".encode()
+"""The first bytes of the keys whose rows are kept as bytes. No row of another key depends on them."""
+
+CHAIN = re.compile(rb'"(?:producer_id|producer_epoch|source_topic_id|target_topic_id)":(?:"[^"\\]*"|-?\d+)')
+"""The fields by which a row is outdated by another one (`PartitionProgress.is_outdated_by`), as rows are written."""
+
+
+class RawFold:
+    """The rows of the state topic. Every record has to be added in log order. The rows are those of `StateFold`."""
+
+    def __init__(self) -> None:
+        self._fold, self._late_fold = StateFold(), StateFold()
+        self._waiting: dict[bytes, tuple[Record, list[bytes]]] = {}
+        """The last record of each key that is not read yet, and its chain."""
+        self._unreadable: dict[bytes, str] = {}
+        self._newer: dict[bytes, NewerVersion] = {}
+        self._merged: dict[str, Row] | None = {}
+        self.position = -1
+        """The offset of the last record that was added."""
+
+    @property
+    def rows(self) -> Mapping[str, Row]:
+        """Return the rows by key.
+
+        Raises:
+            NewerVersion: A row is of a newer release.
+        """
+        self._read_waiting()
+        if self._newer:
+            raise next(iter(self._newer.values())).with_traceback(None)
+        if self._merged is None:
+            self._merged = {**self._fold.rows, **self._late_fold.rows}
+        return self._merged
+
+    @property
+    def unreadable(self) -> Mapping[bytes, str]:
+        """Return sentences about records that are no rows, by key."""
+        self._read_waiting()
+        return self._unreadable
+
+    def add(self, record: Record) -> None:
+        """Take a record."""
+        if record.offset <= self.position:
+            return
+        self.position = record.offset
+        key, value = record.key, record.value
+        if key is None:
+            return
+        self._merged = None
+        if not key.startswith(LATE):
+            self._read(self._fold, record)
+        elif value is None:
+            self._waiting.pop(key, None)
+            self._read(self._late_fold, record)
+        else:
+            chain, waiting = CHAIN.findall(value), self._waiting.get(key)
+            if waiting is not None and waiting[1] != chain:
+                self._read_waiting()  # a slot that woke late may have written this one
+            self._waiting[key] = record, chain
+
+    def _read_waiting(self) -> None:
+        """Read what was kept as bytes, in log order."""
+        waiting, self._waiting = self._waiting, {}
+        for record, _ in sorted(waiting.values(), key=lambda kept: kept[0].offset):
+            self._read(self._late_fold, record)
+
+    def _read(self, fold: StateFold, record: Record) -> None:
+        name = record.key or b""
+        try:
+            # A deletion may have been read before records of other keys that were kept, and that it came behind.
+            fold.position = min(fold.position, record.offset - 1)
+            fold.fold(record.offset, record.key, record.value)
+        except MalformedRow as exc:
+            self._unreadable[name] = f"{record.location}: {exc}"
+        except NewerVersion as exc:
+            self._newer[name] = exc
+        else:
+            self._unreadable.pop(name, None)
+            self._newer.pop(name, None)
