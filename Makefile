@@ -9,6 +9,7 @@ MEMBERS  := $(wildcard services/*/pyproject.toml shared/*/pyproject.toml)
 SYNCED   := .venv/.synced
 COMPILED := $(wildcard services/data-plane/src/lockstep_data_plane/record_batch/*.c)
 PREPARED := .cache/kafka/.prepared
+TSC      := tools/console/node_modules/.package-lock.json
 JAR      := services/data-plane/src/lockstep_data_plane/transform/lockstep-transform.jar
 
 IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BASE)) $(if $(BUILD_BASE),--build-base $(BUILD_BASE)) \
@@ -59,6 +60,8 @@ check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	@if npm --version >/dev/null 2>&1; then $(MAKE) --no-print-directory $(TSC) && npm --prefix tools/console run --silent check; \
+	else echo "check: there is no npm, so nobody checks the types of the console's front end"; fi
 	$(call side_by_side,$(UNIT) $(FIRST),$(PY) -m pytest -q -m "not long" $(addprefix --ignore=,$(FIRST)) tests/unit)
 
 bench: setup spark-archive ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part, RECORD=1 keeps the figures)
@@ -112,7 +115,7 @@ clean: ## remove what builds, tests and benches left behind
 	find services shared tests tools .ci -name __pycache__ -prune -exec rm -rf {} +
 
 clean-all: clean ## remove the virtual environment and the downloaded Kafka as well
-	rm -rf .venv .cache
+	rm -rf .venv .cache tools/console/node_modules
 
 # The pieces of `setup`. Stamps make them free when nothing changed.
 
@@ -137,6 +140,11 @@ $(PREPARED): $(SYNCED) tests/support/kafka-jars.sha256 | java
 $(JAR): $(SYNCED) $(wildcard services/data-plane/java/lockstep/transform/*) services/data-plane/transform_jar.py | java
 	@echo "setup: the transforms' jar, with javac or Eclipse's compiler"
 	@$(PY) services/data-plane/transform_jar.py
+	@touch $@
+
+$(TSC): tools/console/package-lock.json
+	@echo "check: TypeScript, which checks the types of the console's front end"
+	@npm --prefix tools/console ci --silent --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 spark-archive: setup
