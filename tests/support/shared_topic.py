@@ -22,9 +22,10 @@ class SharedTopic:
         self._logs: list[SwitchLog] = []
         self.records: list[Record] = []
 
-    def log(self, *, compacted: bool = False) -> SwitchLog:
-        """Return the log of one more command. `compacted`: it reads the last record of each key only."""
-        log = SwitchLog(self._settings)
+    def log(self, *, compacted: bool = False, console: str = "") -> SwitchLog:
+        """Return the log of one more command, or of a console. `compacted`: it reads the last record of each key
+        only."""
+        log = SwitchLog(self._settings, console)
         self._patch.setattr(log, "_topic", _Appending(self), raising=False)
         self._patch.setattr(log, "_follower", _Following(), raising=False)
         self._patch.setattr(log, "catch_up_now", _at_once)

@@ -203,7 +203,13 @@ def outputs() -> Iterator[str]:
         yield _head(f"lockstep {' '.join(arguments)}: exit code {code}")
         body = json.loads(text) if text else None
         shown = json.dumps(body, ensure_ascii=False, indent=1)
-        yield re.sub(r'"at_ms": \d{13}', '"at_ms": NOW', re.sub(r'"id": "[^"]{36}"', '"id": "ID"', shown))
+        for pattern, name in (
+            (r'"at_ms": \d{13}', '"at_ms": NOW'),
+            (r'"id": "[^"]{36}"', '"id": "ID"'),
+            (r'"by": "[^"]+"', '"by": "USER"'),
+        ):
+            shown = re.sub(pattern, name, shown)
+        yield shown
     _, text = programs.ran("config", "show", "FILE", "--output", "json")
     yield _head("lockstep config show FILE --output json: fields")
     yield from _fields(json.loads(text))

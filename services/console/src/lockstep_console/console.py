@@ -70,4 +70,3 @@ class Console:
     async def close(self) -> None:
         """End all work in the background."""
         await cancelled(list(self._tasks))
-

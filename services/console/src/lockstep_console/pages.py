@@ -8,12 +8,12 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lockstep_console.access import Session, foreign_site, forgery_refusal
-from lockstep_console.api import session
+from lockstep_console.api import commands, session, switches, verifications
 from lockstep_console.console import Console
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, problem
 from lockstep_console.static_files import StaticFiles
 
-ROUTES: tuple[Route, ...] = (*session.ROUTES,)
+ROUTES: tuple[Route, ...] = (*session.ROUTES, *commands.ROUTES, *switches.ROUTES, *verifications.ROUTES)
 """Every route, for the server and for the OpenAPI document."""
 
 HEADERS: Mapping[str, str] = {

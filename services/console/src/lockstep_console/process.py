@@ -8,6 +8,7 @@ from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_console.access import ConsoleAccess
+from lockstep_console.actions.switch_runner import SwitchRunner
 from lockstep_console.changes import ChangeBroadcast
 from lockstep_console.console import Console, ConsoleIdentity
 from lockstep_console.flow_watches import FlowWatches
@@ -93,6 +94,7 @@ class ConsoleProcess:
         self._log.info("started", f"{names} as {identity.instance}, the console is at {address}/", address=address)
         for warning in (*self._access.policy.warnings(), *self._access.warnings()):
             self._log.warn("pages are not on this machine alone", f"{address}: {warning}")
+        self.console.spawn("switches of silent consoles", self.console.part(SwitchRunner).take_up_silent())
         watching, stopping = asyncio.ensure_future(self.console.watches.run()), asyncio.ensure_future(stop.wait())
         await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
         code = CLEAN

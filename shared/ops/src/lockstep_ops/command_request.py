@@ -1,5 +1,7 @@
 """A command of an operator and its answers: who is asked, who has answered, and the exit code."""
 
+import os
+import pwd
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +47,14 @@ def command_scope(text: str) -> Scope:
         raise CannotUse(str(exc)) from exc
 
 
+def operator_name() -> str:
+    """Return the name of the operating system's user, or `uid N` if the user has none."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
 def command_request(
     settings: FlowSettings,
     verb: str,
@@ -52,6 +62,8 @@ def command_request(
     arguments: Mapping[str, Any] | None = None,
     *,
     commands_partition: int | None = None,
+    by: str | None = None,
+    command_id: str = "",
 ) -> CommandRequest:
     """Return a new request, with the services that answer it.
 
@@ -61,6 +73,8 @@ def command_request(
         scope: The scope.
         arguments: The command's arguments.
         commands_partition: The partition of the replica that is meant. None: that of the scope.
+        by: The name of the person who asks. None: the user of this process (`operator_name`).
+        command_id: The id of the command. "": a new one.
 
     Raises:
         CannotUse: The verb is not for such a scope, or no service would answer.
@@ -76,7 +90,12 @@ def command_request(
             "has nothing to do in the flow"
         )
     command = Command(
-        id=str(uuid.uuid4()), verb=verb, subject=str(scope), at_ms=now_ms(), arguments=dict(arguments or {})
+        id=command_id or str(uuid.uuid4()),
+        verb=verb,
+        subject=str(scope),
+        at_ms=now_ms(),
+        arguments=dict(arguments or {}),
+        by=operator_name() if by is None else by,
     )
     partition = scope.commands_partition if commands_partition is None else commands_partition
     return CommandRequest(settings.flow, command, scope, answering, services - answering, partition)

@@ -99,7 +99,12 @@ def _event(key: bytes | None, value: bytes | None) -> DecodedRecord:
 
 def _command(key: bytes | None, value: bytes | None) -> DecodedRecord:
     command = decode_command(_present(value))
-    words = [f"id {command.id}", f"to {command.service}" if command.service else "", _fields(command.arguments)]
+    words = [
+        f"id {command.id}",
+        f"by {_short(command.by)}" if command.by else "",
+        f"to {command.service}" if command.service else "",
+        _fields(command.arguments),
+    ]
     return DecodedRecord(
         command.verb, command.subject or "flow", "  ".join(filter(None, words)), _object(_present(value))
     )

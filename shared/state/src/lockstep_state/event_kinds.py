@@ -200,9 +200,11 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
             _warning(
                 "ServiceFailed", "connector", "The service waits for the command `restart`.", "reason cause failures"
             ),
-            _warning("CommandRefused", "the command's", "A command is not carried out.", "verb reason cause"),
+            _warning("CommandRefused", "the command's", "A command is not carried out.", "verb by reason cause"),
             *(
-                EventKind(answer, "the command's", "A command of this name is carried out.", f"verb {detail}".strip())
+                EventKind(
+                    answer, "the command's", "A command of this name is carried out.", f"verb by {detail}".strip()
+                )
                 for answer, detail in _ANSWERS.values()
             ),
         ),

@@ -8,8 +8,7 @@ import pytest
 
 from lockstep_config import FlowSettings
 from lockstep_ops.switch import diverged_records
-from lockstep_ops.switch.diverged_records import CopiesUnknown, DivergedRecords, find_diverged
-from lockstep_ops.switch.slot_witness import WRITTEN_DOWN_MS
+from lockstep_ops.switch.diverged_records import WRITTEN_DOWN_MS, CopiesUnknown, DivergedRecords, find_diverged
 from lockstep_ops.switch.switch_log import SwitchLog
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_ops.switch.slot_witness import WRITTEN_DOWN_MS, SlotWitness
+from lockstep_ops.switch.diverged_records import WRITTEN_DOWN_MS, SlotWitness
 from lockstep_ops.switch.switch_positions import diverged_records, unwritten_tails
 from lockstep_state.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
 from tests.support.takeover_rows import progress, rows_of, topic

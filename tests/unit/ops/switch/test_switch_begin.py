@@ -14,7 +14,7 @@ from lockstep_config import FlowSettings
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterUnreachable, TopicMissing
 from lockstep_ops.exit_codes import CannotUse
-from lockstep_ops.switch import switch_log, switch_plan
+from lockstep_ops.switch import switch_log, switch_plan, switch_run
 from lockstep_ops.switch.followed_flow import OppositeFlow
 from lockstep_ops.switch.switch_log import SwitchLog, TakenOver
 from lockstep_ops.switch.switch_options import SwitchOptions
@@ -181,7 +181,7 @@ def session(
             raise SwitchRefused([under_way_refusal(log.switch)])
         return SwitchPlan(row=new(f"after {last(log).id}"), refusals=(), notes=())
 
-    monkeypatch.setattr(switch_session, "plan_switch", planned)
+    monkeypatch.setattr(switch_run, "plan_switch", planned)
     arguments = SwitchArguments(
         topics=(),
         cutoff=None,
@@ -205,7 +205,8 @@ def session(
     made = SwitchSession(file(), settings(), None, arguments, arguments.options(Verb.SWITCHOVER))
     log = topic.log()
     monkeypatch.setattr(made, "_log", log)
-    monkeypatch.setattr(made._switcher, "_log", log)
+    monkeypatch.setattr(made._run, "log", log)
+    monkeypatch.setattr(made._run._switcher, "_log", log)
     return made
 
 
@@ -228,10 +229,10 @@ async def test_switch_is_planned_again_after_the_question(
     monkeypatch.setattr(session, "_carry_out", carry_out)
     if phase == "running":
         with pytest.raises(SwitchRefused, match="under way"):
-            await session._run()
+            await session._obey()
         assert not began
         return
-    await session._run()
+    await session._obey()
     assert [row.id for row in began] == ["after x" if phase else "after old"]
 
 
@@ -252,7 +253,7 @@ async def test_continued_switch_that_had_ended_has_its_code_and_its_files(
     with pytest.raises(SwitchRefused, match="nothing to continue"):
         await session._continue()
     assert not list(tmp_path.glob("switchover-*")), "which switch is meant is not known"
-    session._options = replace(session._options, id="x")
+    session._run._options = replace(session._options, id="x")
     assert await session._continue() == 1
     assert {path.suffix for path in tmp_path.glob("switchover-A-B-*")} == {".json", ".md"}
 

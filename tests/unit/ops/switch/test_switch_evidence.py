@@ -70,6 +70,9 @@ def test_evidence_as_json_has_the_switch_and_its_times() -> None:
         "to": "B",
         "phase": "running",
         "drill": False,
+        "by": "",
+        "console": "",
+        "progress": "",
         "began": "2023-11-14T22:13:20.000+00:00",
         "ended": None,
         "seconds": None,
@@ -187,10 +190,11 @@ def test_evidence_has_topics_and_groups_by_name() -> None:
 
 def test_evidence_as_markdown_begins_with_the_result() -> None:
     lines = evidence(TOPIC, row=replace(ROW, phase="done", ended_ms=T0 + 4_500)).as_markdown().splitlines()
-    assert lines[:11] == [
+    assert lines[:12] == [
         "# Failover A->B",
         "",
         "- Result: done",
+        "- Begun by: not known",
         "- Began: 2023-11-14T22:13:20.000+00:00",
         "- Ended: 2023-11-14T22:13:24.500+00:00",
         f"- Lost, of what the source was known to have: 1,234 records, {OF_WHAT}",

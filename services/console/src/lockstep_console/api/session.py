@@ -42,5 +42,7 @@ SESSION = {
 }
 
 ROUTES = (
-    Route("GET", f"{API}/session", show_session, "Who asks, and what they may do", answers={200: SESSION}, is_open=True),
+    Route(
+        "GET", f"{API}/session", show_session, "Who asks, and what they may do", answers={200: SESSION}, is_open=True
+    ),
 )

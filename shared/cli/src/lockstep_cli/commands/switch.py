@@ -3,10 +3,9 @@
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -26,9 +25,6 @@ from lockstep_cli.options import (
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.switch.switch_options import Allowance, SwitchOptions
 from lockstep_ops.switch.switch_steps import Verb
-
-if TYPE_CHECKING:
-    from lockstep_config import Configuration, FlowSettings
 
 EXIT_CODES = """\b
 Exit codes:
@@ -310,35 +306,11 @@ async def _command(file: Path, flow: str | None, arguments: SwitchArguments, opt
     from lockstep_cli.commands.switch_session import SwitchSession
     from lockstep_cli.flow_selection import select_flows
     from lockstep_config import load
+    from lockstep_ops.command_request import operator_name
+    from lockstep_ops.switch.switch_run import switch_flows
 
     arguments.check()
     configuration = load(file, os.environ)
     (settings,) = select_flows(configuration, [flow] if flow else [])
-    moving, opposite = _flows(configuration, settings, options.verb)
-    return await SwitchSession(file, moving, opposite, arguments, options).run()
-
-
-def _flows(
-    configuration: "Configuration", settings: "FlowSettings", verb: Verb
-) -> "tuple[FlowSettings, FlowSettings | None]":
-    """Return the flow by which the applications move, and the opposite one.
-
-    Raises:
-        CannotUse: A failback has no opposite flow.
-    """
-    from lockstep_config import UnknownFlow
-    from lockstep_state.names import Flow
-
-    back = Flow(settings.flow.target, settings.flow.source)
-    opposite = None
-    with suppress(UnknownFlow):
-        opposite = configuration.flow(back)
-    if opposite is not None and not (opposite.enabled and opposite.data_plane.enabled):
-        opposite = None
-    if verb is not Verb.FAILBACK:
-        return settings, opposite
-    if opposite is None:
-        raise CannotUse(
-            f"{configuration.path} has no flow {back} that copies back: add {back}.enabled = true, and start it"
-        )
-    return opposite, settings
+    moving, opposite = switch_flows(settings, configuration.flows, options.verb, configuration.path)
+    return await SwitchSession(file, moving, opposite, arguments, replace(options, by=operator_name())).run()

@@ -1,9 +1,7 @@
 """One run of a switch command: what it shows, asks and writes to files."""
 
 import asyncio
-import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,37 +27,18 @@ from lockstep_cli.rendering.switch import (
 from lockstep_config import FlowSettings
 from lockstep_ops.exit_codes import CannotUse, Exit
 from lockstep_ops.switch.evidence import Evidence
-from lockstep_ops.switch.followed_flow import OppositeFlow
 from lockstep_ops.switch.refusals import Refusal, format_refusal, refusals_as_json
 from lockstep_ops.switch.switch_clusters import StepFailed
-from lockstep_ops.switch.switch_log import SwitchLog, TakenOver
+from lockstep_ops.switch.switch_log import TakenOver
 from lockstep_ops.switch.switch_options import SwitchOptions
-from lockstep_ops.switch.switch_plan import (
-    SwitchPlan,
-    begin,
-    plan_switch,
-)
+from lockstep_ops.switch.switch_run import SwitchRun
 from lockstep_ops.switch.switch_steps import UNDER_WAY, Step, began_at
-from lockstep_ops.switch.switch_under_way import (
-    SwitchRefused,
-    has_ended,
-    switch_to_abort,
-    switch_to_continue,
-    switch_to_show,
-)
-from lockstep_ops.switch.switcher import Switcher
-from lockstep_ops.work_progress import WorkProgress
+from lockstep_ops.switch.switch_under_way import SwitchRefused, switch_to_show
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.rows.state_rows import Switch
 
 if TYPE_CHECKING:
     from lockstep_cli.commands.switch import SwitchArguments
-
-
-REJOINED_WITHIN_S = 15.0
-"""The seconds within which a service whose cluster is back is in its group again."""
-
-CHECKS_AGAIN_S = 0.25
 
 
 class SwitchSession:
@@ -83,13 +62,12 @@ class SwitchSession:
     ) -> None:
         self._file = file
         self._settings = settings
-        self._opposite = None if opposite is None else OppositeFlow(opposite)
         self._arguments = arguments
         self._options = options
-        self._log = SwitchLog(settings)
-        self._progress = WorkProgress("reading both clusters")
+        self._run = SwitchRun(settings, opposite, options, on_step=self._on_step)
+        self._log = self._run.log
+        self._progress = self._run.progress
         self._display = ProgressDisplay(lambda: self._progress)
-        self._switcher = Switcher(self._log, self._opposite, self._progress, self._on_step, options.within_s)
 
     async def run(self) -> int:
         """Do what the command line asks for, and return the exit code.
@@ -99,29 +77,29 @@ class SwitchSession:
             ClusterError: A cluster does not answer, or refuses.
             NewerVersion: A row is of a newer release.
         """
-        async with self._log.following(), self._opposite or nullcontext():
+        async with self._run.following():
             try:
                 with self._display:
-                    return await self._run()
+                    return await self._obey()
             except SwitchRefused as refused:
                 return self._refuse(refused.reasons)
             except (StepFailed, TakenOver) as exc:
                 return await self._fail(str(exc))
 
-    async def _run(self) -> int:
+    async def _obey(self) -> int:
         arguments, options = self._arguments, self._options
         if arguments.status:
             return await self._show_last()
         if arguments.continue_:
             return await self._continue()
         if arguments.abort:
-            return await self._end(await self._abort())
-        plan = await self._plan()
+            return await self._end(await self._run.take_back(await self._run.claim_to_abort()))
+        plan = await self._run.plan()
         self._print(*plan_parts(plan, str(self._settings.flow)))
         if plan.refusals:
             return self._refuse(plan.refusals, plan.row)
         if arguments.dry_run:
-            self._body(refusals_as_json(self._settings.flow, self._options.verb, (), plan.row))
+            self._body(refusals_as_json(self._settings.flow, options.verb, (), plan.row))
             return Exit.FINE
         asks = not (arguments.yes or arguments.drill)
         self._display.hide()
@@ -131,62 +109,29 @@ class SwitchSession:
         if asks or waited:  # much may have changed meanwhile, and nothing was read while the question was open
             self._display.show()
             await self._log.catch_up_now()
-            plan = await self._plan()
+            plan = await self._run.plan()
             if plan.refusals:
                 raise SwitchRefused(plan.refusals)
         if plan.report is not None:
             self._print(report_line(plan.report))
         row = plan.row if asks or waited else began_at(plan.row, STARTED_MS)
         self._print(Text(id_hint(row)))
-        return await self._carry_out(await begin(self._log, plan.opposite, row))
-
-    async def _plan(self) -> SwitchPlan:
-        """Return the plan of the switch. Refusals that may be over in some seconds are waited for.
-
-        Raises:
-            SwitchRefused: The switch may not begin.
-        """
-        deadline = time.monotonic() + REJOINED_WITHIN_S
-        while True:
-            try:
-                plan = await plan_switch(self._log, self._opposite, self._options)
-                if not plan.may_end_soon or time.monotonic() > deadline:
-                    return plan
-                refusals = plan.refusals
-            except SwitchRefused as refused:
-                if not refused.may_end_soon or time.monotonic() > deadline:
-                    raise
-                refusals = refused.reasons
-            self._progress.text = format_refusal(refusals[0])
-            await asyncio.sleep(CHECKS_AGAIN_S)
-            await self._log.catch_up_now()
+        return await self._carry_out(await self._run.begin(plan, row))
 
     async def _continue(self) -> int:
-        flow, options = self._settings.flow, self._options
-        try:
-            row = await self._log.claim(lambda: switch_to_continue(self._log.switch, flow, options))
-        except SwitchRefused:
-            ended = self._log.switch
-            if ended is None or not has_ended(ended, options):
-                raise
-            return await self._end(ended)
-        return await self._carry_out(row)
+        row = await self._run.claim()
+        return await self._end(row) if row.phase == "done" else await self._carry_out(row)
 
     async def _carry_out(self, row: Switch) -> int:
         for step, state, *_ in row.steps:
             if state == "done":
                 self._print(step_line(row, Step(step)))
         self._display.show()
-        return await self._end(await self._switcher.run(row))
-
-    async def _abort(self) -> Switch:
-        flow, options = self._settings.flow, self._options
-        row = await self._log.claim(lambda: switch_to_abort(self._log.switch, flow, options))
-        return await self._switcher.abort(row)
+        return await self._end(await self._run.carry_out(row))
 
     async def _end(self, row: Switch) -> int:
         """Show the result of the switch, and write the evidence."""
-        evidence = await self._switcher.evidence(row)
+        evidence = await self._run.evidence(row)
         self._print(*evidence_lines(evidence))
         self._write_evidence(evidence)
         self._print(Text(next_steps(row, self._settings.flow, str(self._file))))
@@ -198,7 +143,7 @@ class SwitchSession:
         for step, state, *_ in row.steps:
             if state != "waiting":
                 self._print(step_line(row, Step(step)))
-        evidence = await self._switcher.evidence(row)
+        evidence = await self._run.evidence(row)
         self._print(*evidence_lines(evidence))
         self._body(evidence.as_json())
         return Exit.TROUBLE if row.phase in UNDER_WAY else Exit.FINE
@@ -225,7 +170,7 @@ class SwitchSession:
         click.echo(reason, err=True)
         row = self._log.switch
         if row is not None:
-            evidence = await self._switcher.evidence(row)
+            evidence = await self._run.evidence(row)
             if row.phase == "aborted" or row.operator == self._log.operator:
                 self._write_evidence(evidence)
             if row.phase == "aborted":

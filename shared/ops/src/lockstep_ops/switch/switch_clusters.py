@@ -80,11 +80,13 @@ class SwitchClusters:
     question, and never decides by what an earlier step was told. So there is no `ClusterSnapshot` here.
     """
 
-    def __init__(self, settings: FlowSettings, answered_within_s: float) -> None:
+    def __init__(self, settings: FlowSettings, answered_within_s: float, by: str | None = None) -> None:
+        """Take the flow, the seconds within which services have to answer, and who asks them (`command_request`)."""
         self.settings = settings
         self.source = source_client(settings)
         self.target = target_client(settings)
         self._within_s = answered_within_s
+        self._by = by
 
     # -- services ------------------------------------------------------------------------------------------------------
 
@@ -94,11 +96,11 @@ class SwitchClusters:
         Raises:
             StepFailed: Some refused or did not answer. The message has what they answered.
         """
-        await self._ask([command_request(self.settings, verb, scope, arguments)])
+        await self._ask([command_request(self.settings, verb, scope, arguments, by=self._by)])
 
     async def command_each(self, verb: str, scopes: Iterable[Scope]) -> None:
         """Ask about several scopes at the same time. Raises as `command`."""
-        await self._ask([command_request(self.settings, verb, scope) for scope in scopes])
+        await self._ask([command_request(self.settings, verb, scope, by=self._by) for scope in scopes])
 
     async def sync_groups(self, *, source: bool, rewind: bool) -> None:
         """Have every group translated and moved now, each share of the work by the replica that has it.
@@ -109,7 +111,9 @@ class SwitchClusters:
         requests = []
         for share in range(COMMANDS_PARTITIONS):
             arguments = {"share": share, "source": source, "rewind": rewind}
-            requests.append(command_request(self.settings, SYNC_GROUPS, FLOW, arguments, commands_partition=share))
+            requests.append(
+                command_request(self.settings, SYNC_GROUPS, FLOW, arguments, commands_partition=share, by=self._by)
+            )
         await self._ask(requests)
 
     async def _ask(self, requests: Iterable[CommandRequest]) -> None:

@@ -5,6 +5,7 @@ command has claimed it since. Before and after each step it checks that. A comma
 doing more. The first row of a new switch does not count while another switch is under way.
 """
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -32,9 +33,13 @@ class TakenOver(Exception):
 class SwitchLog(FollowedFlow):
     """The state topic of a flow, and the rows of its switch. Use it within `following`."""
 
-    def __init__(self, settings: FlowSettings) -> None:
+    def __init__(self, settings: FlowSettings, console: str = "") -> None:
+        """Take the flow, and the name of the console that writes, or "" for a command in a terminal."""
         super().__init__(settings)
         self.operator = uuid.uuid4().hex
+        self.console = console
+        self._writing = asyncio.Lock()
+        """Rows of the switch are written one by one. A sign of life repeats the row that was read back last."""
         self._topic: ControlTopicLog
         self._switch: Switch | None = None
         self._previous: Switch | None = None
@@ -74,9 +79,27 @@ class SwitchLog(FollowedFlow):
 
     async def write(self, row: Switch) -> Switch:
         """Append the switch's row under our name, and return it. Raises as `append`."""
-        own_row = replace(row, operator=self.operator)
-        await self.append(own_row)
+        own_row = replace(row, operator=self.operator, console=self.console, progress="")
+        async with self._writing:
+            await self.append(own_row)
         return own_row
+
+    async def say_alive(self, progress: str) -> None:
+        """Append the switch's row once more, with what its step waits for. Raises as `append`."""
+        async with self._writing:
+            self.require_ours()
+            if self._switch is not None and self._switch.phase in UNDER_WAY:
+                await self.append(replace(self._switch, progress=progress))
+
+    async def let_go(self) -> None:
+        """Write that no console carries the switch out any more, so that none takes it up unasked.
+
+        Raises as `append`.
+        """
+        async with self._writing:
+            self.require_ours()
+            if self._switch is not None and self._switch.phase in UNDER_WAY:
+                await self.append(replace(self._switch, console="", progress=""))
 
     async def begin(self, row: Switch) -> Switch | None:
         """Append the row of a new switch under our name, and return it.

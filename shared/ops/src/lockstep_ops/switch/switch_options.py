@@ -61,3 +61,5 @@ class SwitchOptions:
     allowed_loss: int = -1
     allows: frozenset[Allowance] = frozenset()
     within_s: float = 300.0
+    by: str = ""
+    """The name of the person who asks."""

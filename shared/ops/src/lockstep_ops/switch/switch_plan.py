@@ -125,6 +125,7 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
     row = Switch(
         id=uuid.uuid4().hex,
         verb=str(verb),
+        by=options.by,
         began_ms=began_ms,
         topics=options.topics,
         drill=options.drill,

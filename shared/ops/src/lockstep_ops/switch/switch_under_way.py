@@ -15,6 +15,9 @@ from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.refusal_catalogue import RefusalCode
 from lockstep_state.rows.state_rows import Switch
 
+TAKEN_UP_AFTER_S = 15.0
+"""The seconds without a sign of life after which the console that carries a switch out counts as dead."""
+
 
 class SwitchRefused(Exception):
     """The switch may not begin, continue or be aborted, and nothing was changed.
@@ -118,3 +121,16 @@ def _last(row: Switch) -> dict[str, str]:
     moment = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
     word = "under way" if row.phase in UNDER_WAY else row.phase
     return {"verb": row.verb, "id": row.id, "phase": word, "since": moment}
+
+
+def is_same_row(row: Switch, seen: Switch) -> bool:
+    """Return whether the row is the one that was seen: nobody has written another one since."""
+    return (row.id, row.operator, row.at_ms) == (seen.id, seen.operator, seen.at_ms)
+
+
+def is_in_console(row: Switch | None) -> bool:
+    """Return whether a console carries the switch out, so that another one takes it up if that one falls silent.
+
+    The switch of a terminal is never taken up unasked, nor one whose step has failed.
+    """
+    return row is not None and row.phase in UNDER_WAY and row.console != ""

@@ -49,6 +49,7 @@ class Switcher:
         progress: It is kept up to date, for a display.
         on_step: It is called when a step has ended.
         within_s: The seconds that a step may wait.
+        by: The name of the person who asks. None: the user of this process.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Switcher:
         progress: WorkProgress,
         on_step: Callable[[Step], None],
         within_s: float,
+        by: str | None = None,
     ) -> None:
         self._log = log
         self._settings = log.settings
@@ -65,7 +67,8 @@ class Switcher:
         self._progress = progress
         self._on_step = on_step
         self._within_s = within_s
-        self._clusters = SwitchClusters(log.settings, within_s)
+        self._by = by
+        self._clusters = SwitchClusters(log.settings, within_s, by)
         self._actions = StepActions(log, self._clusters, progress, within_s)
         self._groups = GroupActions(log, self._clusters, progress, within_s)
 
@@ -167,7 +170,7 @@ class Switcher:
         settings = self._opposite.settings
         if row.opposite_was == "running" and not row.topics:
             return f"{settings.flow} runs already"
-        await SwitchClusters(settings, self._within_s).command_each(RESUME, switch_scopes(row))
+        await SwitchClusters(settings, self._within_s, self._by).command_each(RESUME, switch_scopes(row))
         if row.topics and row.opposite_was != "running":
             return f"{settings.flow} is {row.opposite_was} as a whole: lockstep resume starts all of it"
         return f"{settings.flow} runs"
@@ -182,5 +185,5 @@ class Switcher:
         from lockstep_ops.switch.failback_actions import ForwardFlow  # other switches start without it
 
         assert self._opposite is not None
-        clusters = SwitchClusters(self._opposite.settings, self._within_s)
+        clusters = SwitchClusters(self._opposite.settings, self._within_s, self._by)
         return ForwardFlow(self._opposite, clusters, self._log, row.topics)

@@ -121,6 +121,7 @@ class CommandHandler:
             answer = Answer("CommandRefused")
             cause = _shortened(ReasonCode.COMMAND_REFUSED.to_reason(text=str(trouble)))
         text = f"{command.verb} {command.subject}".strip() + (f": {format_sentence(cause)}" if cause else "")
+        sender = {"by": command.by} if command.by else {}
         await self._ctx.event(
             answer.kind,
             command.subject,
@@ -128,6 +129,7 @@ class CommandHandler:
             answers=command.id,
             verb=command.verb,
             cause=cause,
+            **sender,
             **answer.detail,
         )
 

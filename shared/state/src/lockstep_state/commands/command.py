@@ -26,6 +26,9 @@ class Command(ControlRecord):
     """JSON values. Of `offsets-alter` the body of Connect's `PATCH /connectors/NAME/offsets`. Of `sync-groups`: `share`
     is the commands partition whose groups are meant. With `source` the source is asked for their positions. With
     `rewind` groups that went back on the source go back on the target too."""
+    by: ShortText = ""
+    """The name of the person who asks, as the sender says it; "": an earlier release sent it. Nobody checks it: who may
+    write to the commands topic may ask."""
 
     def encode(self) -> tuple[bytes, bytes]:
         """Return key (the id) and value as in the topic."""

@@ -1,6 +1,6 @@
 """The rows of the state topic about a switch of sides. Import them from `state_rows`.
 
-`lockstep switchover`, `failover` and `failback` write them.
+`lockstep switchover`, `failover` and `failback` write them, in a terminal or in a console.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from lockstep_state.rows.value_types import Count, Offset, PartitionNumber, Unix
 class Switch(Row):
     """The last switch by this flow, or the one under way. It has no owner.
 
-    One command at a time writes it, the one whose `operator` is in the newest row. Another command that continues the
-    switch writes its own name first. phase: `running` | `done` | `aborting` | `aborted`.
+    One command or console at a time writes it, the one whose `operator` is in the newest row. Another one that
+    continues the switch writes its own name first. phase: `running` | `done` | `aborting` | `aborted`.
     """
 
     id: str
@@ -24,6 +24,13 @@ class Switch(Row):
     phase: str = "running"
     operator: str = ""
     """The run of the command that carries the switch out."""
+    by: str = ""
+    """The name of the person who began it; "": an earlier release began it."""
+    console: str = ""
+    """The console that carries it out; "": a command in a terminal does, or nobody. While a step runs, a console writes
+    the row every few seconds. If it falls silent, another console continues the switch."""
+    progress: str = ""
+    """What the step under way waits for, as a console has written it last."""
     began_ms: UnixMs = 0
     ended_ms: UnixMs = 0
     topics: tuple[str, ...] = ()

@@ -1,0 +1,195 @@
+"""Commands from the console: pause, resume, stop, restart, refresh, sync-groups, and decisions about a partition."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from lockstep_console.access import BY_TOKEN, Session
+from lockstep_console.actions.command_outcome import CommandOutcome, stopped_for
+from lockstep_console.actions.command_runner import CommandRunner, event_bodies, find_partition, requests_for
+from lockstep_console.flow_watch import FlowWatch
+from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, json_answer
+from lockstep_ops.command_request import command_scope
+from lockstep_ops.command_words import BY_CLICK, choice_words, command_words
+from lockstep_ops.exit_codes import CannotUse
+from lockstep_ops.halt_choices import DECISIONS, CannotDecide, choose, halt_choices, offsets_request
+from lockstep_state.commands.command_vocabulary import Scope
+from lockstep_state.rows.row import NewerVersion
+
+UNNAMED_USER = "console token"
+"""The name of who acts with the token, if no proxy names the user."""
+
+OUTCOME = {
+    "type": "object",
+    "required": ["id", "flow", "verb", "subject", "by", "at_ms", "phase", "sentence", "answers"],
+}
+ACCEPTED = {
+    "type": "object",
+    "required": ["id", "sentence"],
+    "properties": {"id": {"type": "string"}, "sentence": {"type": "string"}},
+}
+BODY = {
+    "type": "object",
+    "required": ["verb"],
+    "properties": {
+        "verb": {"enum": [*BY_CLICK, *DECISIONS]},
+        "subject": {"type": "string", "description": "flow, connector:NAME, slot:N, topic:T or partition:T-N"},
+        "arguments": {
+            "type": "object",
+            "properties": {"offset": {"type": "integer", "description": "The source offset to go on at."}},
+        },
+        "dry_run": {"type": "boolean"},
+    },
+}
+
+
+def acting_user(session: Session) -> str:
+    """Return the name of who acts, as commands and events have it."""
+    return UNNAMED_USER if session.user == BY_TOKEN else session.user
+
+
+def accepted(outcome: CommandOutcome) -> Answer:
+    """Return the answer to a request that is carried out in the background."""
+    return json_answer({"id": outcome.id, "sentence": outcome.sentence}, HTTPStatus.ACCEPTED)
+
+
+def field_of(body: Mapping[str, Any], name: str, kind: type[Any], default: Any) -> Any:
+    """Return a field of a request's body.
+
+    Raises:
+        RequestRefused: It has another type.
+    """
+    value = body.get(name, default)
+    if value is not default and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+        raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", f"{name} in the body is no {kind.__name__}.")
+    return value
+
+
+async def post_command(request: ConsoleRequest) -> Answer:
+    """Ask the services of a flow for something, or say what that would do."""
+    watch, body = request.flow, await request.json()
+    verb, dry_run = field_of(body, "verb", str, ""), field_of(body, "dry_run", bool, False)
+    arguments = field_of(body, "arguments", dict, {})
+    try:
+        scope = command_scope(field_of(body, "subject", str, "flow"))
+        if verb in DECISIONS:
+            return _decide(request, watch, verb, scope, arguments, dry_run=dry_run)
+        if verb not in BY_CLICK:
+            verbs = [*BY_CLICK, *DECISIONS]
+            raise RequestRefused(
+                HTTPStatus.BAD_REQUEST,
+                "unknown-verb",
+                f"The console knows no command {verb[:40]!r}. It knows {', '.join(verbs)}.",
+                verbs=verbs,
+            )
+        if arguments:
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", f"{verb} takes no arguments.")
+        by = acting_user(request.session)
+        if dry_run:
+            asked = requests_for(watch, verb, scope, by)
+            services = sorted({name for question in asked for name in question.services})
+            words = command_words(watch.settings.flow, verb, scope)
+            return json_answer(_dry_run(watch, verb, str(scope), arguments, words.as_json(), services))
+        return accepted(request.console.part(CommandRunner).ask(watch, verb, scope, by))
+    except CannotUse as exc:
+        raise RequestRefused(HTTPStatus.BAD_REQUEST, "cannot-use", f"{exc}.") from exc
+    except CannotDecide as exc:
+        line = {"line": exc.line} if exc.line else {}
+        raise RequestRefused(HTTPStatus.CONFLICT, "cannot-decide", str(exc), **line) from exc
+    except NewerVersion as exc:
+        raise RequestRefused(HTTPStatus.CONFLICT, "newer-version", f"{exc}.") from exc
+
+
+def _decide(
+    request: ConsoleRequest, watch: FlowWatch, verb: str, scope: Scope, arguments: Mapping[str, Any], *, dry_run: bool
+) -> Answer:
+    """Decide about a halted partition.
+
+    Raises:
+        CannotDecide: No command does.
+    """
+    flow, row = watch.settings.flow, find_partition(watch, scope)
+    offset = field_of(arguments, "offset", int, None)
+    if dry_run:
+        lines = [choice for choice in halt_choices(flow, row) if choice.verb == verb and choice.line]
+        choice = lines[0] if lines else choose(flow, row, verb, offset)
+        if not choice.line:
+            offsets_request(watch.settings, row, choice)
+        words = choice_words(flow, row, choice).as_json()
+        given = {"offset": choice.begin} if choice.begin >= 0 else {}
+        services = [] if choice.line else ["data-plane", "topic-sync"]
+        line = {"line": choice.line} if choice.line else {}
+        return json_answer({**_dry_run(watch, verb, str(scope), given, words, services), **line})
+    choice = choose(flow, row, verb, offset)
+    runner = request.console.part(CommandRunner)
+    return accepted(runner.decide(watch, row, choice, verb, acting_user(request.session)))
+
+
+def _dry_run(
+    watch: FlowWatch,
+    verb: str,
+    subject: str,
+    arguments: Mapping[str, Any],
+    words: Mapping[str, Any],
+    services: list[str],
+) -> dict[str, Any]:
+    return {
+        "dry_run": True,
+        "flow": watch.name,
+        "verb": verb,
+        "subject": subject,
+        "arguments": dict(arguments),
+        **words,
+        "asked": services,
+    }
+
+
+async def get_command(request: ConsoleRequest) -> Answer:
+    """Return the outcome of a command."""
+    watch, asked_id = request.flow, request.path.get("id", "")
+    outcome = request.console.part(CommandRunner).find(watch, asked_id)
+    if outcome is None:
+        raise RequestRefused(
+            HTTPStatus.NOT_FOUND,
+            "unknown-command",
+            f"Neither this console nor the last events of {watch.name} know a command {asked_id[:60]!r}. Services keep "
+            "a command for seven days, and answer it when they are there.",
+        )
+    return json_answer(outcome.as_json())
+
+
+async def get_commands(request: ConsoleRequest) -> Answer:
+    """Return the last outcomes of a flow, newest first. A decision that a dead console left unfinished is the first."""
+    watch, runner = request.flow, request.console.part(CommandRunner)
+    outcomes = runner.outcomes.of_flow(watch.name)
+    unfinished = stopped_for(event_bodies(watch))
+    if unfinished is not None and runner.outcomes.get(watch.name, unfinished[0]) is None:
+        found = runner.find(watch, unfinished[0])
+        outcomes = [found, *outcomes] if found is not None else outcomes
+    return request.json_answer({"flow": watch.name, "commands": [outcome.as_json() for outcome in outcomes]})
+
+
+ROUTES = (
+    Route(
+        "POST",
+        f"{API}/flows/{{flow}}/commands",
+        post_command,
+        "Ask the services of a flow for something. With dry_run: say what it does and loses.",
+        body=BODY,
+        answers={200: {"type": "object"}, 202: ACCEPTED},
+    ),
+    Route(
+        "GET",
+        f"{API}/flows/{{flow}}/commands",
+        get_commands,
+        "The last commands of this console and their outcomes, newest first.",
+        answers={200: {"type": "object", "required": ["flow", "commands"]}},
+    ),
+    Route(
+        "GET",
+        f"{API}/flows/{{flow}}/commands/{{id}}",
+        get_command,
+        "The outcome of a command: the answers of services, and who has not answered.",
+        answers={200: OUTCOME},
+    ),
+)

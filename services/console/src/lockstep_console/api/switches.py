@@ -1,0 +1,202 @@
+"""Switches from the console: switchover, failover, failback and drills."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from lockstep_config.text.values import BadValue, moment
+from lockstep_console.actions.switch_runner import SwitchRunner, find_switch
+from lockstep_console.api.commands import ACCEPTED, accepted, acting_user, field_of
+from lockstep_console.flow_watch import FlowWatch
+from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, json_answer
+from lockstep_kafka.common.errors import ClusterError
+from lockstep_ops.command_words import switch_words
+from lockstep_ops.exit_codes import CannotUse
+from lockstep_ops.switch.switch_options import Allowance, SwitchOptions
+from lockstep_ops.switch.switch_steps import UNDER_WAY, Verb
+from lockstep_runtime.util.clock import now_ms
+from lockstep_state.rows.row import NewerVersion
+from lockstep_state.rows.state_rows import Switch
+
+FOR_FAILOVER = frozenset({Allowance.UNKNOWN_LOSS, Allowance.STALE_GROUPS})
+"""What only a failover may be allowed."""
+
+MORE = {
+    "allow": {"type": "array", "items": {"enum": [str(allowance) for allowance in Allowance]}},
+    "allowed_loss": {"type": "integer", "minimum": 0, "description": "Records that a failover may lose."},
+    "diverged": {"enum": ["", "copy", "leave"]},
+    "rewind_groups": {"type": "boolean"},
+}
+BODY = {
+    "type": "object",
+    "required": ["verb"],
+    "properties": {
+        "verb": {"enum": [str(verb) for verb in Verb]},
+        "drill": {"type": "boolean"},
+        "topics": {"type": "array", "items": {"type": "string"}},
+        "cutoff": {"type": "string", "description": "now, RFC 3339, or Unix milliseconds"},
+        "dry_run": {"type": "boolean"},
+        **MORE,
+    },
+}
+
+
+def switch_options(body: Mapping[str, Any], by: str, at_ms: int) -> SwitchOptions:
+    """Return the options in a request's body. Pure.
+
+    Args:
+        body: The body.
+        by: Who asks.
+        at_ms: Now, in Unix milliseconds.
+
+    Raises:
+        RequestRefused: They are none, or do not fit together.
+    """
+    try:
+        verb = Verb(field_of(body, "verb", str, ""))
+    except ValueError:
+        verbs = ", ".join(Verb)
+        raise RequestRefused(HTTPStatus.BAD_REQUEST, "unknown-verb", f"verb is one of {verbs}.") from None
+    cutoff = field_of(body, "cutoff", str, "")
+    diverged = field_of(body, "diverged", str, "")
+    topics = tuple(_texts(body, "topics"))
+    allows = frozenset(_allowance(name) for name in _texts(body, "allow"))
+    allowed_loss = field_of(body, "allowed_loss", int, -1)
+    if verb is Verb.FAILOVER and cutoff:
+        raise _misfit("cutoff needs the source, which a failover does without")
+    if verb is not Verb.FAILOVER and (allowed_loss >= 0 or allows & FOR_FAILOVER):
+        raise _misfit("allowed_loss, unknown-loss and stale-groups are for a failover only")
+    if diverged not in ("", "copy", "leave") or (diverged and verb is not Verb.FAILBACK):
+        raise _misfit("diverged is copy or leave, and for a failback only")
+    if diverged == "leave" and topics:
+        raise _misfit("diverged=leave alters offsets, and the flow has to be stopped for that: leave out topics")
+    return SwitchOptions(
+        verb=verb,
+        topics=topics,
+        cutoff_ms=_cutoff_ms(cutoff, at_ms),
+        drill=field_of(body, "drill", bool, False),
+        rewind_groups=field_of(body, "rewind_groups", bool, False),
+        diverged=diverged,
+        allowed_loss=allowed_loss,
+        allows=allows,
+        by=by,
+    )
+
+
+def _misfit(sentence: str) -> RequestRefused:
+    return RequestRefused(HTTPStatus.BAD_REQUEST, "cannot-use", f"{sentence[0].upper()}{sentence[1:]}.")
+
+
+def _texts(body: Mapping[str, Any], name: str) -> list[str]:
+    values = field_of(body, name, list, [])
+    if not all(isinstance(value, str) and value for value in values):
+        raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", f"{name} in the body is no list of texts.")
+    return list(values)
+
+
+def _allowance(name: str) -> Allowance:
+    try:
+        return Allowance(name)
+    except ValueError:
+        raise _misfit(f"allow has parts of {', '.join(Allowance)}, and {name[:40]!r} is none") from None
+
+
+def _cutoff_ms(text: str, at_ms: int) -> int:
+    if text in ("", "now"):
+        return at_ms if text else 0
+    try:
+        return moment(text) or 0
+    except BadValue as exc:
+        raise _misfit(f"cutoff {text[:40]} {exc}") from exc
+
+
+async def post_switch(request: ConsoleRequest) -> Answer:
+    """Begin a switch, or return its plan with what speaks against it."""
+    watch, body = request.flow, await request.json()
+    options = switch_options(body, acting_user(request.session), now_ms())
+    runner = request.console.part(SwitchRunner)
+    try:
+        if not field_of(body, "dry_run", bool, False):
+            return accepted(runner.begin(watch, options))
+        moving, _ = runner.flows(watch, options.verb)
+        words = {"dry_run": True, "topics": list(options.topics), **switch_words(moving.flow, options).as_json()}
+        try:
+            plan = await runner.plan(watch, options)
+        except (ClusterError, NewerVersion) as exc:
+            return json_answer({"flow": str(moving.flow), "verb": str(options.verb), "unknown": f"{exc}.", **words})
+        return request.json_answer({**plan, **words})
+    except CannotUse as exc:
+        raise RequestRefused(HTTPStatus.BAD_REQUEST, "cannot-use", f"{exc}.") from exc
+
+
+def _under_way(request: ConsoleRequest, body: Mapping[str, Any]) -> tuple[FlowWatch, Switch, SwitchOptions]:
+    """Return the switch of the path, the watch over the flow of its row, and what is allowed beyond it.
+
+    Raises:
+        RequestRefused: The flow and its opposite have no such switch, or it has ended.
+    """
+    watch, switch_id = request.flow, request.path.get("id", "")
+    flow = watch.settings.flow
+    opposite = request.watches.watch(f"{flow.target}->{flow.source}")
+    present = find_switch([one for one in (watch, opposite) if one is not None], switch_id)
+    if present is None:
+        raise RequestRefused(
+            HTTPStatus.NOT_FOUND, "unknown-switch", f"The last switch of {watch.name} is not {switch_id[:60]!r}."
+        )
+    owner, row = present
+    if row.phase not in UNDER_WAY:
+        raise RequestRefused(HTTPStatus.CONFLICT, "switch-ended", f"The {row.verb} is {row.phase} already.")
+    asked = switch_options({**body, "verb": row.verb}, acting_user(request.session), now_ms())
+    return (
+        owner,
+        row,
+        SwitchOptions(
+            verb=asked.verb,
+            id=row.id,
+            rewind_groups=asked.rewind_groups,
+            diverged=asked.diverged,
+            allowed_loss=asked.allowed_loss,
+            allows=asked.allows,
+            by=asked.by,
+        ),
+    )
+
+
+async def post_continue(request: ConsoleRequest) -> Answer:
+    """Continue a switch that is under way, also one that a terminal has begun."""
+    watch, row, options = _under_way(request, await request.json())
+    return accepted(request.console.part(SwitchRunner).go_on(watch, row, options))
+
+
+async def post_abort(request: ConsoleRequest) -> Answer:
+    """Take back a switch that is under way, where that is possible."""
+    watch, row, options = _under_way(request, {})
+    return accepted(request.console.part(SwitchRunner).abort(watch, row, options))
+
+
+ROUTES = (
+    Route(
+        "POST",
+        f"{API}/flows/{{flow}}/switches",
+        post_switch,
+        "Begin a switchover, failover, failback or drill. With dry_run: its plan, and what it does and loses.",
+        body=BODY,
+        answers={200: {"type": "object"}, 202: ACCEPTED},
+    ),
+    Route(
+        "POST",
+        f"{API}/flows/{{flow}}/switches/{{id}}/continue",
+        post_continue,
+        "Continue a switch that is under way, in this console.",
+        body={"type": "object", "properties": MORE},
+        answers={202: ACCEPTED},
+    ),
+    Route(
+        "POST",
+        f"{API}/flows/{{flow}}/switches/{{id}}/abort",
+        post_abort,
+        "Take back a switch that is under way, where that is possible.",
+        body={"type": "object"},
+        answers={202: ACCEPTED},
+    ),
+)
