@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_data_plane.driver.flow_origin import FlowOrigin, create_topics
+from lockstep_data_plane.driver.lag_recorder import LagRecorder
 from lockstep_data_plane.driver.load_balancer import LoadBalancer, assign, mirrored_partitions
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
 from lockstep_data_plane.driver.orphaned_slots import OrphanedSlots
@@ -40,6 +41,7 @@ from lockstep_state.rows.state_rows import (
     DesiredState,
     FlowPulse,
     GroupStatus,
+    LagBlock,
     LegacyGroup,
     MirroredTopic,
     Origin,
@@ -52,6 +54,7 @@ from lockstep_state.rows.state_rows import (
     Transform,
     Verification,
     VerifiedPartition,
+    WorstLags,
 )
 
 DRAINS_WITHIN_S = 4.0
@@ -67,7 +70,7 @@ class Driver:
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset(
         {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SeenEnds, SlotStatus, SourceEnds, Transform}
-        | {Verification, VerifiedPartition, AclStatus, FlowPulse, GroupStatus, SourceGroupsStatus}
+        | {Verification, VerifiedPartition, AclStatus, FlowPulse, GroupStatus, SourceGroupsStatus, LagBlock, WorstLags}
     )
 
     def __init__(self, ctx: FlowContext, spark: SparkSession, log_level: str, log_format: str) -> None:
@@ -84,6 +87,7 @@ class Driver:
         self._changed = asyncio.Event()
         self._collector = MetricsCollector(ctx, self._runs_of_slots)
         self._source_monitor = SourceMonitor(ctx, self._collector, self._max_slots)
+        self._lag_recorder = LagRecorder(ctx, self._collector)
         self._replicas = ReplicaMonitor(ctx)
         SwitchMetrics(ctx, self._collector, self._replicas)
         self._offset_admin = OffsetAdmin(ctx)
@@ -174,7 +178,7 @@ class Driver:
                     if self._legacy_group is not None:
                         await self._legacy_group.until_free(self._origin.producer_id)
                     self._changed.set()
-                    async with self._source_monitor.running():
+                    async with self._source_monitor.running(), self._lag_recorder.running():
                         await self._keep_slots()
                     await self._drain()
         finally:
@@ -201,6 +205,7 @@ class Driver:
             await self._check_slots()
             self._origin.check()
             self._source_monitor.check()
+            self._lag_recorder.check()
             await self._replicas.observe_if_due()
             await self._rebalance()
             if self._legacy_group is not None:

@@ -77,6 +77,8 @@ class MetricsCollector:
         self._transforms = TransformCounters()
         self._stuck: Collection[TopicPartition] = ()
         self._resting: Collection[TopicPartition] = ()
+        self.copied_records = 0
+        """The records that were copied since this process began, as far as it followed their partitions."""
         self.estimator = LagEstimator()
         self._slot_reports_at: dict[int, float] = {}
         self._slot_reports = SlotReports(ctx)
@@ -167,6 +169,7 @@ class MetricsCollector:
         grown = counts.counters.update(row)
         if grown["records"]:
             counts.record_rate.record(now, grown["records"])
+            self.copied_records += grown["records"]
         if grown["bytes"]:
             counts.byte_rate.record(now, grown["bytes"])
             self._outgoing[row.slot] += grown["bytes"]

@@ -216,15 +216,9 @@ class TopicReader:
 
     def as_cluster_error(self, error: KafkaError, partition: int = 0) -> ClusterError:
         """Return the ClusterError for the error that ended the reading."""
-        if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
-            return TopicMissing(self._alias, self._topic)
-        if error_verdict(error.code()) is ErrorMeaning.DENIED:
-            return NotPermitted(
-                self._alias, "READ", f"topic {self._topic}", self._access.remedy("topic", self._topic, "Read")
-            )
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             return LogTruncated(self._alias, self._topic, partition, self._positions.get(partition, 0))
-        return ClusterUnreachable(self._alias, self._bootstrap, error_text(error))
+        return reading_error(error, self._topic, self._alias, self._bootstrap, self._access)
 
     def _client(self) -> Consumer:
         try:
@@ -327,3 +321,12 @@ def _passes(error: KafkaError) -> bool:
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):
         return False
     return error_verdict(error.code()) in (ErrorMeaning.UNREACHABLE, ErrorMeaning.RETRIABLE)
+
+
+def reading_error(error: KafkaError, topic: str, alias: str, bootstrap: str, access: Access) -> ClusterError:
+    """Return the ClusterError for an error that ends the reading of a topic."""
+    if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
+        return TopicMissing(alias, topic)
+    if error_verdict(error.code()) is ErrorMeaning.DENIED:
+        return NotPermitted(alias, "READ", f"topic {topic}", access.remedy("topic", topic, "Read"))
+    return ClusterUnreachable(alias, bootstrap, error_text(error))

@@ -18,6 +18,7 @@ from lockstep_state.rows.data_plane_rows import (
     progress_by_partition,
 )
 from lockstep_state.rows.group_rows import GroupStatus, SourceGroupsStatus
+from lockstep_state.rows.lag_rows import LagBlock, WorstLags
 from lockstep_state.rows.reasoned_row import ReasonedRow
 from lockstep_state.rows.row import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
 from lockstep_state.rows.source_rows import LegacyGroup, SeenEnds, SourceEnds
@@ -35,6 +36,7 @@ __all__ = [
     "FlowPulse",
     "GroupStatus",
     "Handover",
+    "LagBlock",
     "Leader",
     "LegacyGroup",
     "MalformedRow",
@@ -55,6 +57,7 @@ __all__ = [
     "Transform",
     "Verification",
     "VerifiedPartition",
+    "WorstLags",
     "decode_row",
     "progress_by_partition",
 ]
