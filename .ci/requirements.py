@@ -22,23 +22,23 @@ Projects = Mapping[str, Mapping[str, Any]]
 """The [project] table of each distribution, by its name."""
 
 CHOICES: Mapping[str, tuple[str, ...] | None] = {
-    "all": ("client", "control", "data-plane"),
-    "control": ("control",),
-    "command": (),
+    "all": ("client", "console", "control", "data-plane"),
+    "control": ("console", "control"),
+    "command": ("console",),
     "client": None,
 }
 """What a release offers: extras of the distribution that pins the others. None: the client library alone."""
 
 CONTROL = ("topic-sync", "heartbeat", "checkpoint", "acl-sync")
 """Images that need the same packages."""
-IMAGES = (*CONTROL, "cli", "data-plane")
-PARTS = ("build", "bill", "control", "cli", "data-plane", "pyspark")
+IMAGES = (*CONTROL, "console", "cli", "data-plane")
+PARTS = ("build", "bill", "control", "ops", "data-plane", "pyspark")
 """What an image is put together from, and what builds it."""
 BUILDERS = ("setuptools", "hatchling")
 COMMON = ("state", "rules", "config", "kafka", "runtime")
 """Members that all of them have."""
-OF_CLI = ("ops", "cli")
-"""Members that only the command's image has."""
+WITH_OPS = ("console", "cli")
+"""Images that have `ops` too."""
 
 
 def members() -> dict[str, Mapping[str, Any]]:
@@ -114,7 +114,7 @@ def _name(requirement: str) -> str:
 
 def needed(image: str, known: Mapping[str, Mapping[str, Any]]) -> set[str]:
     """Return the names of the packages that an image needs. `known`: the members."""
-    own = OF_CLI if image == "cli" else (image,)
+    own = ("ops", image) if image in WITH_OPS else (image,)
     return sbom.needed_to_run([known[name] for name in (*COMMON, *own)]) - set(LEFT_OUT)
 
 
@@ -127,7 +127,7 @@ def of_images() -> dict[str, set[str]]:
         "build": sbom.needed_by(BUILDERS),
         "bill": sbom.needed_by(["cyclonedx-python-lib", "packaging"]),
         "control": control,
-        "cli": needed("cli", known) - control,
+        "ops": {name for image in WITH_OPS for name in needed(image, known)} - control,
         "data-plane": data_plane - {"pyspark"},
         "pyspark": data_plane & {"pyspark"},  # there are only its sources, which something has to build
     }

@@ -31,7 +31,7 @@ offset-syncs.topic.replication.factor = 1
 offset.storage.replication.factor = 1
 """
 CONTROL = ("topic_sync", "acl_sync", "checkpoint", "heartbeat")
-COMMON = ("state", "rules", "config", "kafka", "runtime", "ops", "cli")
+COMMON = ("state", "rules", "config", "kafka", "runtime", "ops", "cli", "console")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from tests.support.processes import tail
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOG = CHECKOUT / "build" / "images.log"
 REPOSITORY, TAG = "localhost", "e2e"
-SERVICES = ("topic-sync", "heartbeat", "checkpoint", "acl-sync", "cli", "data-plane")
+SERVICES = ("topic-sync", "heartbeat", "checkpoint", "acl-sync", "console", "cli", "data-plane")
 NAMES = tuple(f"{REPOSITORY}/lockstep-{service}:{TAG}" for service in SERVICES)
 
 

@@ -106,7 +106,7 @@ def test_lockstep_alone_and_its_control_services_have_no_spark() -> None:
 
 
 def _is_control(member: Path) -> bool:
-    return member.parent.name == "services" and member.name != "data-plane"
+    return member.parent.name == "services" and member.name not in ("console", "data-plane")
 
 
 def test_distribution_of_the_root_has_the_prefix_as_its_name() -> None:

@@ -80,7 +80,7 @@ def test_tag_is_refused_unless_version_and_date_are_there(tag: str, version: str
 
 def test_requirements_pin_own_archives_before_their_part_of_the_lock() -> None:
     every = {
-        "x": {"name": "x", "version": "0.1.0", "dependencies": ["x-cli==0.1.0"], "optional-dependencies": {}},
+        "x": {"name": "x", "version": "0.1.0", "dependencies": ["x-cli==0.1.0"], "optional-dependencies": {"console": []}},
         "x-cli": {"name": "x-cli", "version": "0.1.0", "dependencies": ["six>=1"]},
         "x-client": {"name": "x-client", "version": "0.1.0", "dependencies": []},
     }
@@ -149,7 +149,7 @@ def test_checksums_are_what_sha256sum_reads(tmp_path: Path) -> None:
 
 def test_another_version_replaces_each_mention_of_the_old() -> None:
     files = [folder / "pyproject.toml" for folder in RELEASE.folders()]
-    assert len(files) == 14
+    assert len(files) == 15
     for file in files:
         text = RELEASE.with_version(file.read_text(), VERSION, "9.8.7")
         project = tomllib.loads(text)["project"]

@@ -4,6 +4,7 @@ A browser keeps the token itself and sends it as a header. There are no cookies,
 session of the console.
 """
 
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -51,7 +52,7 @@ class ConsoleAccess:
 
     def session(self, headers: Mapping[str, str]) -> Session:
         """Return the session of a request with these headers."""
-        has_token = self.policy.guarded and self.policy.admits(bearer_token(headers))
+        has_token = self.policy.guarded and self.policy.admits(request_token(headers))
         if user := self._named_user(headers):
             return Session(user, may_read=True, may_act=True, has_token=has_token)
         if has_token:
@@ -75,10 +76,18 @@ class ConsoleAccess:
         return ()
 
 
-def bearer_token(headers: Mapping[str, str]) -> str:
-    """Return the token of a request, or "" if it has none."""
-    scheme, _, token = headers.get("Authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
+def request_token(headers: Mapping[str, str]) -> str:
+    """Return the token of a request, or "" if it has none.
+
+    Clients of Kafka Connect that know no tokens send it as the password of a user of any name.
+    """
+    scheme, _, given = headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            return b64decode(given.strip(), validate=True).decode().partition(":")[2]
+        except ValueError:
+            return ""
+    return given.strip() if scheme.lower() == "bearer" else ""
 
 
 def forgery_refusal(headers: Mapping[str, str]) -> str:

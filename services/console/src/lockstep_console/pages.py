@@ -8,12 +8,18 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lockstep_console.access import Session, foreign_site, forgery_refusal
-from lockstep_console.api import commands, session, switches, verifications
+from lockstep_console.api import commands, connect, session, switches, verifications
 from lockstep_console.console import Console
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, problem
 from lockstep_console.static_files import StaticFiles
 
-ROUTES: tuple[Route, ...] = (*session.ROUTES, *commands.ROUTES, *switches.ROUTES, *verifications.ROUTES)
+ROUTES: tuple[Route, ...] = (
+    *session.ROUTES,
+    *commands.ROUTES,
+    *switches.ROUTES,
+    *verifications.ROUTES,
+    *connect.ROUTES,
+)
 """Every route, for the server and for the OpenAPI document."""
 
 HEADERS: Mapping[str, str] = {
@@ -29,10 +35,13 @@ def handlers(console: Console, files: StaticFiles) -> dict[tuple[str, str], Hand
     by_method: dict[tuple[str, str], Handler] = {
         (route.method, route.path): partial(answer_route, console, route) for route in ROUTES
     }
-    for path in ("/", "/{file:.+}"):
-        by_method["GET", path] = files.show
+    by_method["GET", "/{file:.+}"] = files.show
+    by_method["GET", "/"] = partial(_show_first, console, files)
+    by_method |= {asked: partial(connect.refuse, reason) for asked, reason in connect.REFUSED.items()}
     for method in ("GET", "POST", "PUT"):
         by_method[method, "/api/{rest:.*}"] = _refuse_unknown
+        for path in connect.PATHS:
+            by_method[method, f"{path}/{{rest:.*}}"] = connect.refuse_unknown
     # The longest beginning first: aiohttp takes the first path that fits.
     return dict(sorted(by_method.items(), key=lambda item: _generality(item[0][1])))
 
@@ -45,19 +54,19 @@ def _generality(path: str) -> tuple[int, int]:
 async def answer_route(console: Console, route: Route, request: web.Request) -> Answer:
     """Answer a request, if it may be made."""
     session = console.access.session(request.headers)
-    if (refused := refusal_of(route, session, request.headers)) is not None:
-        return refused.as_answer()
     try:
+        if (refused := refusal_of(route, session, request.headers)) is not None:
+            raise refused
         return await route.handler(ConsoleRequest(console, request, session))
     except RequestRefused as exc:
-        return exc.as_answer()
+        return connect.as_answer(exc) if route.for_programs else exc.as_answer()
     except web.HTTPRequestEntityTooLarge:
         return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "The body is too large.")
 
 
 def refusal_of(route: Route, session: Session, headers: Mapping[str, str]) -> RequestRefused | None:
     """Return why a session may not make a request, or None if it may. Pure."""
-    if route.acts:
+    if route.acts and (session.may_act or not route.for_programs):
         is_foreign: Callable[[Mapping[str, str]], str] = forgery_refusal
         if route.for_programs and session.has_token:
             is_foreign = foreign_site
@@ -70,6 +79,13 @@ def refusal_of(route: Route, session: Session, headers: Mapping[str, str]) -> Re
     if route.acts and not session.may_act:
         return RequestRefused(HTTPStatus.FORBIDDEN, "read-only", session.why_read_only)
     return None
+
+
+async def _show_first(console: Console, files: StaticFiles, request: web.Request) -> Answer:
+    """Answer `GET /`: a browser gets the first page, and a program what Connect says of itself there."""
+    if connect.asks_for_page(request.headers):
+        return await files.show(request)
+    return await answer_route(console, connect.SERVER, request)
 
 
 async def _refuse_unknown(request: web.Request) -> Answer:
