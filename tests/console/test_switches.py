@@ -91,7 +91,8 @@ async def test_drill_and_switchover_go_on_when_the_console_is_killed(chromium: C
             await eventually(is_done, within=WITHIN, every=0.5, what="the switch goes on without its console")
             for seen in (page, looker):
                 await expect(phase_of(seen, f"Switchover of {flow}")).to_contain_text("done", timeout=60_000)
-            assert scene.hooks() == ["before", "fence", "redirect", "after"]
+            # The step in which the console was killed was carried out again.
+            assert list(dict.fromkeys(scene.hooks())) == ["before", "fence", "redirect", "after"]
             assert scene.is_on(scene.there.target)
             async with one.page.expect_download() as download:
                 await page.page.get_by_role("button", name="Evidence as JSON").click()
