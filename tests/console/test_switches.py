@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from playwright.async_api import expect
@@ -38,14 +37,14 @@ async def begin(page: ConsolePage, *, drill: bool) -> None:
     title = "Switch over (drill)" if drill else "Switch over"
     go = page.page.get_by_role("button", name=f"{title} ...", exact=True)
 
-    async def can_begin() -> Literal[True] | None:
+    async def can_begin() -> str | None:
         await form.click()
         await expect(page.page.get_by_text(re.compile("It can begin|It would be refused"))).to_be_visible(
             timeout=60_000
         )
-        return True if await go.count() == 1 else None
+        return title if await go.count() == 1 else None
 
-    await eventually(can_begin, within=WITHIN, every=1.0, what="the check finds nothing against the switch")
+    _: str = await eventually(can_begin, within=WITHIN, every=1.0, what="the check finds nothing against the switch")
     dialog = await page.act(title, label=f"{title} ...")
     await expect(dialog).to_contain_text(re.compile("lose", re.IGNORECASE))
     await dialog.get_by_role("button", name="Close").click()

@@ -54,17 +54,21 @@ class ActingConsole(ServiceProcess):
             with error:
                 return error.code, json.loads(error.read())
 
+    def path(self, flow: object, path: str) -> str:
+        """Return the path of something about a flow."""
+        return f"/flows/{quote(str(flow), safe='')}{path}"
+
     def post(
         self, flow: object, path: str, body: Mapping[str, Any], *, user: str = "", code: int = 202
     ) -> dict[str, Any]:
         """Return the body of the answer to a POST about a flow, which has this status."""
-        status, answer = self.ask("POST", f"/flows/{quote(str(flow), safe='')}{path}", body, user=user)
+        status, answer = self.ask("POST", self.path(flow, path), body, user=user)
         assert status == code, answer
         return answer
 
     def get(self, flow: object, path: str, code: int = 200) -> dict[str, Any]:
         """Return the body of the answer to a GET about a flow, which has this status."""
-        status, answer = self.ask("GET", f"/flows/{quote(str(flow), safe='')}{path}")
+        status, answer = self.ask("GET", self.path(flow, path))
         assert status == code, answer
         return answer
 

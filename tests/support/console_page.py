@@ -51,7 +51,9 @@ class ConsolePage:
 
     async def sees(self, text: str | re.Pattern[str], *, within_s: float = PATIENCE_MS / 1000) -> None:
         """Wait until the page shows a text."""
-        await expect(self.page.locator("body")).to_contain_text(text, timeout=within_s * 1000)
+        await expect(self.page.locator("body")).to_contain_text(
+            text, timeout=within_s * 1000, ignore_case=isinstance(text, str) or None
+        )
 
     async def sign_in(self, token: str) -> None:
         """Type a token into the dialog that a button opens which needs one."""

@@ -25,7 +25,12 @@ SERVICES: Mapping[str, Iterable[Metric]] = {
 COMMON = lockstep_runtime.flow.common_metrics.METRICS
 RUN = lockstep_cli.processes.run_metrics.METRICS
 CONSOLE = lockstep_console.metrics.METRICS
-DECLARED: Mapping[str, Iterable[Metric]] = {"every service": COMMON, "lockstep run": RUN, **SERVICES, "console": CONSOLE}
+DECLARED: Mapping[str, Iterable[Metric]] = {
+    "every service": COMMON,
+    "lockstep run": RUN,
+    **SERVICES,
+    "console": CONSOLE,
+}
 
 OF_A_WINDOW = ("min", "max", "avg")
 """What ends the names of metrics over a time."""

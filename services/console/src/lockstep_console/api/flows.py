@@ -10,20 +10,20 @@ from lockstep_ops.status.report_json import SECTIONS, line_as_json
 from lockstep_runtime.util.clock import now_ms
 
 
-async def show_flows(request: ConsoleRequest) -> Answer:
+async def _show_flows(request: ConsoleRequest) -> Answer:
     """Answer with all flows, without the sections of their reports."""
     await read_all(request)
     return request.json_answer({"at_ms": now_ms(), "flows": [watch.body() for watch in request.watches.all]})
 
 
-async def show_flow(request: ConsoleRequest) -> Answer:
+async def _show_flow(request: ConsoleRequest) -> Answer:
     """Answer with one flow and sections of its report."""
     watch, sections = request.flow, request.names("sections", SECTIONS)
     await watch.report()
     return request.json_answer(watch.body(sections))
 
 
-async def show_partitions(request: ConsoleRequest) -> Answer:
+async def _show_partitions(request: ConsoleRequest) -> Answer:
     """Answer with a part of a flow's partitions."""
     watch, query = request.flow, ListQuery.of(request)
     dated = await watch.report()
@@ -34,7 +34,7 @@ async def show_partitions(request: ConsoleRequest) -> Answer:
     )
 
 
-async def show_topics(request: ConsoleRequest) -> Answer:
+async def _show_topics(request: ConsoleRequest) -> Answer:
     """Answer with a part of a flow's topics."""
     watch, query = request.flow, ListQuery.of(request)
     dated = await watch.report()
@@ -42,7 +42,7 @@ async def show_topics(request: ConsoleRequest) -> Answer:
     return request.json_answer(list_head(watch) | page.as_json("topics", line_as_json))
 
 
-async def show_decisions(request: ConsoleRequest) -> Answer:
+async def _show_decisions(request: ConsoleRequest) -> Answer:
     """Answer with what waits for a decision in any flow."""
     await read_all(request)
     waiting = [decision for watch in request.watches.all for decision in watch.body()["decisions"]]
@@ -56,9 +56,11 @@ async def read_all(request: ConsoleRequest) -> None:
 
 def list_head(watch: FlowWatch) -> dict[str, Any]:
     """Return the fields of every list: when it was read, and why nothing is known, if so."""
-    dated = watch.dated
-    unknown = watch.away.get(watch.settings.flow.target, "") or dated.trouble
-    return {"at_ms": dated.at_ms} | ({"unknown": unknown} if unknown else {})
+    dated, target = watch.dated, watch.settings.flow.target
+    body: dict[str, Any] = {"at_ms": dated.at_ms}
+    if target in watch.away:
+        return {**body, "unknown": watch.away[target]}
+    return body if dated.report is not None else {**body, "unknown": dated.trouble}
 
 
 TEXT, NUMBER, LIST = {"type": "string"}, {"type": "integer"}, {"type": "array", "items": {"type": "object"}}
@@ -92,11 +94,11 @@ DECISIONS = {"type": "object", "properties": {"at_ms": NUMBER, "decisions": LIST
 SECTIONS_PARAMETER = Parameter("sections", f"Sections of the report, of {', '.join(SECTIONS)}, separated by commas")
 
 ROUTES = (
-    Route("GET", f"{API}/flows", show_flows, "All flows", answers={200: FLOWS}),
+    Route("GET", f"{API}/flows", _show_flows, "All flows", answers={200: FLOWS}),
     Route(
         "GET",
         f"{API}/flows/{{flow}}",
-        show_flow,
+        _show_flow,
         "One flow, with sections of its report",
         query=(SECTIONS_PARAMETER,),
         answers={200: FLOW},
@@ -104,7 +106,7 @@ ROUTES = (
     Route(
         "GET",
         f"{API}/flows/{{flow}}/partitions",
-        show_partitions,
+        _show_partitions,
         "Partitions of a flow, page by page",
         query=LIST_PARAMETERS,
         answers={200: _list_of("partitions")},
@@ -112,10 +114,10 @@ ROUTES = (
     Route(
         "GET",
         f"{API}/flows/{{flow}}/topics",
-        show_topics,
+        _show_topics,
         "Topics of a flow, page by page",
         query=LIST_PARAMETERS,
         answers={200: _list_of("topics")},
     ),
-    Route("GET", f"{API}/decisions", show_decisions, "What waits for a decision", answers={200: DECISIONS}),
+    Route("GET", f"{API}/decisions", _show_decisions, "What waits for a decision", answers={200: DECISIONS}),
 )
