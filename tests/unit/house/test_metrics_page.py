@@ -8,7 +8,7 @@ from lockstep_rules.offsets.gap_policy import GapCase
 from lockstep_runtime.flow.common_metrics import TLS_METRICS
 from lockstep_state.metric import Metric, MetricType
 from tests.support.source_modules import REPOSITORY
-from tools.docs.metrics import DECLARED, PAGE, RUN, SERVICES, declared_by
+from tools.docs.metrics import CONSOLE, DECLARED, PAGE, RUN, SERVICES, declared_by
 
 ALL: list[Metric] = [metric for metrics in DECLARED.values() for metric in metrics]
 
@@ -104,7 +104,9 @@ def test_strimzi_dashboard_has_all_its_metrics() -> None:
 
 
 def test_service_page_has_its_own_and_the_common_metrics() -> None:
-    shown = {metric.shown_as for metric in (*TLS_METRICS, *RUN)}.union(*(declared_by(service) for service in SERVICES))
+    shown = {metric.shown_as for metric in (*TLS_METRICS, *RUN, *CONSOLE)}.union(
+        *(declared_by(service) for service in SERVICES)
+    )
     assert shown == {metric.shown_as for metric in ALL}
     assert "lockstep_topics" not in declared_by("data-plane")
 

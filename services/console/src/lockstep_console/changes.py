@@ -191,7 +191,7 @@ class ChangeStream:
                 return self._status(watch, now)
             case "rows":
                 records, self._rows[flow] = self._rows[flow], {}
-                return [row_body(flow, record) for record in records.values()] or None
+                return [_row_body(flow, record) for record in records.values()] or None
             case "events":
                 kept = self._events.pop(flow, deque())
                 return [WatchedEvent(record).as_json(flow) for record in kept] or None
@@ -222,7 +222,7 @@ def _content(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in body.items() if name not in ("at_ms", "history")}
 
 
-def row_body(flow: str, record: Record) -> dict[str, Any]:
+def _row_body(flow: str, record: Record) -> dict[str, Any]:
     """Return a record of the state topic as the stream shows it. The value of a deleted row is None."""
     value = None
     if record.value is not None:

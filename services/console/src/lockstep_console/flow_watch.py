@@ -121,11 +121,11 @@ class FlowWatch:
         status = dated.report if dated.report is not None else dated.unknown
         rows: Mapping[str, Row] = {}
         if status is None:
-            status = unknown_status(self.settings, NOT_YET)
+            status = _unknown_status(self.settings, NOT_YET)
         try:
             rows = self.rows.rows
         except NewerVersion as exc:
-            status = unknown_status(self.settings, str(exc))
+            status = _unknown_status(self.settings, str(exc))
         return flow_body(self.settings, status, rows, self.away, read_ms=dated.at_ms, now_ms=moment, sections=sections)
 
     def partition_bodies(self, lines: Sequence[PartitionLine]) -> list[dict[str, Any]]:
@@ -164,6 +164,11 @@ class FlowWatch:
             yield
         finally:
             self._listeners.remove(listener)
+
+    @property
+    def listeners(self) -> int:
+        """Return how many streams show the flow."""
+        return len(self._listeners)
 
     @property
     def is_looked_at(self) -> bool:
@@ -226,7 +231,7 @@ class FlowWatch:
                 heard=self.watched_events.reports(),
             )
         except NewerVersion as exc:
-            status = unknown_status(self.settings, str(exc))
+            status = _unknown_status(self.settings, str(exc))
         if isinstance(status, UnknownStatus):
             return DatedReport(None, status.reason, now_ms(), status)
         return DatedReport(status, "", status.at_ms, cost_s=loop.time() - began)
@@ -241,6 +246,6 @@ class FlowWatch:
             listener.on_events(self, records)
 
 
-def unknown_status(settings: FlowSettings, sentence: str) -> UnknownStatus:
+def _unknown_status(settings: FlowSettings, sentence: str) -> UnknownStatus:
     """Return the status of a flow of which nothing is known for this reason."""
     return UnknownStatus(settings.flow, sentence, blockers_without_rows(settings.flow, sentence, never_run=False))

@@ -19,7 +19,7 @@ class FlowWatches:
         clients: dict[tuple[object, ...], Admin] = {}
         turns = asyncio.Semaphore(AT_ONCE)
         self._watches = {
-            str(settings.flow): FlowWatch(settings, shared_clients(settings, clients), turns) for settings in flows
+            str(settings.flow): FlowWatch(settings, _shared_clients(settings, clients), turns) for settings in flows
         }
 
     @property
@@ -42,7 +42,7 @@ class FlowWatches:
                 tasks.create_task(without_end(f"the watch over {watch.name}", watch.run()))
 
 
-def shared_clients(settings: FlowSettings, clients: dict[tuple[object, ...], Admin]) -> FlowClients:
+def _shared_clients(settings: FlowSettings, clients: dict[tuple[object, ...], Admin]) -> FlowClients:
     """Return the clients of a flow's clusters. Those that `clients` has for the same connection are taken again."""
     sides = (
         (settings.flow.source, settings.clients.source_admin, source_client),

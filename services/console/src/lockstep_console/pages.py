@@ -35,7 +35,7 @@ HEADERS: Mapping[str, str] = {
 def handlers(console: Console, files: StaticFiles) -> dict[tuple[str, str], Handler]:
     """Return what answers requests, by method and path."""
     by_method: dict[tuple[str, str], Handler] = {
-        (route.method, route.path): partial(answer_route, console, route) for route in ROUTES
+        (route.method, route.path): partial(_answer_route, console, route) for route in ROUTES
     }
     for method in ("GET", "HEAD"):
         by_method[method, "/{file:.+}"] = files.show
@@ -56,7 +56,7 @@ def _generality(path: str) -> tuple[int, int]:
     return (2 if path == "/{file:.+}" else 1 if "{rest:" in path else 0, path.count("{"))
 
 
-async def answer_route(console: Console, route: Route, request: web.Request) -> Answer:
+async def _answer_route(console: Console, route: Route, request: web.Request) -> Answer:
     """Answer a request, if it may be made."""
     session = console.access.session(request.headers)
     try:
@@ -90,7 +90,7 @@ async def _show_first(console: Console, files: StaticFiles, request: web.Request
     """Answer `GET /`: a browser gets the first page, and a program what Connect says of itself there."""
     if connect.asks_for_page(request.headers):
         return await files.show(request)
-    return await answer_route(console, connect.SERVER, request)
+    return await _answer_route(console, connect.SERVER, request)
 
 
 async def _refuse_unknown(request: web.Request) -> Answer:

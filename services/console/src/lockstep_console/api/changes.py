@@ -10,7 +10,7 @@ from lockstep_state.rows.state_rows import ROWS
 MOST_WORST = 200
 
 
-async def send_changes(request: ConsoleRequest) -> Answer:
+async def _send_changes(request: ConsoleRequest) -> Answer:
     """Answer with server-sent events until the client goes away."""
     named = request.raw.query.getall("flow", [])
     watches = [request.find_flow(name) for name in dict.fromkeys(named)] or request.watches.all
@@ -28,7 +28,7 @@ ROUTES = (
     Route(
         "GET",
         f"{API}/changes",
-        send_changes,
+        _send_changes,
         "Changes as they come, as server-sent events",
         query=(
             Parameter("flow", "Only this flow; repeat for more. Default: all"),

@@ -10,55 +10,57 @@ from lockstep_ops.status.report_json import SECTIONS, line_as_json
 from lockstep_runtime.util.clock import now_ms
 
 
-async def show_flows(request: ConsoleRequest) -> Answer:
+async def _show_flows(request: ConsoleRequest) -> Answer:
     """Answer with all flows, without the sections of their reports."""
-    await read_all(request)
+    await _read_all(request)
     return request.json_answer({"at_ms": now_ms(), "flows": [watch.body() for watch in request.watches.all]})
 
 
-async def show_flow(request: ConsoleRequest) -> Answer:
+async def _show_flow(request: ConsoleRequest) -> Answer:
     """Answer with one flow and sections of its report."""
     watch, sections = request.flow, request.names("sections", SECTIONS)
     await watch.report()
     return request.json_answer(watch.body(sections))
 
 
-async def show_partitions(request: ConsoleRequest) -> Answer:
+async def _show_partitions(request: ConsoleRequest) -> Answer:
     """Answer with a part of a flow's partitions."""
     watch, query = request.flow, ListQuery.of(request)
     dated = await watch.report()
     page = partition_page(() if dated.report is None else dated.report.partitions, query)
     bodies = watch.partition_bodies(page.lines) if page.lines else []
     return request.json_answer(
-        list_head(watch) | {"total": page.total, "matching": page.matching, "partitions": bodies}
+        _list_head(watch) | {"total": page.total, "matching": page.matching, "partitions": bodies}
     )
 
 
-async def show_topics(request: ConsoleRequest) -> Answer:
+async def _show_topics(request: ConsoleRequest) -> Answer:
     """Answer with a part of a flow's topics."""
     watch, query = request.flow, ListQuery.of(request)
     dated = await watch.report()
     page = topic_page(() if dated.report is None else dated.report.topics, query)
-    return request.json_answer(list_head(watch) | page.as_json("topics", line_as_json))
+    return request.json_answer(_list_head(watch) | page.as_json("topics", line_as_json))
 
 
-async def show_decisions(request: ConsoleRequest) -> Answer:
+async def _show_decisions(request: ConsoleRequest) -> Answer:
     """Answer with what waits for a decision in any flow."""
-    await read_all(request)
+    await _read_all(request)
     waiting = [decision for watch in request.watches.all for decision in watch.body()["decisions"]]
     return request.json_answer({"at_ms": now_ms(), "decisions": waiting})
 
 
-async def read_all(request: ConsoleRequest) -> None:
+async def _read_all(request: ConsoleRequest) -> None:
     """Have the reports of all flows read again soon, and wait for the first ones."""
     await asyncio.gather(*(watch.report() for watch in request.watches.all))
 
 
-def list_head(watch: FlowWatch) -> dict[str, Any]:
+def _list_head(watch: FlowWatch) -> dict[str, Any]:
     """Return the fields of every list: when it was read, and why nothing is known, if so."""
-    dated = watch.dated
-    unknown = watch.away.get(watch.settings.flow.target, "") or dated.trouble
-    return {"at_ms": dated.at_ms} | ({"unknown": unknown} if unknown else {})
+    dated, target = watch.dated, watch.settings.flow.target
+    body: dict[str, Any] = {"at_ms": dated.at_ms}
+    if target in watch.away:
+        return {**body, "unknown": watch.away[target]}
+    return body if dated.report is not None else {**body, "unknown": dated.trouble}
 
 
 TEXT, NUMBER, LIST = {"type": "string"}, {"type": "integer"}, {"type": "array", "items": {"type": "object"}}
@@ -92,11 +94,11 @@ DECISIONS = {"type": "object", "properties": {"at_ms": NUMBER, "decisions": LIST
 SECTIONS_PARAMETER = Parameter("sections", f"Sections of the report, of {', '.join(SECTIONS)}, separated by commas")
 
 ROUTES = (
-    Route("GET", f"{API}/flows", show_flows, "All flows", answers={200: FLOWS}),
+    Route("GET", f"{API}/flows", _show_flows, "All flows", answers={200: FLOWS}),
     Route(
         "GET",
         f"{API}/flows/{{flow}}",
-        show_flow,
+        _show_flow,
         "One flow, with sections of its report",
         query=(SECTIONS_PARAMETER,),
         answers={200: FLOW},
@@ -104,7 +106,7 @@ ROUTES = (
     Route(
         "GET",
         f"{API}/flows/{{flow}}/partitions",
-        show_partitions,
+        _show_partitions,
         "Partitions of a flow, page by page",
         query=LIST_PARAMETERS,
         answers={200: _list_of("partitions")},
@@ -112,10 +114,10 @@ ROUTES = (
     Route(
         "GET",
         f"{API}/flows/{{flow}}/topics",
-        show_topics,
+        _show_topics,
         "Topics of a flow, page by page",
         query=LIST_PARAMETERS,
         answers={200: _list_of("topics")},
     ),
-    Route("GET", f"{API}/decisions", show_decisions, "What waits for a decision", answers={200: DECISIONS}),
+    Route("GET", f"{API}/decisions", _show_decisions, "What waits for a decision", answers={200: DECISIONS}),
 )

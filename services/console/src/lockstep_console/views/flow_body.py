@@ -54,17 +54,17 @@ def flow_body(
             **names,
             "at_ms": read_ms,
             "sentence": f"{flow}: unknown: {status.reason}",
-            "history": history_body(rows, now_ms),
+            "history": _history_body(rows, now_ms),
             "verified_until_ms": None,
             "decisions": [],
         }
-    verified_ms = verified_until(status.partitions, rows)
+    verified_ms = _verified_until(status.partitions, rows)
     body = {
         **report_as_json(status, sections),
         **names,
         "at_ms": read_ms,
         "sentence": overview_sentence(status, verified_ms, now_ms),
-        "history": history_body(rows, now_ms),
+        "history": _history_body(rows, now_ms),
         "verified_until_ms": verified_ms,
         "decisions": [decision.as_json() for decision in decisions(status, rows)],
     }
@@ -85,19 +85,19 @@ def _with_source_away(body: dict[str, Any], alias: str, sentence: str) -> dict[s
     }
 
 
-def history_body(rows: Mapping[str, Row], now_ms: int) -> dict[str, Any]:
+def _history_body(rows: Mapping[str, Row], now_ms: int) -> dict[str, Any]:
     """Return the worst recovery point of the last day, and for how long it is known."""
     summary = summarize((row for row in rows.values() if isinstance(row, LagBlock)), now_ms)
     return {name: value for name, value in asdict(summary).items() if name != "now_ms"}
 
 
-def verified_until(partitions: Collection[PartitionLine], rows: Mapping[str, Row]) -> int | None:
+def _verified_until(partitions: Collection[PartitionLine], rows: Mapping[str, Row]) -> int | None:
     """Return up to when all copies are compared, in Unix milliseconds, or None if some never were.
 
     Partitions of which nothing is copied do not count.
     """
     moments = [
-        partition_verified(rows, (line.topic, line.partition))
+        _partition_verified(rows, (line.topic, line.partition))
         for line in partitions
         if line.upstream != NOT_BEGUN_UPSTREAM
     ]
@@ -105,7 +105,7 @@ def verified_until(partitions: Collection[PartitionLine], rows: Mapping[str, Row
     return min(known) if known and len(known) == len(moments) else None
 
 
-def partition_verified(rows: Mapping[str, Row], tp: TopicPartition) -> int | None:
+def _partition_verified(rows: Mapping[str, Row], tp: TopicPartition) -> int | None:
     """Return up to when a partition's copy is compared, or None if it never was."""
     row = find_verification(rows, tp)
     return None if row is None or row.upstream < 0 else row.verified_ms
@@ -116,6 +116,6 @@ def partition_body(line: PartitionLine, rows: Mapping[str, Row], spark: Collecti
     return {
         **line_as_json(line),
         "copied_to": line.upstream,
-        "verified_until_ms": partition_verified(rows, (line.topic, line.partition)),
+        "verified_until_ms": _partition_verified(rows, (line.topic, line.partition)),
         "spark": list(spark),
     }

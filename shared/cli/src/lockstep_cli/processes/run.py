@@ -145,7 +145,7 @@ async def run(
             for process in processes
         }
         if with_console:
-            commands[CONSOLE] = (*commands[CONSOLE], "--port", str(free_console_port(access.host)))
+            commands[CONSOLE] = (*commands[CONSOLE], "--port", str(_free_console_port(access.host)))
         width = max(len(str(settings.flow)) for settings in configuration.flows)
         run_log = RunOutput(
             level=log_level or configuration.log.level(RUN),
@@ -178,7 +178,7 @@ async def run(
             await pages.close()
 
 
-def free_console_port(host: str) -> int:
+def _free_console_port(host: str) -> int:
     """Return `CONSOLE_PORT` if no process has it on this host, else 0 for any free one."""
     try:
         with socket.create_server(("" if host == EVERY_ADDRESS else host, CONSOLE_PORT)):
