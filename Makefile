@@ -9,6 +9,7 @@ MEMBERS  := $(wildcard services/*/pyproject.toml shared/*/pyproject.toml)
 SYNCED   := .venv/.synced
 COMPILED := $(wildcard services/data-plane/src/lockstep_data_plane/record_batch/*.c)
 PREPARED := .cache/kafka/.prepared
+TSC      := tools/console/node_modules/.package-lock.json
 JAR      := services/data-plane/src/lockstep_data_plane/transform/lockstep-transform.jar
 
 IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BASE)) $(if $(BUILD_BASE),--build-base $(BUILD_BASE)) \
@@ -35,14 +36,14 @@ endef
 
 KUBELAB ?= $(abspath ../shared/kubelab)
 
-export DURATION KEEP KUBELAB ONLY SEED SOURCE
+export CHROMIUM DURATION KEEP KUBELAB ONLY SEED SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help release push-chart demo test setup check bench docs faults test-long e2e helm images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
+.PHONY: help release push-chart demo test setup check bench docs faults test-long e2e e2e-console console-images console-figures helm images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: setup spark-archive ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running)
 	@$(PY) -m tools.demo
@@ -59,6 +60,8 @@ check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	@if npm --version >/dev/null 2>&1; then $(MAKE) --no-print-directory $(TSC) && npm --prefix tools/console run --silent check; \
+	else echo "check: there is no npm, so nobody checks the types of the console's front end"; fi
 	$(call side_by_side,$(UNIT) $(FIRST),$(PY) -m pytest -q -m "not long" $(addprefix --ignore=,$(FIRST)) tests/unit)
 
 bench: setup spark-archive ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part, RECORD=1 keeps the figures)
@@ -77,6 +80,15 @@ test-long: setup spark-archive ## the long tests (about an hour, more on slow co
 
 e2e: setup ## install the chart on a real Kubernetes, break it and count (KUBECONFIG=, or a kubelab starts one; under 12 minutes)
 	@$(PY) -m tests.kube
+
+e2e-console: setup spark-archive ## every test of the console in a real browser (Debian's chromium, or CHROMIUM=; 15 minutes)
+	@$(PY) -m pytest -q -rsR tests/console
+
+console-images: setup spark-archive ## write the console's screens as the pages of docs show them (Debian's chromium, or CHROMIUM=)
+	@$(PY) -m tests.console.images
+
+console-figures: setup ## what the console and a browser take with 10,000 partitions in 40 flows (Debian's chromium, or CHROMIUM=; 10 minutes)
+	@$(PY) -m tests.console.figures
 
 images: $(JAR) ## the container images, with docker, podman or buildah (BASE=, JAVA_BASE=, REPOSITORY=, TAG=, BUILDER=, OFFLINE=1, PUSH=1)
 	@$(PY) .ci/images.py $(IMAGES)
@@ -112,7 +124,7 @@ clean: ## remove what builds, tests and benches left behind
 	find services shared tests tools .ci -name __pycache__ -prune -exec rm -rf {} +
 
 clean-all: clean ## remove the virtual environment and the downloaded Kafka as well
-	rm -rf .venv .cache
+	rm -rf .venv .cache tools/console/node_modules
 
 # The pieces of `setup`. Stamps make them free when nothing changed.
 
@@ -137,6 +149,11 @@ $(PREPARED): $(SYNCED) tests/support/kafka-jars.sha256 | java
 $(JAR): $(SYNCED) $(wildcard services/data-plane/java/lockstep/transform/*) services/data-plane/transform_jar.py | java
 	@echo "setup: the transforms' jar, with javac or Eclipse's compiler"
 	@$(PY) services/data-plane/transform_jar.py
+	@touch $@
+
+$(TSC): tools/console/package-lock.json
+	@echo "check: TypeScript, which checks the types of the console's front end"
+	@npm --prefix tools/console ci --silent --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 spark-archive: setup

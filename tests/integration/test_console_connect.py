@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -179,13 +180,15 @@ def test_pause_without_the_token_or_from_another_site_does_nothing(
     assert get(console, f"{HEARTBEAT_AT}/status")["connector"]["state"] == "RUNNING"
 
 
+def is_in_state(console: ServiceProcess, state: str) -> bool:
+    return bool(get(console, f"{HEARTBEAT_AT}/status")["connector"]["state"] == state)
+
+
 def test_pause_resume_and_stop_are_commands_of_who_asked(console: ServiceProcess, flow: OwnFlow) -> None:
     for verb, state in (("pause", "PAUSED"), ("stop", "STOPPED"), ("resume", "RUNNING")):
         status, text, _ = ask(console, "PUT", f"{HEARTBEAT_AT}/{verb}", BEARER)
         assert (status, text) == (202, ""), verb
-        wait_until(
-            lambda wanted=state: get(console, f"{HEARTBEAT_AT}/status")["connector"]["state"] == wanted, within=20
-        )
+        wait_until(partial(is_in_state, console, state), within=20)
     events = [json.loads(record.value or b"{}") for record in read_topic(flow.target, events_topic(flow.flow))]
     answered = [event for event in events if event["kind"] in ("Paused", "Stopped", "Resumed")]
     assert [event["kind"] for event in answered] == ["Paused", "Stopped", "Resumed"]

@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from lockstep_cli.__main__ import main as lockstep
-from lockstep_cli.processes.run import PORT
-from lockstep_console.__main__ import main as console
+from lockstep_cli.processes.run import CONSOLE_PORT, PORT
 from tests.support.source_modules import REPOSITORY
 from tests.support.watched import LABELS, RULES, named_in, undeclared
 
@@ -22,7 +21,6 @@ RUN, CONSOLE = UNITS / "lockstep.service", UNITS / "lockstep-console.service"
 SCRAPE = REPOSITORY / "deploy" / "prometheus" / "scrape.yaml"
 RECORDING = RULES.with_name("lockstep.recording.yaml")
 FILE = "/etc/lockstep/mm2.properties"
-CONSOLE_PORT = 9405
 PROGRAMS = Path("/opt/lockstep/bin")
 """Where the guide installs Lockstep."""
 
@@ -69,20 +67,14 @@ def parsed(program: click.Command, arguments: Iterable[str]) -> dict[str, Any]:
         return dict(context.params)
 
 
-def test_unit_of_the_services_starts_all_of_them() -> None:
-    name, (verb, *arguments) = command(RUN)
-    assert (name, verb) == ("lockstep", "run")
+@pytest.mark.parametrize(("unit", "verb"), [(RUN, "run"), (CONSOLE, "console")])
+def test_unit_starts_what_the_command_knows_for_the_file(unit: Path, verb: str) -> None:
+    name, (asked, *arguments) = command(unit)
+    assert (name, asked) == ("lockstep", verb)
     assert isinstance(lockstep, click.Group)
-    run = lockstep.get_command(click.Context(lockstep), verb)
-    assert run is not None
-    assert str(parsed(run, arguments)["file"]) == FILE
-
-
-def test_unit_of_the_console_starts_it_at_its_port() -> None:
-    name, arguments = command(CONSOLE)
-    assert name == "lockstep-console"
-    options = parsed(console, arguments)
-    assert (str(options["path"]), options["port"]) == (FILE, CONSOLE_PORT)
+    program = lockstep.get_command(click.Context(lockstep), verb)
+    assert program is not None
+    assert str(parsed(program, arguments)["file"]) == FILE
 
 
 def test_units_are_restarted_unless_the_file_cannot_be_used() -> None:
@@ -125,7 +117,14 @@ def test_systemd_takes_the_unit(unit: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", [RUN, CONSOLE], ids=lambda unit: unit.stem)
 def test_unit_leaves_little_open(unit: Path) -> None:
     assert ANALYZE is not None
-    checked = [ANALYZE, "security", "--offline=true", "--no-pager", f"--threshold={MOST_EXPOSED}", unit]
+    checked: list[str | Path] = [
+        ANALYZE,
+        "security",
+        "--offline=true",
+        "--no-pager",
+        f"--threshold={MOST_EXPOSED}",
+        unit,
+    ]
     ran = subprocess.run(checked, capture_output=True, text=True, check=False, timeout=60)
     if "unrecognized option" in ran.stderr:
         pytest.skip("this systemd-analyze judges no files: it is older than 250")

@@ -8,19 +8,43 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lockstep_console.access import Session, foreign_site, forgery_refusal
-from lockstep_console.api import changes, commands, connect, flows, session, switches, verifications
-from lockstep_console.console import Console
+from lockstep_console.api import (
+    changes,
+    clusters,
+    commands,
+    connect,
+    evidence,
+    flows,
+    groups,
+    lag,
+    plan,
+    records,
+    session,
+    switches,
+    verifications,
+)
+from lockstep_console.console import VERSION, Console
+from lockstep_console.openapi import with_document
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, problem
 from lockstep_console.static_files import StaticFiles
 
-ROUTES: tuple[Route, ...] = (
-    *session.ROUTES,
-    *flows.ROUTES,
-    *changes.ROUTES,
-    *commands.ROUTES,
-    *switches.ROUTES,
-    *verifications.ROUTES,
-    *connect.ROUTES,
+ROUTES: tuple[Route, ...] = with_document(
+    (
+        *session.ROUTES,
+        *flows.ROUTES,
+        *changes.ROUTES,
+        *lag.ROUTES,
+        *groups.ROUTES,
+        *records.ROUTES,
+        *evidence.ROUTES,
+        *plan.ROUTES,
+        *clusters.ROUTES,
+        *commands.ROUTES,
+        *switches.ROUTES,
+        *verifications.ROUTES,
+        *connect.ROUTES,
+    ),
+    VERSION,
 )
 """Every route, for the server and for the OpenAPI document."""
 

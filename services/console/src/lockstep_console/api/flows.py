@@ -12,7 +12,7 @@ from lockstep_runtime.util.clock import now_ms
 
 async def _show_flows(request: ConsoleRequest) -> Answer:
     """Answer with all flows, without the sections of their reports."""
-    await _read_all(request)
+    await read_all(request)
     return request.json_answer({"at_ms": now_ms(), "flows": [watch.body() for watch in request.watches.all]})
 
 
@@ -30,7 +30,7 @@ async def _show_partitions(request: ConsoleRequest) -> Answer:
     page = partition_page(() if dated.report is None else dated.report.partitions, query)
     bodies = watch.partition_bodies(page.lines) if page.lines else []
     return request.json_answer(
-        _list_head(watch) | {"total": page.total, "matching": page.matching, "partitions": bodies}
+        list_head(watch) | {"total": page.total, "matching": page.matching, "partitions": bodies}
     )
 
 
@@ -39,22 +39,22 @@ async def _show_topics(request: ConsoleRequest) -> Answer:
     watch, query = request.flow, ListQuery.of(request)
     dated = await watch.report()
     page = topic_page(() if dated.report is None else dated.report.topics, query)
-    return request.json_answer(_list_head(watch) | page.as_json("topics", line_as_json))
+    return request.json_answer(list_head(watch) | page.as_json("topics", line_as_json))
 
 
 async def _show_decisions(request: ConsoleRequest) -> Answer:
     """Answer with what waits for a decision in any flow."""
-    await _read_all(request)
+    await read_all(request)
     waiting = [decision for watch in request.watches.all for decision in watch.body()["decisions"]]
     return request.json_answer({"at_ms": now_ms(), "decisions": waiting})
 
 
-async def _read_all(request: ConsoleRequest) -> None:
+async def read_all(request: ConsoleRequest) -> None:
     """Have the reports of all flows read again soon, and wait for the first ones."""
     await asyncio.gather(*(watch.report() for watch in request.watches.all))
 
 
-def _list_head(watch: FlowWatch) -> dict[str, Any]:
+def list_head(watch: FlowWatch) -> dict[str, Any]:
     """Return the fields of every list: when it was read, and why nothing is known, if so."""
     dated, target = watch.dated, watch.settings.flow.target
     body: dict[str, Any] = {"at_ms": dated.at_ms}

@@ -58,7 +58,7 @@ def flow_body(
             "verified_until_ms": None,
             "decisions": [],
         }
-    verified_ms = _verified_until(status.partitions, rows)
+    verified_ms = verified_until(status.partitions, rows)
     body = {
         **report_as_json(status, sections),
         **names,
@@ -91,7 +91,7 @@ def _history_body(rows: Mapping[str, Row], now_ms: int) -> dict[str, Any]:
     return {name: value for name, value in asdict(summary).items() if name != "now_ms"}
 
 
-def _verified_until(partitions: Collection[PartitionLine], rows: Mapping[str, Row]) -> int | None:
+def verified_until(partitions: Collection[PartitionLine], rows: Mapping[str, Row]) -> int | None:
     """Return up to when all copies are compared, in Unix milliseconds, or None if some never were.
 
     Partitions of which nothing is copied do not count.

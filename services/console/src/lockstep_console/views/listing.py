@@ -70,7 +70,7 @@ class Page(Generic[L]):
         }
 
 
-def _page_of(
+def page_of(
     lines: Sequence[L],
     query: ListQuery,
     *,
@@ -102,7 +102,7 @@ def _page_of(
 
 def partition_page(lines: Sequence[PartitionLine], query: ListQuery) -> Page[PartitionLine]:
     """Return the partitions that a query asks for."""
-    return _page_of(
+    return page_of(
         lines,
         query,
         name=lambda line: f"{line.topic}-{line.partition}",
@@ -114,7 +114,7 @@ def partition_page(lines: Sequence[PartitionLine], query: ListQuery) -> Page[Par
 
 def topic_page(lines: Sequence[TopicLine], query: ListQuery) -> Page[TopicLine]:
     """Return the topics that a query asks for."""
-    return _page_of(
+    return page_of(
         lines,
         query,
         name=lambda line: line.topic,

@@ -1,0 +1,209 @@
+// Small parts that every screen has: states, ages, troubles, what is read.
+
+import { Problem } from "../lib/api.js";
+import { ago, asSentence, capitalized, inMoment, visible } from "../lib/format.js";
+import { html, useCallback, useEffect, useRef, useState } from "../lib/preact.js";
+import { now } from "../lib/store.js";
+import { MARKS, toneOf } from "../lib/tone.js";
+
+/** @typedef {import("../lib/preact.js").Children} Children */
+/** @typedef {import("../lib/tone.js").Tone} Tone */
+
+/**
+ * A state: its mark and its word, in the colour of its tone.
+ *
+ * @param {{ word: string, tone?: Tone }} props
+ */
+export function State({ word, tone = toneOf(word) }) {
+  return html`<span class=${`state ${tone}`}>
+    <span class="mark" aria-hidden="true">${MARKS[tone]}</span>
+    <span>${visible(word)}</span>
+  </span>`;
+}
+
+/**
+ * How long ago a moment was. It ticks by itself.
+ *
+ * @param {{ ms: number | null | undefined }} props
+ */
+export function Age({ ms }) {
+  return html`<time title=${inMoment(ms)}>${ago(ms, now.value)}</time>`;
+}
+
+/**
+ * A part of a screen with its heading.
+ *
+ * @param {{ title: string, extra?: Children, children?: Children, level?: "h2" | "h3" }} props
+ */
+export function Section({ title, extra, children, level = "h2" }) {
+  return html`<section class="section">
+    <div class="section-head"><${level}>${title}</${level}>${extra}</div>
+    ${children}
+  </section>`;
+}
+
+/**
+ * Something that is wrong, as a sentence.
+ *
+ * @param {{ problem: unknown, retry?: () => void }} props
+ */
+export function ProblemNote({ problem, retry }) {
+  const text = problem instanceof Error ? problem.message : String(problem);
+  return html`<div class="note bad" role="alert">
+    <p>
+      <span class="mark" aria-hidden="true">${MARKS.bad}</span>
+      <strong>This cannot be shown.</strong> ${visible(asSentence(capitalized(text)))}
+    </p>
+    ${retry && html`<button type="button" class="quiet" onClick=${retry}>Try again</button>`}
+  </div>`;
+}
+
+/**
+ * What the target would say, if it answered.
+ *
+ * @param {{ reason: string }} props
+ */
+export function UnknownNote({ reason }) {
+  return html`<div class="note unknown">
+    <p>
+      <span class="mark" aria-hidden="true">${MARKS.unknown}</span>
+      <strong>Unknown.</strong> ${visible(asSentence(capitalized(reason)))}
+    </p>
+  </div>`;
+}
+
+/** @param {{ what: string }} props */
+export function Loading({ what }) {
+  return html`<p class="muted loading" role="status">Reading ${what} ...</p>`;
+}
+
+/** @param {{ children?: Children }} props */
+export function Empty({ children }) {
+  return html`<p class="muted empty">${children}</p>`;
+}
+
+/**
+ * Names with their values.
+ *
+ * @param {{ facts: [name: string, value: Children][] }} props
+ */
+export function Facts({ facts }) {
+  return html`<dl class="facts">
+    ${facts.map(
+      ([name, value]) =>
+        html`<div key=${name}>
+          <dt>${name}</dt>
+          <dd>${value}</dd>
+        </div>`,
+    )}
+  </dl>`;
+}
+
+/**
+ * Figures that are read first.
+ *
+ * @param {{ figures: { name: string, value: Children, under?: Children, tone?: Tone }[] }} props
+ */
+export function Figures({ figures }) {
+  return html`<dl class="figures">
+    ${figures.map(
+      ({ name, value, under, tone }) =>
+        html`<div key=${name} class=${tone ?? ""}>
+          <dt>${name}</dt>
+          <dd class="figure">${value}</dd>
+          ${under && html`<dd class="muted">${under}</dd>`}
+        </div>`,
+    )}
+  </dl>`;
+}
+
+/**
+ * JSON values that somebody may want to see. They are text.
+ *
+ * @param {{ value: unknown, summary?: string }} props
+ */
+export function Details({ value, summary = "JSON" }) {
+  const [open, setOpen] = useState(false);
+  return html`<details onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
+    <summary>${summary}</summary>
+    ${open && html`<pre tabindex="0">${visible(JSON.stringify(value, null, 2)).replaceAll("\\u{a}", "\n")}</pre>`}
+  </details>`;
+}
+
+/**
+ * @template T
+ * @typedef {object} Resource
+ * @property {T | null} value The last answer.
+ * @property {unknown} problem Why there is no newer one, or null.
+ * @property {boolean} loading
+ * @property {() => void} reload
+ */
+
+/**
+ * Read something now, and again on `reload`. An answer stays until the next one, unless `key` changes.
+ *
+ * @template T
+ * @param {string} key What is read: it is read again if this changes.
+ * @param {(cancel: AbortSignal) => Promise<T>} load
+ * @returns {Resource<T>}
+ */
+export function useResource(key, load) {
+  const [state, setState] = useState({ key, value: /** @type {T | null} */ (null), problem: /** @type {unknown} */ (null), loading: true });
+  const running = useRef(/** @type {AbortController | null} */ (null));
+  const latest = useRef(load);
+  latest.current = load;
+  const reload = useCallback(() => {
+    running.current?.abort();
+    const cancel = new AbortController();
+    running.current = cancel;
+    setState((before) => ({ ...(before.key === key ? before : { value: null, problem: null }), key, loading: true }));
+    latest.current(cancel.signal).then(
+      (value) => {
+        if (!cancel.signal.aborted) setState({ key, value, problem: null, loading: false });
+      },
+      (problem) => {
+        if (cancel.signal.aborted) return;
+        setState((before) => ({ ...before, problem, loading: false }));
+        if (!(problem instanceof Problem)) throw problem;
+      },
+    );
+  }, [key]);
+  useEffect(() => {
+    reload();
+    return () => running.current?.abort();
+  }, [reload]);
+  const current = state.key === key ? state : { value: null, problem: null, loading: true };
+  return { value: current.value, problem: current.problem, loading: current.loading, reload };
+}
+
+/**
+ * Return a function that calls another one now, and at most once in a time after that.
+ *
+ * @param {() => void} call
+ * @param {number} [everyMs]
+ */
+export function useThrottled(call, everyMs = 1_000) {
+  const latest = useRef(call);
+  latest.current = call;
+  const state = useRef({ timer: 0, lastMs: 0 });
+  useEffect(() => () => clearTimeout(state.current.timer), []);
+  return useCallback(() => {
+    const { timer, lastMs } = state.current;
+    if (timer) return;
+    const waitMs = Math.max(0, lastMs + everyMs - Date.now());
+    state.current.timer = setTimeout(() => {
+      state.current = { timer: 0, lastMs: Date.now() };
+      latest.current();
+    }, waitMs);
+  }, [everyMs]);
+}
+
+/**
+ * What a resource is while there is no value: a problem, or that it is read.
+ *
+ * @param {{ resource: Resource<any>, what: string }} props
+ */
+export function Pending({ resource, what }) {
+  if (resource.problem) return html`<${ProblemNote} problem=${resource.problem} retry=${resource.reload} />`;
+  return resource.value === null ? html`<${Loading} what=${what} />` : null;
+}

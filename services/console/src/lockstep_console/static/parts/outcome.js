@@ -1,0 +1,69 @@
+// How a command went, as it comes: in its dialog, and below the page until it is put away.
+
+import { asSentence, capitalized, inWords, visible } from "../lib/format.js";
+import { html, useEffect } from "../lib/preact.js";
+import { commands, dropCommand, now, readCommand } from "../lib/store.js";
+import { connection } from "../lib/stream.js";
+import { Age, State } from "./basics.js";
+
+/** @typedef {import("../lib/store.js").SentCommand} SentCommand */
+/** @typedef {import("../lib/tone.js").Tone} Tone */
+
+/** @type {Readonly<Record<string, { tone: Tone, word: string }>>} */
+const PHASES = {
+  running: { tone: "note", word: "under way" },
+  done: { tone: "good", word: "done" },
+  failed: { tone: "bad", word: "failed" },
+  refused: { tone: "bad", word: "refused" },
+  unanswered: { tone: "unknown", word: "no answer" },
+  unfinished: { tone: "note", word: "not finished" },
+};
+
+/**
+ * Return the outcome in one word. Pure.
+ *
+ * @param {Api.CommandReply | null} reply
+ * @returns {{ tone: Tone, word: string }}
+ */
+export function outcomeOf(reply) {
+  return PHASES[reply?.phase ?? "running"] ?? { tone: "plain", word: inWords(reply?.phase ?? "") };
+}
+
+/** How often a page without a stream asks. */
+const ASKED_MS = 5_000;
+
+/** @param {{ command: SentCommand }} props */
+export function Outcome({ command }) {
+  const { reply } = command;
+  const { tone, word } = outcomeOf(reply);
+  useEffect(() => {
+    if (connection.value.state === "live" || (reply && reply.phase !== "running")) return;
+    readCommand(command).catch(() => undefined); // the page says already that it is not live
+  }, [Math.floor(now.value / ASKED_MS)]);
+  const lines = (reply?.steps ?? []).flatMap((step) => step.lines.map((line) => ({ line, verb: step.verb })));
+  return html`<div class="outcome">
+    <p><${State} word=${word} tone=${tone} /> <span>${visible(asSentence(capitalized(reply?.sentence || command.sentence)))}</span></p>
+    ${lines.length > 0 &&
+    html`<ul class="plain muted">${lines.map(({ line, verb }, index) => html`<li key=${index}>${verb}: ${visible(line)}</li>`)}</ul>`}
+  </div>`;
+}
+
+/** What was asked for from this page. A screen reader says each change. */
+export function SentCommands() {
+  const sent = commands.value;
+  return html`<section class=${`sent ${sent.length ? "" : "hidden"}`} aria-label="Commands of this page" aria-live="polite">
+    ${sent.map(
+      (command) =>
+        html`<div class="card" key=${command.id}>
+          <div class="section-head">
+            <h2>${visible(command.title)}: ${visible(command.flow)}</h2>
+            <span class="muted"><${Age} ms=${command.sentMs} /></span>
+            <button type="button" class="quiet" onClick=${() => dropCommand(command.id)}>
+              Put away<span class="hidden"> ${visible(command.title)} of ${visible(command.flow)}</span>
+            </button>
+          </div>
+          <${Outcome} command=${command} />
+        </div>`,
+    )}
+  </section>`;
+}

@@ -1,0 +1,102 @@
+// What happened in a flow, newest first, as it happens. The list can be held.
+
+import { flowPath, get, saveJson } from "../lib/api.js";
+import { inMoment, inWords, visible } from "../lib/format.js";
+import { html, useEffect, useId, useRef, useState } from "../lib/preact.js";
+import { onChange } from "../lib/store.js";
+import { Details, Empty, Pending, State, useResource } from "../parts/basics.js";
+
+const PAGE = 200;
+
+/** Kinds of which an operator should see the word at once. */
+const GRAVE = /Failed|Refused|Halted|Lost|Gap|Doubled|Frozen|Trouble|Unreachable|Recreated|Skipped/;
+
+/** @param {{ flow: string }} props */
+export function Events({ flow }) {
+  const id = useId();
+  const [kind, setKind] = useState("");
+  const [isHeld, setIsHeld] = useState(false);
+  const [lines, setLines] = useState(/** @type {Api.EventLine[]} */ ([]));
+  const [waiting, setWaiting] = useState(/** @type {Api.EventLine[]} */ ([]));
+  const [isAll, setIsAll] = useState(false);
+  const body = useResource(`${flow} events`, (cancel) => get(flowPath(flow, "/events"), { limit: PAGE }, cancel));
+  const held = useRef(isHeld);
+  held.current = isHeld;
+  useEffect(() => {
+    if (body.value) setLines(body.value.events);
+  }, [body.value]);
+  useEffect(
+    () =>
+      onChange("events", (/** @type {Api.EventLine[]} */ news) => {
+        const mine = news.filter((event) => event.flow === undefined || event.flow === flow).toReversed();
+        (held.current ? setWaiting : setLines)((before) => joined(mine, before));
+      }),
+    [flow],
+  );
+  const release = () => {
+    setLines((before) => joined(waiting, before));
+    setWaiting([]);
+    setIsHeld(false);
+  };
+  const earlier = async () => {
+    const last = lines.at(-1);
+    const more = await get(flowPath(flow, "/events"), { limit: PAGE, before_ms: timeOf(last) });
+    setIsAll(more.events.length === 0);
+    setLines((before) => joined(before, more.events));
+  };
+  const kinds = [...new Set(lines.map((line) => line.kind))].sort();
+  const shown = kind ? lines.filter((line) => line.kind === kind) : lines;
+  return html`<div>
+    <div class="list-head">
+      <div>
+        <label for=${id}>Kind</label>
+        <select id=${id} value=${kind} onChange=${(/** @type {any} */ event) => setKind(event.currentTarget.value)}>
+          <option value="">all</option>
+          ${kinds.map((name) => html`<option key=${name} value=${name}>${inWords(name)}</option>`)}
+        </select>
+      </div>
+      <button type="button" aria-pressed=${isHeld} onClick=${() => (isHeld ? release() : setIsHeld(true))}>
+        ${isHeld ? `Go on (${waiting.length} new)` : "Hold the list"}
+      </button>
+      <button type="button" onClick=${() => saveJson(shown, `events-${flow}.json`)}>Download</button>
+    </div>
+    <${Pending} resource=${body} what="the events" />
+    ${body.value && !shown.length && html`<${Empty}>No event is known.<//>`}
+    <ul class="events" aria-label="Events, newest first">
+      ${shown.map((line) => html`<${EventRow} key=${keyOf(line)} line=${line} />`)}
+    </ul>
+    ${shown.length > 0 && !isAll && html`<button type="button" onClick=${earlier}>Show earlier ones</button>`}
+  </div>`;
+}
+
+/** @param {Api.EventLine | undefined} line */
+function timeOf(line) {
+  return line?.timestamp_ms ?? line?.at_ms ?? 0;
+}
+
+/** @param {Api.EventLine} line */
+function keyOf(line) {
+  return line.offset === undefined ? `${timeOf(line)} ${line.kind} ${line.about ?? ""}` : `${line.partition} ${line.offset}`;
+}
+
+/**
+ * Return both lists in their order, each line once. Pure.
+ *
+ * @param {Api.EventLine[]} first
+ * @param {Api.EventLine[]} second
+ */
+export function joined(first, second) {
+  return [...new Map([...first, ...second].map((line) => [keyOf(line), line])).values()];
+}
+
+/** @param {{ line: Api.EventLine }} props */
+function EventRow({ line }) {
+  return html`<li>
+    <span class="muted moment">${inMoment(timeOf(line))}</span>
+    <span>
+      <${State} word=${inWords(line.kind)} tone=${GRAVE.test(line.kind) ? "bad" : "plain"} />
+      ${" "}<strong>${visible(line.about)}</strong> ${visible(line.text)}
+      <${Details} value=${line} />
+    </span>
+  </li>`;
+}

@@ -1,0 +1,149 @@
+// How the copies compare with their source: a timeline of topics, differences, and what was not compared.
+
+import { verifyAction } from "../lib/actions.js";
+import { flowPath, get, saveJson } from "../lib/api.js";
+import { asSentence, capitalized, inBytes, inCount, inNumber, inTime, inWords, visible } from "../lib/format.js";
+import { html, useEffect, useId, useState } from "../lib/preact.js";
+import { onChange } from "../lib/store.js";
+import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
+import { Age, Empty, Pending, Section, State, UnknownNote, useResource, useThrottled } from "../parts/basics.js";
+import { Table } from "../parts/table.js";
+import { Timeline } from "../parts/timeline.js";
+
+/** @param {{ flow: string }} props */
+export function Verify({ flow }) {
+  const body = useResource(`${flow} verification`, (cancel) => get(flowPath(flow, "/verification"), {}, cancel));
+  const [rows, setRows] = useState(/** @type {Record<string, unknown>} */ ({}));
+  const refresh = useThrottled(body.reload, 2_000);
+  useEffect(() => {
+    const ends = [
+      onChange("rows", (/** @type {{ flow: string, key: string, value: unknown }[]} */ changed) => {
+        const mine = changed.filter((row) => row.flow === flow && /^verif/.test(row.key));
+        if (!mine.length) return;
+        setRows((before) => ({ ...before, ...Object.fromEntries(mine.map((row) => [row.key, row.value])) }));
+        refresh();
+      }),
+      onChange("hello", refresh),
+    ];
+    return () => ends.forEach((end) => end());
+  }, [flow]);
+  /** @type {Api.Verification | null} */
+  const value = body.value;
+  return html`<div>
+    <${VerifyForm} flow=${flow} onBegun=${refresh} />
+    <${Pending} resource=${body} what="the verification" />
+    ${value?.unknown && html`<${UnknownNote} reason=${value.unknown} />`}
+    ${value && !value.unknown && html`<${Result} flow=${flow} body=${value} rows=${rows} />`}
+  </div>`;
+}
+
+/** @param {{ flow: string, onBegun: () => void }} props */
+function VerifyForm({ flow, onBegun }) {
+  const id = useId();
+  const [topics, setTopics] = useState("");
+  const [again, setAgain] = useState(false);
+  const names = topics.split(/[\s,]+/).filter(Boolean);
+  return html`<${Section} title="Compare now">
+    <${ReadOnlyNote} />
+    <p>
+      <label for=${id}>Only these topics</label>
+      <input id=${id} type="text" value=${topics} spellcheck=${false} onInput=${(/** @type {any} */ event) => setTopics(event.currentTarget.value)} />
+      <span class="muted">Names on the source, separated by commas. Empty: all.</span>
+    </p>
+    <label class="check">
+      <input type="checkbox" checked=${again} onChange=${(/** @type {any} */ event) => setAgain(event.currentTarget.checked)} />
+      From the beginning, also what is verified
+    </label>
+    <div class="buttons left">
+      <${ActionButton} action=${verifyAction(flow, { topics: names, ...(again ? { again } : {}) })} label="Verify ..." onSent=${onBegun} />
+    </div>
+  <//>`;
+}
+
+/** @param {Api.VerifiedTopic} topic */
+function differencesOf(topic) {
+  return topic.differ + topic.missing + topic.extra + topic.beyond;
+}
+
+/** @param {Api.VerifiedTopic} topic */
+function stateOf(topic) {
+  if (differencesOf(topic)) return "differs";
+  if (topic.behind) return "running";
+  return topic.not_verified ? "not all compared" : topic.records ? "done" : "waiting";
+}
+
+/** @param {{ flow: string, body: Api.Verification, rows: Record<string, unknown> }} props */
+function Result({ flow, body, rows }) {
+  const differences = body.topics.reduce((sum, topic) => sum + differencesOf(topic), 0);
+  const isUnderWay = body.request?.phase === "running";
+  const word = differences ? inCount(differences, "difference") : body.equal ? "equal" : "not all is compared";
+  const steps = body.topics.map((topic) => ({
+    name: visible(topic.topic),
+    state: stateOf(topic),
+    began: "",
+    seconds: topic.seconds,
+    text: topicText(topic),
+    row: { topic, rows: Object.fromEntries(Object.entries(rows).filter(([key]) => key.startsWith(`verify/${topic.topic}/`))) },
+  }));
+  return html`<div>
+    <${Section} title="Result" extra=${html`<button type="button" onClick=${() => saveJson(body, `verification-${flow}.json`)}>Evidence as JSON</button>`}>
+      <p class="lead" aria-live="polite">
+        <${State} word=${word} tone=${differences ? "bad" : body.equal ? "good" : "unknown"} />
+        ${isUnderWay && html` <${State} word="a comparison is under way" tone="note" />`}
+      </p>
+      <p class="muted">
+        Verified up to <${Age} ms=${body.verified_until_ms} />${body.depth && `, by ${body.depth}`}
+      </p>
+      ${body.topics.length ? html`<${Timeline} label="Topics that are compared" steps=${steps} />` : html`<${Empty}>Nothing was compared yet.<//>`}
+    <//>
+    ${body.differences.length > 0 && html`<${Section} title="First differences"><${Differences} list=${body.differences} /><//>`}
+    ${body.not_verified.length > 0 && html`<${Section} title="Not compared"><${NotCompared} list=${body.not_verified} /><//>`}
+    ${Object.keys(body.waiting).length > 0 &&
+    html`<${Section} title="Waits">
+      <ul class="plain">
+        ${Object.entries(body.waiting).map(([name, reason]) => html`<li key=${name}><strong>${visible(name)}</strong>: ${visible(asSentence(reason))}</li>`)}
+      </ul>
+    <//>`}
+  </div>`;
+}
+
+/** @param {Api.VerifiedTopic} topic */
+function topicText(topic) {
+  const parts = [
+    `${inCount(topic.records, "record")} (${inBytes(topic.bytes)}) compared in ${inTime(topic.seconds * 1_000)}`,
+    differencesOf(topic) ? `${inNumber(topic.differ)} differ, ${inNumber(topic.missing)} missing, ${inNumber(topic.extra)} extra, ${inNumber(topic.beyond)} beyond the copy` : "no difference",
+    topic.behind ? `${inCount(topic.behind, "source offset")} not reached yet` : "",
+    topic.not_verified ? `${inCount(topic.not_verified, "record")} could not be compared` : "",
+  ];
+  return parts.filter(Boolean).join("; ");
+}
+
+/** @param {number} offset */
+function inOffset(offset) {
+  return offset < 0 ? "none" : inNumber(offset);
+}
+
+/** @param {{ list: Api.Difference[] }} props */
+function Differences({ list }) {
+  return html`<${Table} label="First differences" rows=${list}
+    keyOf=${(/** @type {Api.Difference} */ row) => `${row.topic}-${row.partition} ${row.kind} ${row.source_offset} ${row.target_offset}`}
+    columns=${/** @type {import("../parts/table.js").Column<Api.Difference>[]} */ ([
+      { title: "Partition", name: true, cell: (row) => visible(`${row.topic}-${row.partition}`) },
+      { title: "Kind", cell: (row) => html`<${State} word=${inWords(row.kind)} tone="bad" />` },
+      { title: "Source offset", number: true, cell: (row) => inOffset(row.source_offset) },
+      { title: "Target offset", number: true, cell: (row) => inOffset(row.target_offset) },
+    ])} />`;
+}
+
+/** @param {{ list: Api.Verification["not_verified"] }} props */
+function NotCompared({ list }) {
+  return html`<${Table} label="Records that could not be compared" rows=${list}
+    keyOf=${(/** @type {any} */ row) => `${row.topic}-${row.partition} ${row.reason} ${row.first}`}
+    columns=${/** @type {import("../parts/table.js").Column<Api.Verification["not_verified"][number]>[]} */ ([
+      { title: "Partition", name: true, cell: (row) => visible(`${row.topic}-${row.partition}`) },
+      { title: "Reason", cell: (row) => capitalized(inWords(row.reason)) },
+      { title: "First offset", number: true, cell: (row) => inOffset(row.first) },
+      { title: "Last offset", number: true, cell: (row) => inOffset(row.last) },
+      { title: "Records", number: true, cell: (row) => inNumber(row.records) },
+    ])} />`;
+}

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+const STATIC = "../../../services/console/src/lockstep_console/static";
+const { BOX, drawFlows } = await import(`${STATIC}/lib/layout.js`);
+const { linePath, trendOf, worstOf } = await import(`${STATIC}/lib/trend.js`);
+const { flowTone, groupWord, readinessTone, toneOf } = await import(`${STATIC}/lib/tone.js`);
+const { choiceAction, commandAction, scopeInWords, switchAction } = await import(`${STATIC}/lib/actions.js`);
+
+const flow = (from, to) => ({ flow: `${from}->${to}`, source: from, target: to });
+
+test("clusters do not lie on each other, and all are in the drawing", () => {
+  const spokes = Array.from({ length: 40 }, (_, index) => flow("hub", `edge-${index}`));
+  for (const flows of [[flow("A", "B")], [flow("A", "B"), flow("B", "A")], [flow("A", "B"), flow("B", "C"), flow("C", "A")], spokes]) {
+    const { places, arrows, width, height } = drawFlows(flows);
+    assert.equal(arrows.length, flows.length);
+    for (const place of places) {
+      assert.ok(place.x - BOX.width / 2 >= 0 && place.x + BOX.width / 2 <= width, `${place.name} of ${flows.length}`);
+      assert.ok(place.y - BOX.height / 2 >= 0 && place.y + BOX.height / 2 <= height, `${place.name} of ${flows.length}`);
+      for (const other of places) {
+        const apart = Math.abs(place.x - other.x) >= BOX.width || Math.abs(place.y - other.y) >= BOX.height;
+        assert.ok(place === other || apart, `${place.name} and ${other.name} of ${flows.length}`);
+      }
+    }
+    assert.equal(new Set(arrows.map((arrow) => arrow.path)).size, arrows.length);
+  }
+});
+
+test("a trend grows, falls, is steady or unknown", () => {
+  const series = (before, late) => [...Array(20).fill(before), ...Array(10).fill(late)];
+  assert.equal(trendOf(series(1_000, 5_000), 10, 500), "grows");
+  assert.equal(trendOf(series(5_000, 1_000), 10, 500), "falls");
+  assert.equal(trendOf(series(100, 300), 10, 500), "steady");
+  assert.equal(trendOf(series(null, 300), 10, 500), "unknown");
+  assert.equal(trendOf([], 10, 500), "unknown");
+});
+
+test("what is unknown is a hole in a line, and no zero", () => {
+  assert.equal(linePath([0, null, 10], 2, 12, 10), "M0.0 11.0h1M2.0 1.0h1");
+  assert.equal(linePath([null, null], 2, 12, 10), "");
+  assert.deepEqual(worstOf([null, 3, 1]), { value: 3, index: 1 });
+  assert.equal(worstOf([null]), null);
+});
+
+test("a flow that was not read is unknown, and never fine", () => {
+  assert.equal(flowTone(null).tone, "unknown");
+  assert.equal(flowTone({ unknown: "B does not answer", fine: false }).tone, "unknown");
+  assert.equal(flowTone({ fine: true }).word, "fine");
+  assert.equal(flowTone({ fine: true, decisions: [{}] }).tone, "bad");
+  assert.equal(flowTone({ fine: false, lag_unknown: 2 }).tone, "unknown");
+  assert.equal(readinessTone(null).tone, "unknown");
+  assert.equal(readinessTone({ unknown: "away", switch_ready: false }).tone, "unknown");
+  assert.equal(readinessTone({ switch_ready: true }).tone, "good");
+  assert.equal(toneOf("a word of a later release"), "plain");
+});
+
+test("a group has the word of its least ready partition", () => {
+  const group = { group: "g", exact: 0, behind: 0, waiting: 0, held: "", trouble: "" };
+  assert.equal(groupWord({ ...group, exact: 2 }), "exact");
+  assert.equal(groupWord({ ...group, exact: 2, behind: 1 }), "behind");
+  assert.equal(groupWord({ ...group, exact: 2, waiting: 1 }), "waiting");
+  assert.equal(groupWord(group), "waiting");
+  assert.equal(groupWord({ ...group, exact: 2, held: "in-use" }), "in use on target");
+  assert.equal(groupWord({ ...group, trouble: "no right" }), "failing");
+  assert.equal(groupWord({ ...group, readiness: "exact", waiting: 1 }), "exact");
+});
+
+test("a scope is said in words", () => {
+  assert.equal(scopeInWords("flow", "A->B"), "the whole flow A->B");
+  assert.equal(scopeInWords("", "A->B"), "the whole flow A->B");
+  assert.equal(scopeInWords("partition:or:ders-0", "A->B"), "the partition or:ders-0 of A->B");
+  assert.equal(scopeInWords("later:x", "A->B"), "later:x of A->B");
+});
+
+test("an action has its scope in words and the request of the API", () => {
+  for (const verb of ["pause", "resume", "stop", "restart", "refresh", "sync-groups"]) {
+    const action = commandAction("A->B", verb, "topic:orders");
+    assert.equal(action.scope, "the topic orders of A->B");
+    assert.equal(action.does, undefined, "the console says it");
+    assert.deepEqual(action.body, { verb, subject: "topic:orders", arguments: {} });
+  }
+});
+
+test("a choice says what the console says of it, and asks for an offset that nobody knows", () => {
+  const choice = { verb: "skip", label: "Skip", does: "it goes on", loses: "4 records", subject: "partition:o-0", arguments: { offset: 1 } };
+  const action = choiceAction({ flow: "A->B" }, choice);
+  assert.deepEqual(action.body, { verb: "skip", subject: "partition:o-0", arguments: { offset: 1 } });
+  assert.deepEqual([action.does, action.loses, action.isGrave, action.needsOffset], ["it goes on", "4 records", true, false]);
+  assert.equal(choiceAction({ flow: "A->B" }, { ...choice, loses: "Nothing is lost." }).isGrave, false);
+  assert.equal(choiceAction({ flow: "A->B" }, { ...choice, verb: "restart-from", arguments: {} }).needsOffset, true);
+});
+
+test("a failover asks for the name of the flow, and its drill does not", () => {
+  assert.equal(switchAction("A->B", "failover", { drill: false }, {}).confirm, "type");
+  assert.equal(switchAction("A->B", "failover", { drill: true }, {}).confirm, "check");
+  assert.equal(switchAction("A->B", "switchover", { drill: false }, {}).confirm, "check");
+  assert.deepEqual(switchAction("A->B", "switchover", { drill: true }, {}).body, { verb: "switchover", drill: true });
+});
