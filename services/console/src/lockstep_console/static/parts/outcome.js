@@ -46,7 +46,7 @@ export function Outcome({ command }) {
       <${State} word=${word} tone=${tone} />
       ${!lines.length && html` <span>${visible(asSentence(capitalized(reply?.sentence || command.sentence)))}</span>`}
     </p>
-    ${reply?.phase === "running" && reply.missing.length > 0 && html`<p class="muted">Waits for ${reply.missing.join(", ")}.</p>`}
+    ${reply?.phase === "running" && reply.missing.length > 0 && html`<p class="muted">Until now there is no answer from ${reply.missing.join(", ")}.</p>`}
     ${lines.length > 0 && html`<ul class="plain">${lines.map((line) => html`<li key=${line}>${visible(asSentence(line))}</li>`)}</ul>`}
   </div>`;
 }
