@@ -1,9 +1,16 @@
-"""The parts of a record as commands show them. Without `values` they are masked: only sizes and digests are shown."""
+"""The parts of a record as commands read and show them.
+
+Without `values` they are masked: only sizes and digests are shown.
+"""
 
 import base64
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+from confluent_kafka import Message
+
+from lockstep_ops.exit_codes import CannotUse
 
 PARTS = ("timestamp", "key", "value", "headers")
 DIGEST = 12
@@ -28,6 +35,22 @@ class RecordParts(Protocol):
     @property
     def headers(self) -> Sequence[tuple[str, bytes | None]]:
         """The headers, in their order."""
+
+
+def message_headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    """Return the headers of a message.
+
+    Raises:
+        CannotUse: The name of one is no UTF-8.
+    """
+    try:
+        return tuple(cast("list[tuple[str, bytes | None]]", message.headers() or []))
+    except (UnicodeDecodeError, SystemError) as exc:
+        # confluent-kafka makes a text of each name. If that fails, its error shows at the next call.
+        raise CannotUse(
+            f"{message.topic()}-{message.partition()}: a header of the record at offset {message.offset()} has a name "
+            "that is no UTF-8, which this command cannot read. Slots can"
+        ) from exc
 
 
 def parts_as_json(record: RecordParts, *, values: bool) -> dict[str, Any]:
