@@ -6,7 +6,8 @@ Without `values` they are masked: only sizes and digests are shown.
 import base64
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from operator import methodcaller
+from typing import Any, Protocol
 
 from confluent_kafka import Message
 
@@ -15,6 +16,11 @@ from lockstep_ops.exit_codes import CannotUse
 PARTS = ("timestamp", "key", "value", "headers")
 DIGEST = 12
 """The number of characters of a SHA-256 that stand for a masked value."""
+
+_HEADERS_OF: Callable[[Message], list[tuple[str, bytes | None]] | None] = methodcaller("headers")
+"""Reads headers. At a name that is no UTF-8 confluent-kafka returns a list, and leaves its error to a later call.
+Python checks for such an error if C code has made the call, as here, and not always otherwise.
+"""
 
 
 class RecordParts(Protocol):
@@ -44,9 +50,8 @@ def message_headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
         CannotUse: The name of one is no UTF-8.
     """
     try:
-        return tuple(cast("list[tuple[str, bytes | None]]", message.headers() or []))
+        return tuple(_HEADERS_OF(message) or [])
     except (UnicodeDecodeError, SystemError) as exc:
-        # confluent-kafka makes a text of each name. If that fails, its error shows at the next call.
         raise CannotUse(
             f"{message.topic()}-{message.partition()}: a header of the record at offset {message.offset()} has a name "
             "that is no UTF-8, which this command cannot read. Slots can"
