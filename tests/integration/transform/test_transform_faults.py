@@ -120,6 +120,10 @@ def _change(mirror: Mirror) -> None:
     mirror.config.write_text(text.replace(_version(1), _version(2)))
 
 
+def _has_jvm(mirror: Mirror) -> bool:
+    return any(process.name() == "java" for process in mirror.processes())
+
+
 def _made(record: Record, version: int) -> Record | None:
     value = record.value or b""
     return None if int(value.split()[1]) % 5 == 3 else replace(record, value=b"%d " % version + value)
@@ -134,6 +138,7 @@ def test_version_changes_under_load_while_slots_are_killed(pair: Pair, tmp_path:
             _change(mirror)
             traffic.wait_for_more(100)
             mirror.data_plane.start()
+            wait_until(lambda: _has_jvm(mirror), within=WITHIN, what="Spark starts")
             for _ in range(2):
                 mirror.copying_worker(within=WITHIN).kill()
             flow.wait_for_more(topic, 200, within=WITHIN)
