@@ -36,14 +36,14 @@ endef
 
 KUBELAB ?= $(abspath ../shared/kubelab)
 
-export DURATION KEEP KUBELAB ONLY SEED SOURCE
+export CHROMIUM DURATION KEEP KUBELAB ONLY SEED SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help release push-chart demo test setup check bench docs faults test-long e2e helm images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
+.PHONY: help release push-chart demo test setup check bench docs faults test-long e2e e2e-console console-images console-figures helm images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: setup spark-archive ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running)
 	@$(PY) -m tools.demo
@@ -80,6 +80,15 @@ test-long: setup spark-archive ## the long tests (about an hour, more on slow co
 
 e2e: setup ## install the chart on a real Kubernetes, break it and count (KUBECONFIG=, or a kubelab starts one; under 12 minutes)
 	@$(PY) -m tests.kube
+
+e2e-console: setup spark-archive ## every test of the console in a real browser (Debian's chromium, or CHROMIUM=; 15 minutes)
+	@$(PY) -m pytest -q -rsR tests/console
+
+console-images: setup spark-archive ## write the console's screens as the pages of docs show them (Debian's chromium, or CHROMIUM=)
+	@$(PY) -m tests.console.images
+
+console-figures: setup ## what the console and a browser take with 10,000 partitions in 40 flows (Debian's chromium, or CHROMIUM=; 10 minutes)
+	@$(PY) -m tests.console.figures
 
 images: $(JAR) ## the container images, with docker, podman or buildah (BASE=, JAVA_BASE=, REPOSITORY=, TAG=, BUILDER=, OFFLINE=1, PUSH=1)
 	@$(PY) .ci/images.py $(IMAGES)

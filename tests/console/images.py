@@ -108,7 +108,8 @@ def main(arguments: list[str]) -> int:
         time.sleep(TRAFFIC_S)
         flow = str(FLOWS[0])
         lockstep("verify", "run", stage.file, "--flow", flow)
-        lockstep("switchover", stage.file, "--flow", flow, "--drill", "--allow-not-ready")
+        evidence = Path(work, "evidence")
+        lockstep("switchover", stage.file, "--flow", flow, "--drill", "--allow-not-ready", "--evidence", evidence)
         time.sleep(TRAFFIC_S / 4)
         asyncio.run(write_all(path, folder, kind, console))
     return 0

@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from playwright.async_api import Locator, expect
@@ -39,10 +38,11 @@ async def test_flows_of_the_demo_are_seen_moving(chromium: Chromium, tmp_path: P
             begun = await number_in(cell)
             asked = len(watched.requested)
 
-            async def moved() -> Literal[True] | None:
-                return True if await number_in(cell) > begun else None
+            async def moved() -> int | None:
+                copied_to = await number_in(cell)
+                return copied_to if copied_to > begun else None
 
-            await eventually(moved, within=30, every=0.25, what="the copy of orders-0 moves on the page")
+            _: int = await eventually(moved, within=30, every=0.25, what="the copy of orders-0 moves on the page")
             assert all("/api/v1/" in request for request in watched.requested[asked:]), "the page is not loaded again"
             await page.show("groups", str(FLOWS[0]))
             await page.sees(GROUP)

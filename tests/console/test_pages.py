@@ -1,6 +1,7 @@
 """The console in a real browser, over real state topics: what it shows, whom it lets act, and what it never does."""
 
 import re
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from lockstep_state.events import Event
 from lockstep_state.names import events_topic, quarantine_topic
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, PartitionProgress
-from tests.support.browser import DESKTOP, PHONE, Chromium, Scheme, Screen
+from tests.support.browser import DESKTOP, PHONE, Chromium, Scheme, Screen, WatchedPage
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.console_page import FLOW_SCREENS, ConsolePage
 from tests.support.console_process import TOKEN, ConsoleProcess
@@ -168,6 +169,7 @@ async def test_keyboard_alone_reaches_a_flow_its_screens_and_an_action(
         await expect(dialog).to_be_visible()
         assert "I have read" in await page.focused()
         await page.page.keyboard.press("Space")
+        await expect(dialog.get_by_role("button", name="Sync groups")).to_be_enabled()
         await page.tab_to("Sync groups", most=3)
         await page.page.keyboard.press("Enter")
         await expect(dialog).to_contain_text("no answer")
@@ -175,21 +177,37 @@ async def test_keyboard_alone_reaches_a_flow_its_screens_and_an_action(
         await expect(dialog).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "screen"), [("light", PHONE), ("dark", DESKTOP)], ids=["light-phone", "dark-desktop"]
-)
+async def faults_of_screens(
+    watched: WatchedPage, flow: str, screens: Sequence[str], window: Screen
+) -> AsyncIterator[str]:
+    """Yield what axe-core finds in each screen, and that it is wider than the window."""
+    page = ConsolePage(watched)
+    for shown in screens:
+        await page.show(shown, flow)
+        for fault in await watched.accessibility_faults():
+            yield f"{shown}: {fault}"
+        if await watched.scrolls_sideways():
+            yield f"{shown}: the page scrolls sideways at {window.width} px"
+
+
 async def test_screen_reader_and_phone_find_nothing_serious(
-    chromium: Chromium, console: ConsoleProcess, fleet: FleetScene, scheme: Scheme, screen: Screen
+    chromium: Chromium, console: ConsoleProcess, fleet: FleetScene
 ) -> None:
-    """Each screen, as axe-core judges it, and no wider than the window."""
-    faults: list[str] = []
-    async with chromium.open(console.address, scheme=scheme, screen=screen, bypass_csp=True) as watched:
-        page = ConsolePage(watched)
-        for shown in SCREENS:
-            await page.show(shown, str(fleet.flows[0]))
-            faults += [f"{shown}: {fault}" for fault in await watched.accessibility_faults()]
-            if await watched.scrolls_sideways():
-                faults.append(f"{shown}: the page scrolls sideways at {screen.width} px")
+    async with chromium.open(console.address, screen=PHONE, bypass_csp=True) as watched:
+        flow = str(fleet.flows[0])
+        faults = [fault async for fault in faults_of_screens(watched, flow, ("overview", "flow", "groups"), PHONE)]
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("window", [PHONE, DESKTOP], ids=["phone", "desktop"])
+async def test_nothing_serious_is_found_in_any_screen(
+    chromium: Chromium, console: ConsoleProcess, fleet: FleetScene, scheme: Scheme, window: Screen
+) -> None:
+    async with chromium.open(console.address, scheme=scheme, screen=window, bypass_csp=True) as watched:
+        flow = str(fleet.flows[0])
+        faults = [fault async for fault in faults_of_screens(watched, flow, SCREENS, window)]
     assert not faults, "\n".join(faults)
 
 

@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -125,6 +126,13 @@ def test_requests_of_redpanda_console_are_answered(console: ServiceProcess) -> N
     assert get(console, "/connectors?expand=status")[SOURCE].keys() == {"status"}
 
 
+def test_request_with_a_slash_at_its_end_is_the_same(console: ServiceProcess) -> None:
+    """As kafka_connect_api asks, which Kafka Connect Watcher is made of."""
+    assert get(console, "/connectors/", BASIC) == [SOURCE, HEARTBEAT]
+    assert get(console, f"{AT}/", BASIC)["name"] == SOURCE
+    assert ask(console, "DELETE", f"{AT}/", BASIC)[0] == 405
+
+
 def test_status_says_what_runs_and_what_does_not(console: ServiceProcess) -> None:
     status = get(console, f"{AT}/status")
     assert status["connector"] == {"state": "RUNNING", "worker_id": "test"}
@@ -142,22 +150,22 @@ def test_offsets_are_those_of_the_rows(console: ServiceProcess) -> None:
     [
         ("GET", "/connectors/other/status", 404, "No status found for connector other"),
         ("GET", "/connectors/other", 404, "Connector other not found"),
-        ("GET", f"{AT}/tasks/7/status", 404, f"No status found for task {SOURCE}-7"),
-        ("GET", f"{AT}/nothing", 404, "there is no"),
+        ("GET", "{at}/tasks/7/status", 404, "No status found for task {name}-7"),
+        ("GET", "{at}/nothing", 404, "there is no"),
         ("PUT", "/connectors/other/pause", 404, "Unknown connector other"),
-        ("DELETE", AT, 405, "change the file"),
+        ("DELETE", "{at}", 405, "change the file"),
         ("POST", "/connectors", 405, "change the file"),
-        ("PATCH", f"{AT}/offsets", 405, "lockstep offsets"),
-        ("POST", f"{AT}/restart?includeTasks=true", 405, "lockstep restart"),
+        ("PATCH", "{at}/offsets", 405, "lockstep offsets"),
+        ("POST", "{at}/restart?includeTasks=true", 405, "lockstep restart"),
     ],
 )
 def test_other_requests_are_refused_as_connect_does(
     console: ServiceProcess, method: str, path: str, code: int, words: str
 ) -> None:
-    status, text, _ = ask(console, method, path, BEARER)
+    status, text, _ = ask(console, method, path.format(at=AT), BEARER)
     body = json.loads(text)
     assert (status, body["error_code"]) == (code, code)
-    assert words in body["message"]
+    assert words.format(name=SOURCE) in body["message"]
 
 
 @pytest.mark.parametrize(
@@ -172,17 +180,19 @@ def test_pause_without_the_token_or_from_another_site_does_nothing(
     assert get(console, f"{HEARTBEAT_AT}/status")["connector"]["state"] == "RUNNING"
 
 
+def is_in_state(console: ServiceProcess, state: str) -> bool:
+    return bool(get(console, f"{HEARTBEAT_AT}/status")["connector"]["state"] == state)
+
+
 def test_pause_resume_and_stop_are_commands_of_who_asked(console: ServiceProcess, flow: OwnFlow) -> None:
     for verb, state in (("pause", "PAUSED"), ("stop", "STOPPED"), ("resume", "RUNNING")):
         status, text, _ = ask(console, "PUT", f"{HEARTBEAT_AT}/{verb}", BEARER)
         assert (status, text) == (202, ""), verb
-        wait_until(
-            lambda wanted=state: get(console, f"{HEARTBEAT_AT}/status")["connector"]["state"] == wanted, within=20
-        )
+        wait_until(partial(is_in_state, console, state), within=20)
     events = [json.loads(record.value or b"{}") for record in read_topic(flow.target, events_topic(flow.flow))]
     answered = [event for event in events if event["kind"] in ("Paused", "Stopped", "Resumed")]
     assert [event["kind"] for event in answered] == ["Paused", "Stopped", "Resumed"]
-    assert {event["detail"]["by"] for event in answered} == {"token"}
+    assert {event["detail"]["by"] for event in answered} == {"console token"}
 
 
 def test_connectors_of_a_flow_that_cannot_be_read_say_why(flow: OwnFlow, tmp_path: Path) -> None:

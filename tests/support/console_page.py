@@ -22,7 +22,8 @@ FLOW_SCREENS: Mapping[str, str] = {
 }
 """The screens of a flow, by their names, with what follows the flow in their addresses."""
 
-READING = re.compile(r"^Reading .*\.\.\.$", re.MULTILINE)
+READING = re.compile(r"Reading [a-z ]*\.\.\.")
+"""What stands where something is being read."""
 
 
 def address_of(screen: str, flow: str) -> str:
@@ -51,7 +52,9 @@ class ConsolePage:
 
     async def sees(self, text: str | re.Pattern[str], *, within_s: float = PATIENCE_MS / 1000) -> None:
         """Wait until the page shows a text."""
-        await expect(self.page.locator("body")).to_contain_text(text, timeout=within_s * 1000)
+        await expect(self.page.locator("body")).to_contain_text(
+            text, timeout=within_s * 1000, ignore_case=isinstance(text, str) or None
+        )
 
     async def sign_in(self, token: str) -> None:
         """Type a token into the dialog that a button opens which needs one."""

@@ -105,6 +105,7 @@ def _leave_running(screen: Screen, play: Play) -> None:
                 f"\nStill running, until Ctrl-C: clusters A at {a} and B at {b}, Lockstep between them.",
                 f"  its configuration  {play.file}",
                 f"  its log            {play.log}",
+                f"  its console        {play.console}",
                 *(f"  {line}" for line in addresses),
                 "Try, with your own tools in another terminal:",
                 f"  kcat -b {b} -t A.orders -C -o -3 -e",

@@ -1,5 +1,6 @@
 """The course of events: clusters, traffic and mirroring start, a group moves, traffic ends, everything is compared."""
 
+import re
 import sys
 import time
 from collections import Counter
@@ -22,6 +23,8 @@ from tools.demo.scene import FLOWS, GROUP, OFFSET_LAG_MAX, READ, SHOP, remote
 from tools.demo.screen import Snapshot
 from tools.demo.verdict import Finding, GroupMove
 from tools.demo.watch import Watch
+
+CONSOLE = re.compile(r"the console is at (http\S+)")
 
 SNAPSHOT_EVERY_SECONDS = 0.25
 FIRST_RECORD_WITHIN = 300.0
@@ -117,6 +120,12 @@ class Play:
         refused = [line for writing in traffic.values() for line in writing.refused]
         return [verdict.judge_traffic(refused), *self._compare(written), *self._judge_the_rest(move, written[READ])]
 
+    @property
+    def console(self) -> str:
+        """Return the address of the console, or "" before it is there."""
+        found = CONSOLE.search(self.log.read_text(errors="replace")) if self.log.exists() else None
+        return found.group(1) if found else ""
+
     def end_lockstep(self) -> Finding:
         """End the run as `kill` would, and return whether it ended in time."""
         began = time.monotonic()
@@ -138,7 +147,7 @@ class Play:
 
     def _start_lockstep(self) -> None:
         self.file.write_text(scene.properties(self.bootstrap))
-        command = [sys.executable, "-m", "lockstep_cli", "run", str(self.file)]
+        command = [sys.executable, "-m", "lockstep_cli", "run", str(self.file), "--console"]
         self._lockstep = processes.spawn(command, output=self.log)
         self._ends.callback(processes.end, self._lockstep, within=LOCKSTEP_ENDS_WITHIN + 2)
         self._say(f"lockstep run {self.file}")
@@ -156,6 +165,8 @@ class Play:
             if moving and not self.first_record_s:
                 self.first_record_s = self._elapsed_s()
                 self._say(f"the first mirrored record is there {self.first_record_s:.1f} s after the demo began")
+                if self.console:
+                    self._say(f"the console is at {self.console}")
             return len(moving) == len(FLOWS)
 
         self._until(both_flows_move, FIRST_RECORD_WITHIN, "both flows have mirrored a record")

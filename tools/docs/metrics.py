@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import lockstep_acl_sync.metrics
 import lockstep_checkpoint.metrics
 import lockstep_cli.processes.run_metrics
+import lockstep_console.metrics
 import lockstep_data_plane.driver.metrics
 import lockstep_heartbeat.metrics
 import lockstep_runtime.flow.common_metrics
@@ -23,7 +24,13 @@ SERVICES: Mapping[str, Iterable[Metric]] = {
 }
 COMMON = lockstep_runtime.flow.common_metrics.METRICS
 RUN = lockstep_cli.processes.run_metrics.METRICS
-DECLARED: Mapping[str, Iterable[Metric]] = {"every service": COMMON, "lockstep run": RUN, **SERVICES}
+CONSOLE = lockstep_console.metrics.METRICS
+DECLARED: Mapping[str, Iterable[Metric]] = {
+    "every service": COMMON,
+    "lockstep run": RUN,
+    **SERVICES,
+    "console": CONSOLE,
+}
 
 OF_A_WINDOW = ("min", "max", "avg")
 """What ends the names of metrics over a time."""

@@ -9,8 +9,8 @@ import pytest
 from lockstep_cli.__main__ import main
 from tests.support.command_line import lockstep
 
-WITHOUT_FACTS = {"completion", "config convert", "legacy", "rack", "run"}
-"""They print a script, a file or a log."""
+WITHOUT_FACTS = {"completion", "config convert", "console", "legacy", "rack", "run"}
+"""They print a script, a file or a log. The console shows its facts on its pages."""
 
 
 def commands(command: click.Command, *path: str) -> Iterator[tuple[str, click.Command]]:

@@ -72,22 +72,27 @@ test("a scope is said in words", () => {
   assert.equal(scopeInWords("later:x", "A->B"), "later:x of A->B");
 });
 
-test("each action says its scope, what it does and loses", () => {
+test("an action has its scope in words and the request of the API", () => {
   for (const verb of ["pause", "resume", "stop", "restart", "refresh", "sync-groups"]) {
     const action = commandAction("A->B", verb, "topic:orders");
-    assert.ok(action.does.length > 20 && action.loses.length > 10, verb);
+    assert.equal(action.scope, "the topic orders of A->B");
+    assert.equal(action.does, undefined, "the console says it");
     assert.deepEqual(action.body, { verb, subject: "topic:orders", arguments: {} });
   }
-  const choice = { verb: "skip", label: "Skip", does: "it goes on", loses: "4 records", subject: "partition:o-0", arguments: { a: 1 } };
+});
+
+test("a choice says what the console says of it, and asks for an offset that nobody knows", () => {
+  const choice = { verb: "skip", label: "Skip", does: "it goes on", loses: "4 records", subject: "partition:o-0", arguments: { offset: 1 } };
   const action = choiceAction({ flow: "A->B" }, choice);
-  assert.deepEqual(action.body, { verb: "skip", subject: "partition:o-0", arguments: { a: 1 } });
-  assert.ok(action.isGrave);
-  assert.equal(choiceAction({ flow: "A->B" }, { ...choice, loses: "Nothing" }).isGrave, false);
+  assert.deepEqual(action.body, { verb: "skip", subject: "partition:o-0", arguments: { offset: 1 } });
+  assert.deepEqual([action.does, action.loses, action.isGrave, action.needsOffset], ["it goes on", "4 records", true, false]);
+  assert.equal(choiceAction({ flow: "A->B" }, { ...choice, loses: "Nothing is lost." }).isGrave, false);
+  assert.equal(choiceAction({ flow: "A->B" }, { ...choice, verb: "restart-from", arguments: {} }).needsOffset, true);
 });
 
 test("a failover asks for the name of the flow, and its drill does not", () => {
-  assert.equal(switchAction("A->B", "failover", { drill: false }).confirm, "type");
-  assert.equal(switchAction("A->B", "failover", { drill: true }).confirm, "check");
-  assert.equal(switchAction("A->B", "switchover", { drill: false }).confirm, "check");
-  assert.deepEqual(switchAction("A->B", "switchover", { drill: true }).body, { verb: "switchover", drill: true, dry_run: false });
+  assert.equal(switchAction("A->B", "failover", { drill: false }, {}).confirm, "type");
+  assert.equal(switchAction("A->B", "failover", { drill: true }, {}).confirm, "check");
+  assert.equal(switchAction("A->B", "switchover", { drill: false }, {}).confirm, "check");
+  assert.deepEqual(switchAction("A->B", "switchover", { drill: true }, {}).body, { verb: "switchover", drill: true });
 });

@@ -7,6 +7,7 @@ from tests.support.source_modules import source_modules
 MAKERS = {
     "lockstep_cli.rendering.console": "it is the one place",
     "lockstep_cli.rendering.progress_display": "a line that moves, on a terminal alone",
+    "lockstep_console.process": "its console is a page in a browser, and none of rich",
 }
 """Modules that may make a console of rich."""
 CONSOLES = ("Console", "WholeLineConsole")

@@ -80,7 +80,12 @@ def test_tag_is_refused_unless_version_and_date_are_there(tag: str, version: str
 
 def test_requirements_pin_own_archives_before_their_part_of_the_lock() -> None:
     every = {
-        "x": {"name": "x", "version": "0.1.0", "dependencies": ["x-cli==0.1.0"], "optional-dependencies": {"console": []}},
+        "x": {
+            "name": "x",
+            "version": "0.1.0",
+            "dependencies": ["x-cli==0.1.0"],
+            "optional-dependencies": {"console": []},
+        },
         "x-cli": {"name": "x-cli", "version": "0.1.0", "dependencies": ["six>=1"]},
         "x-client": {"name": "x-client", "version": "0.1.0", "dependencies": []},
     }

@@ -118,7 +118,13 @@ def test_dashboard_needs_no_input() -> None:
     assert BOARD["id"] is None
     assert BOARD["uid"] == "lockstep"
     assert "__inputs" not in BOARD, "a dashboard that Grafana's sidecar loads is not asked for its inputs"
-    assert [variable["name"] for variable in BOARD["templating"]["list"]] == ["datasource", "namespace", "job", "flow"]
+    assert [variable["name"] for variable in BOARD["templating"]["list"]] == [
+        "datasource",
+        "namespace",
+        "job",
+        "flow",
+        "console",
+    ]
     everything = {variable["name"]: variable.get("allValue") for variable in BOARD["templating"]["list"]}
     # Outside Kubernetes there is no namespace, and ".*" fits a label that is not there.
     assert {everything[name] for name in ("namespace", "job", "flow")} == {".*"}

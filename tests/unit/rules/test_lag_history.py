@@ -268,6 +268,7 @@ class TestSummary:
         ring = Ring()
         for at_ms, lag_ms, unknown in measured:
             ring.measure(T + at_ms, sample(lag_ms, unknown=unknown))
-        history, summary = (read(ring.blocks.values(), T + 2 * DAY_MS) for read in (read_history, summarize))
+        rows, now_ms = list(ring.blocks.values()), T + 2 * DAY_MS
+        history, summary = read_history(rows, now_ms), summarize(rows, now_ms)
         assert summary.worst_ms == max((lag for lag in history.least_lag_ms if lag is not None), default=None)
         assert summary.known_s == 10 * sum(lag is not None for lag in history.lag_ms)

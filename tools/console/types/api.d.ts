@@ -35,7 +35,8 @@ declare namespace Api {
     loses: string;
     subject: string;
     arguments: Record<string, unknown>;
-    confirm: string | boolean;
+    confirm: string;
+    line?: string;
   }
 
   interface Decision {
@@ -145,15 +146,12 @@ declare namespace Api {
 
   interface GroupTopic {
     topic: string;
-    target_topic?: string;
-    partitions?: number;
-    exact?: number;
-    behind?: number;
-    records?: number | null;
-    waiting?: number;
-    place?: string;
-    why?: string;
-    [field: string]: unknown;
+    place: string;
+    exact: number;
+    behind: number;
+    waiting: number;
+    records: number;
+    why: string;
   }
 
   interface Group {
@@ -242,6 +240,7 @@ declare namespace Api {
   interface SwitchCheck {
     flow?: string;
     verb: string;
+    unknown?: string;
     refusals: Refusal[];
     notes?: string[];
     steps?: { step: string; meaning?: string; text?: string }[];
@@ -355,15 +354,8 @@ declare namespace Api {
     reachable?: boolean | null;
     why?: string;
     capabilities?: { name: string; can: boolean | null; costs?: string }[];
-    lacks?: (string | { name: string; costs: string })[];
+    lacks: { name: string; costs: string }[] | null;
     [field: string]: unknown;
-  }
-
-  interface CommandAnswer {
-    service: string;
-    kind: string;
-    at_ms: number;
-    detail: Record<string, unknown>;
   }
 
   interface CommandReply {
@@ -371,12 +363,13 @@ declare namespace Api {
     flow: string;
     verb: string;
     subject: string;
-    answers: CommandAnswer[];
+    by: string;
+    at_ms: number;
+    phase: string;
+    sentence: string;
     missing: string[];
     trouble: string;
-    ended?: boolean;
-    done?: boolean;
-    sentence?: string;
+    steps: { verb: string; lines: string[] }[];
   }
 
   interface Records {

@@ -31,6 +31,7 @@
 {{- include "lockstep.checkReferences" . -}}
 {{- include "lockstep.checkInlineSecrets" . -}}
 {{- include "lockstep.checkMonitoring" . -}}
+{{- include "lockstep.checkConsole" . -}}
 {{- if and (include "lockstep.operated" .) (lt (int $v.dataPlane.executors) 1) -}}
 {{- fail "lockstep: dataPlane.sparkApplication.enabled needs executors: set dataPlane.executors to 1 or more, for with 0 the slots run in the data plane's own pod and the Spark operator would have nothing to do" -}}
 {{- end -}}

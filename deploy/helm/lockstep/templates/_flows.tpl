@@ -129,7 +129,7 @@ The flows, as JSON: {"flows": [...]}, each with `name` ('A->B'), `source`, `targ
 {{- end -}}
 
 {{/*
-The workloads, as JSON: {"workloads": [...]}, each with `flow` (as above), `service` (as in values), `kebab`, `name`,
+The workloads, as JSON: {"workloads": [...]}, each with `flow` (as above; empty of the console), `service` (as in values), `kebab`, `name`,
 `settings` (lockstep.service) and `replicas`. What is wrong with the values is told first.
 */}}
 {{- define "lockstep.workloads" -}}
@@ -151,6 +151,12 @@ The workloads, as JSON: {"workloads": [...]}, each with `flow` (as above), `serv
 {{- end -}}
 {{- if and (not $found) (not .Values.extraManifests) -}}
 {{- fail "lockstep: nothing would run: no mirror has a sourceConnector, checkpointConnector or heartbeatConnector that is not disabled" -}}
+{{- end -}}
+{{- /* The console is one for all flows. */ -}}
+{{- if .Values.console.enabled -}}
+{{- $settings := include "lockstep.service" (dict "root" $root "flow" (dict "name" "") "service" "console") | fromJson -}}
+{{- $name := include "lockstep.serviceName" (dict "root" $root "suffix" "console") -}}
+{{- $found = append $found (dict "flow" dict "service" "console" "kebab" "console" "name" $name "settings" $settings "replicas" (int ($settings.replicas | default 1))) -}}
 {{- end -}}
 {{- dict "workloads" $found | toJson -}}
 {{- end -}}

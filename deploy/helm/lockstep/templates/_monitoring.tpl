@@ -55,7 +55,9 @@ The pages of a workload `w` have TLS, or require a token, if its arguments or it
 too, and a monitor the token: without them a release would be restarted for ever, or be without metrics in silence.
 */}}
 {{- define "lockstep.checkPages" -}}
-{{- $metrics := .root.Values.metrics -}}{{- $w := .w -}}
+{{- $metrics := .root.Values.metrics -}}{{- $w := .w -}}{{- $console := .root.Values.console -}}
+{{- $pages := $w.service -}}
+{{- with $w.flow.name -}}{{- $pages = printf "%s for %s" $w.service . -}}{{- end -}}
 {{- $named := list -}}
 {{- range $w.settings.extraArgs -}}{{- $named = append $named (tpl (toString .) $.root | splitList "=" | first) -}}{{- end -}}
 {{- range $from := list $w.settings.env $w.settings.extraEnv -}}
@@ -63,13 +65,14 @@ too, and a monitor the token: without them a release would be restarted for ever
 {{- end -}}
 {{- $tls := or (has "--tls-cert" $named) (has "LOCKSTEP_TLS_CERT" $named) -}}
 {{- if and $tls (ne (toString $metrics.scheme) "https") -}}
-{{- fail (printf "lockstep: the pages of %s for %s have TLS: set metrics.scheme to https, or no probe reaches them" $w.service $w.flow.name) -}}
+{{- fail (printf "lockstep: the pages of %s have TLS: set metrics.scheme to https, or no probe reaches them" $pages) -}}
 {{- end -}}
 {{- $token := or (has "--token-file" $named) (has "LOCKSTEP_TOKEN_FILE" $named) (has "LOCKSTEP_TOKEN" $named) -}}
+{{- if eq $w.service "console" -}}{{- $token = or $token $console.tokenSecret.name -}}{{- end -}}
 {{- range $monitor := list "podMonitor" "serviceMonitor" -}}
 {{- $one := get $metrics $monitor -}}
 {{- if and $token $one.enabled (not $one.authorization) -}}
-{{- fail (printf "lockstep: the pages of %s for %s require a token: set metrics.%s.authorization, or Prometheus is refused" $w.service $w.flow.name $monitor) -}}
+{{- fail (printf "lockstep: the pages of %s require a token: set metrics.%s.authorization, or Prometheus is refused" $pages $monitor) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -81,5 +84,5 @@ matchLabels:
 matchExpressions:
   - key: app.kubernetes.io/component
     operator: In
-    values: [topic-sync, acl-sync, checkpoint, heartbeat, data-plane]
+    values: [topic-sync, acl-sync, checkpoint, heartbeat, data-plane{{ ternary ", console" "" .Values.console.enabled }}]
 {{- end -}}

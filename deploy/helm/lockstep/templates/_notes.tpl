@@ -15,7 +15,7 @@
 {{- if and (hasKey $spec $field) (not (kindIs "invalid" (get $spec $field))) -}}{{- $found = append $found (printf "spec.%s: %s" $field $why) -}}{{- end -}}
 {{- end -}}
 {{- range $field, $why := dict
-  "apiService" "there is no REST API"
+  "apiService" "the console has a part of Connect's REST API (console.enabled)"
   "jmxSecret" "there is no JMX here"
   "buildPod" "nothing is built"
   "buildContainer" "nothing is built"

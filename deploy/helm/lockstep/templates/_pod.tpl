@@ -105,8 +105,10 @@ priorityClassName: {{ . | quote }}
 - --config
 - /etc/lockstep/mirror.yaml
 {{ include "lockstep.besideArgs" .root }}
+{{- with .w.flow.name }}
 - --flow
-- {{ .w.flow.name | quote }}
+- {{ . | quote }}
+{{- end }}
 - --host
 - "*"
 - --port
@@ -115,6 +117,9 @@ priorityClassName: {{ . | quote }}
 - $(POD_NAME)
 - --log-format
 - {{ .root.Values.logFormat | default "json" }}
+{{- if eq .w.service "console" }}
+{{- include "lockstep.consoleArgs" .root }}
+{{- end }}
 {{- range .w.settings.extraArgs }}
 - {{ tpl (include "lockstep.scalar" .) $.root | quote }}
 {{- end }}
@@ -217,6 +222,11 @@ spec:
           mountPath: /var/run/secrets/kubernetes.io/serviceaccount
           readOnly: true
         {{- end }}
+        {{- if eq $w.service "console" }}
+        {{- with include "lockstep.consoleMounts" $root }}
+        {{- . | nindent 8 }}
+        {{- end }}
+        {{- end }}
         {{- with include "lockstep.moreMounts" (dict "root" $root "settings" $s) }}
         {{- . | nindent 8 }}
         {{- end }}
@@ -230,6 +240,11 @@ spec:
     {{- end }}
     {{- if or $rack $driver }}
     {{- include "lockstep.apiToken" $root | nindent 4 }}
+    {{- end }}
+    {{- if eq $w.service "console" }}
+    {{- with include "lockstep.consoleVolumes" $root }}
+    {{- . | nindent 4 }}
+    {{- end }}
     {{- end }}
     {{- with include "lockstep.moreVolumes" (dict "root" $root "settings" $s) }}
     {{- . | nindent 4 }}

@@ -33,12 +33,12 @@ topics, groups and tasks do not matter, and of its own those patterns that the s
 {{- define "lockstep.checksum" -}}
 {{- $patterns := list "topicsPattern" "topicsExcludePattern" "topicsBlacklistPattern" "groupsPattern" "groupsExcludePattern" "groupsBlacklistPattern" -}}
 {{- $groups := list "groupsPattern" "groupsExcludePattern" "groupsBlacklistPattern" -}}
-{{- $unread := get (dict "dataPlane" $patterns "heartbeat" $patterns "topicSync" $groups "aclSync" list "checkpoint" list) .w.service -}}
+{{- $unread := get (dict "dataPlane" $patterns "heartbeat" $patterns "topicSync" $groups "aclSync" list "checkpoint" list "console" list) .w.service -}}
 {{- $mirrors := list -}}
 {{- $flow := .w.flow -}}
 {{- range $mirror := .root.Values.spec.mirrors -}}
 {{- $whole := deepCopy $mirror -}}
-{{- if eq (toJson $mirror) (toJson $flow.mirror) -}}
+{{- if or (eq $.w.service "console") (eq (toJson $mirror) (toJson $flow.mirror)) -}}
 {{- range $unread -}}{{- $_ := unset $whole . -}}{{- end -}}
 {{- else -}}
 {{- range $patterns -}}{{- $_ := unset $whole . -}}{{- end -}}

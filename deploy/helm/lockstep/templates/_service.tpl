@@ -63,9 +63,11 @@ else (resources, affinity, strategy, tolerations ...) is taken whole. Empty mean
 {{- $growing := list "extraArgs" "extraEnv" "extraEnvFrom" "extraVolumes" "extraVolumeMounts" "imagePullSecrets" -}}
 {{- $ofFlow := get (get ($root.Values.flows | default dict) .flow.name | default dict) .service | default dict -}}
 {{- $resource := include "lockstep.ofResource" . | fromJson -}}
-{{- $defaults := dict "enabled" true "resources" (get $root.Values.defaultResources (ternary "dataPlane" "control" (eq .service "dataPlane"))) -}}
+{{- $kind := ternary .service "control" (has .service (list "dataPlane" "console")) -}}
+{{- $defaults := dict "enabled" true "resources" (get $root.Values.defaultResources $kind) -}}
+{{- $own := ternary (omit $root.Values.console "tokenSecret" "trustHeader" "anonymousRead" "clients" "service" "url") (get $root.Values.services .service) (eq .service "console") -}}
 {{- $found := dict -}}
-{{- range $layer := list $defaults $root.Values.common $resource (get $root.Values.services .service | default dict) $ofFlow -}}
+{{- range $layer := list $defaults $root.Values.common $resource ($own | default dict) $ofFlow -}}
 {{- range $key, $value := $layer -}}
 {{- if or (kindIs "invalid" $value) (and (kindIs "string" $value) (empty $value)) -}}
 {{- else if and (kindIs "map" $value) (has $key $joined) -}}

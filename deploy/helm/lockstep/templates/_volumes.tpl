@@ -85,7 +85,7 @@ mounted. So they stay as they were when the pod began, and a change comes with a
 
 {{/* Of the volumes of a pod none may have the name of another; `settings` are those of its service. */}}
 {{- define "lockstep.checkVolumes" -}}
-{{- $own := "^(tmp|config|logging|rack|kube-api|(secret|configmap)-[0-9]+)$" -}}
+{{- $own := "^(tmp|config|logging|rack|kube-api|console-token|(secret|configmap)-[0-9]+)$" -}}
 {{- $seen := dict -}}
 {{- range include "lockstep.configVolumes" .root | fromYamlArray -}}{{- $_ := set $seen .name true -}}{{- end -}}
 {{- $extra := list -}}

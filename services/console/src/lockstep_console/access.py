@@ -21,9 +21,9 @@ LONGEST_USER = 200
 ANONYMOUS, BY_TOKEN = "anonymous", "token"
 """Names of users that no proxy has named: without a token, and with it."""
 
-NO_TOKEN_SET = "The console was started without --token-file and --trust-header, so it is read-only."
-TOKEN_NEEDED = "The request has no token, or a wrong one."
-PROXY_NEEDED = "The request has not come through the proxy that names the user in {header}."
+READ_ONLY = "The console was started without --token-file and --trust-header, so it is read-only."
+NOT_ADMITTED = "The request has no token, or a wrong one."
+NOT_NAMED = "The request has not come through the proxy that names the user in {header}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class ConsoleAccess:
 
     def session(self, headers: Mapping[str, str]) -> Session:
         """Return the session of a request with these headers."""
-        has_token = self.policy.guarded and self.policy.admits(request_token(headers))
+        has_token = self.policy.guarded and self.policy.admits(_request_token(headers))
         if user := self._named_user(headers):
             return Session(user, may_read=True, may_act=True, has_token=has_token)
         if has_token:
             return Session(BY_TOKEN, may_read=True, may_act=True, has_token=True)
         if not self.policy.guarded and not self.trusted_header:
-            return Session(ANONYMOUS, may_read=True, may_act=False, why_read_only=NO_TOKEN_SET)
-        reason = TOKEN_NEEDED if self.policy.guarded else PROXY_NEEDED.format(header=self.trusted_header)
+            return Session(ANONYMOUS, may_read=True, may_act=False, why_read_only=READ_ONLY)
+        reason = NOT_ADMITTED if self.policy.guarded else NOT_NAMED.format(header=self.trusted_header)
         return Session(ANONYMOUS, may_read=self.anonymous_read, may_act=False, why_read_only=reason)
 
     def _named_user(self, headers: Mapping[str, str]) -> str:
@@ -76,7 +76,7 @@ class ConsoleAccess:
         return ()
 
 
-def request_token(headers: Mapping[str, str]) -> str:
+def _request_token(headers: Mapping[str, str]) -> str:
     """Return the token of a request, or "" if it has none.
 
     Clients of Kafka Connect that know no tokens send it as the password of a user of any name.

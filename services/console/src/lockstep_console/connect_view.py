@@ -132,9 +132,8 @@ def _connector_work(owner: ServiceLine, helpers: Iterable[ServiceLine]) -> WorkS
 
 def _only_task(connector: Connector, state: WorkState, report: Report) -> WorkState:
     """Return the state of the task of a connector that has one. What it tries again by itself has failed."""
-    subject = _TROUBLES.get(connector)
-    trouble = next((trouble.why for trouble in report.troubles if trouble.what == subject), "")
-    return WorkState(FAILED, state.worker, trouble) if trouble and state.state == RUNNING else state
+    failing = [part for part in report.troubles if part.what == _TROUBLES.get(connector)]
+    return WorkState(FAILED, state.worker, failing[0].why) if failing and state.state == RUNNING else state
 
 
 def _slots(report: Report) -> list[SlotLine]:

@@ -13,7 +13,7 @@ from lockstep_console.flow_watches import FlowWatches
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_runtime.telemetry.log import FlowLog
 
-VERSION = version("lockstep-kafka-console")
+VERSION = version("lockstep-kafka-runtime")  # all distributions have one version (decision 0063)
 
 
 class ConsolePart(Protocol):

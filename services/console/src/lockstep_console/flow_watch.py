@@ -5,12 +5,14 @@ A cluster that is away, a right that is missing, a flow that has never run and a
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from lockstep_config import FlowSettings
+from lockstep_console.views.flow_body import flow_body, partition_body
+from lockstep_console.views.lag_series import LagSeries, recent_worst
 from lockstep_console.watched_events import WatchedEvent, WatchedEvents
 from lockstep_console.watched_rows import WatchedRows
 from lockstep_kafka.common.asyncio_util import set_within
@@ -18,10 +20,11 @@ from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.status.flow_report import FlowClients
 from lockstep_ops.status.flow_status import UnknownStatus, read_status
 from lockstep_ops.status.readiness import blockers_without_rows
-from lockstep_ops.status.report import Report
+from lockstep_ops.status.report import PartitionLine, Report
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.rows.row import NewerVersion
+from lockstep_state.rows.state_rows import Row
 
 SOONEST_S, LATEST_S, UNSEEN_S = 2.0, 5.0, 60.0
 """The seconds between two reports: if rows changed, if none did, and while nobody looks."""
@@ -77,26 +80,62 @@ class FlowWatch:
         self.settings = settings
         self.name = str(settings.flow)
         self.log = FlowLog("console", settings.flow)
-        self._clients, self._turns = clients, turns
+        self.clients, self._turns = clients, turns
         self.rows = WatchedRows(settings, clients.target, self._on_rows)
         """The rows of the flow's state topic (`FollowedRows`)."""
         self.watched_events = WatchedEvents(settings, clients.target, self._on_events)
         self._dated = DatedReport(None, NOT_YET, 0)
-        self._has_new_rows = asyncio.Event()
+        self._has_new_rows, self._changed = asyncio.Event(), asyncio.Event()
         self._was_looked_at = asyncio.Event()
         self._has_report = asyncio.Event()
         self._looked_at = float("-inf")
         self._listeners: list[ChangeListener] = []
+        self.away: dict[str, str] = {}
+        """Why clusters of the flow do not answer now, by alias, as far as they were asked."""
+        self.lags = LagSeries()
+        self._body: tuple[object, dict[str, Any]] | None = None
+        """What the last body without sections was made of, and that body: several streams show it."""
 
     @property
     def events(self) -> Sequence[WatchedEvent]:
         """Return the last events, newest last."""
-        return self.watched_events.events
+        return [*self.watched_events.events()][::-1]
 
     @property
     def dated(self) -> DatedReport:
         """Return the last report without reading anything."""
         return self._dated
+
+    def body(self, sections: Collection[str] = ()) -> dict[str, Any]:
+        """Return the flow as the API shows it, by the last report."""
+        made_of = (self._dated, tuple(self.away.items()))
+        if sections or self._body is None or self._body[0] != made_of:
+            body = self._new_body(sections)
+            if not sections:
+                self._body = made_of, body
+            return body
+        return self._body[1]
+
+    def _new_body(self, sections: Collection[str]) -> dict[str, Any]:
+        dated, moment = self._dated, now_ms()
+        status = dated.report if dated.report is not None else dated.unknown
+        rows: Mapping[str, Row] = {}
+        if status is None:
+            status = _unknown_status(self.settings, NOT_YET)
+        try:
+            rows = self.rows.rows
+        except NewerVersion as exc:
+            status = _unknown_status(self.settings, str(exc))
+        return flow_body(self.settings, status, rows, self.away, read_ms=dated.at_ms, now_ms=moment, sections=sections)
+
+    def partition_bodies(self, lines: Sequence[PartitionLine]) -> list[dict[str, Any]]:
+        """Return partitions of the last report as the API shows them."""
+        moment, rows = now_ms(), self.rows.rows
+        by_minute = recent_worst(rows, moment)
+        return [
+            partition_body(line, rows, self.lags.spark((line.topic, line.partition), moment, by_minute))
+            for line in lines
+        ]
 
     async def report(self, within_s: float = 0.8) -> DatedReport:
         """Return the last report, and have it read again soon. The first one is waited for.
@@ -127,6 +166,11 @@ class FlowWatch:
             self._listeners.remove(listener)
 
     @property
+    def listeners(self) -> int:
+        """Return how many streams show the flow."""
+        return len(self._listeners)
+
+    @property
     def is_looked_at(self) -> bool:
         """Return whether a stream is open, or a request came lately."""
         return bool(self._listeners) or asyncio.get_running_loop().time() - self._looked_at < LOOKED_AT_S
@@ -145,18 +189,35 @@ class FlowWatch:
                 self._has_new_rows.clear()
                 self._was_looked_at.clear()
                 self._dated = await self._read()
+            if self._dated.report is not None:
+                self.lags.add(self._dated.at_ms, self._dated.report.partitions)
             self._has_report.set()
-            for listener in list(self._listeners):
-                listener.on_report(self)
+            self._show_report()
             await self._wait()
+
+    def note_cluster(self, alias: str, sentence: str) -> None:
+        """Take note of why a cluster of the flow does not answer, or with "" that it does."""
+        if bool(sentence) == (alias in self.away):
+            return
+        if sentence:
+            self.away[alias] = sentence
+        else:
+            del self.away[alias]
+        self._changed.set()
+        self._show_report()
+
+    def _show_report(self) -> None:
+        for listener in list(self._listeners):
+            listener.on_report(self)
 
     async def _wait(self) -> None:
         """Return when the report is to be read again."""
         if not self.is_looked_at:
             await set_within(self._was_looked_at, UNSEEN_S)
             return
-        await asyncio.sleep(SOONEST_S)
-        await set_within(self._has_new_rows, LATEST_S - SOONEST_S)
+        self._changed.clear()
+        if not await set_within(self._changed, SOONEST_S):
+            await set_within(self._has_new_rows, LATEST_S - SOONEST_S)
 
     async def _read(self) -> DatedReport:
         loop = asyncio.get_running_loop()
@@ -166,12 +227,11 @@ class FlowWatch:
                 self.settings,
                 ANSWERS_WITHIN_S,
                 self.rows,
-                clients=self._clients,
+                clients=self.clients,
                 heard=self.watched_events.reports(),
             )
         except NewerVersion as exc:
-            blockers = blockers_without_rows(self.settings.flow, str(exc), never_run=False)
-            status = UnknownStatus(self.settings.flow, str(exc), blockers)
+            status = _unknown_status(self.settings, str(exc))
         if isinstance(status, UnknownStatus):
             return DatedReport(None, status.reason, now_ms(), status)
         return DatedReport(status, "", status.at_ms, cost_s=loop.time() - began)
@@ -184,3 +244,8 @@ class FlowWatch:
     def _on_events(self, records: Sequence[Record]) -> None:
         for listener in list(self._listeners):
             listener.on_events(self, records)
+
+
+def _unknown_status(settings: FlowSettings, sentence: str) -> UnknownStatus:
+    """Return the status of a flow of which nothing is known for this reason."""
+    return UnknownStatus(settings.flow, sentence, blockers_without_rows(settings.flow, sentence, never_run=False))

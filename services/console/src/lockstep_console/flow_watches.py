@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from lockstep_config import FlowSettings
+from lockstep_console.cluster_probes import ClusterProbes
 from lockstep_console.flow_watch import AT_ONCE, FlowWatch
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.asyncio_util import without_end
@@ -18,7 +19,7 @@ class FlowWatches:
         clients: dict[tuple[object, ...], Admin] = {}
         turns = asyncio.Semaphore(AT_ONCE)
         self._watches = {
-            str(settings.flow): FlowWatch(settings, shared_clients(settings, clients), turns) for settings in flows
+            str(settings.flow): FlowWatch(settings, _shared_clients(settings, clients), turns) for settings in flows
         }
 
     @property
@@ -36,11 +37,12 @@ class FlowWatches:
     async def run(self) -> None:
         """Follow all flows until cancelled."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(without_end("the look at clusters", ClusterProbes(self.all).run()))
             for watch in self.all:
                 tasks.create_task(without_end(f"the watch over {watch.name}", watch.run()))
 
 
-def shared_clients(settings: FlowSettings, clients: dict[tuple[object, ...], Admin]) -> FlowClients:
+def _shared_clients(settings: FlowSettings, clients: dict[tuple[object, ...], Admin]) -> FlowClients:
     """Return the clients of a flow's clusters. Those that `clients` has for the same connection are taken again."""
     sides = (
         (settings.flow.source, settings.clients.source_admin, source_client),

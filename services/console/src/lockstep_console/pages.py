@@ -8,17 +8,43 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lockstep_console.access import Session, foreign_site, forgery_refusal
-from lockstep_console.api import commands, connect, session, switches, verifications
-from lockstep_console.console import Console
+from lockstep_console.api import (
+    changes,
+    clusters,
+    commands,
+    connect,
+    evidence,
+    flows,
+    groups,
+    lag,
+    plan,
+    records,
+    session,
+    switches,
+    verifications,
+)
+from lockstep_console.console import VERSION, Console
+from lockstep_console.openapi import with_document
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, problem
 from lockstep_console.static_files import StaticFiles
 
-ROUTES: tuple[Route, ...] = (
-    *session.ROUTES,
-    *commands.ROUTES,
-    *switches.ROUTES,
-    *verifications.ROUTES,
-    *connect.ROUTES,
+ROUTES: tuple[Route, ...] = with_document(
+    (
+        *session.ROUTES,
+        *flows.ROUTES,
+        *changes.ROUTES,
+        *lag.ROUTES,
+        *groups.ROUTES,
+        *records.ROUTES,
+        *evidence.ROUTES,
+        *plan.ROUTES,
+        *clusters.ROUTES,
+        *commands.ROUTES,
+        *switches.ROUTES,
+        *verifications.ROUTES,
+        *connect.ROUTES,
+    ),
+    VERSION,
 )
 """Every route, for the server and for the OpenAPI document."""
 
@@ -33,11 +59,14 @@ HEADERS: Mapping[str, str] = {
 def handlers(console: Console, files: StaticFiles) -> dict[tuple[str, str], Handler]:
     """Return what answers requests, by method and path."""
     by_method: dict[tuple[str, str], Handler] = {
-        (route.method, route.path): partial(answer_route, console, route) for route in ROUTES
+        (route.method, route.path): partial(_answer_route, console, route) for route in ROUTES
     }
-    by_method["GET", "/{file:.+}"] = files.show
-    by_method["GET", "/"] = partial(_show_first, console, files)
+    for method in ("GET", "HEAD"):
+        by_method[method, "/{file:.+}"] = files.show
+        by_method[method, "/"] = partial(_show_first, console, files)
     by_method |= {asked: partial(connect.refuse, reason) for asked, reason in connect.REFUSED.items()}
+    # Connect takes a slash at the end too, and some of its clients write it.
+    by_method |= {(method, f"{path}/"): by_method[method, path] for method, path in connect.requests()}
     for method in ("GET", "POST", "PUT"):
         by_method[method, "/api/{rest:.*}"] = _refuse_unknown
         for path in connect.PATHS:
@@ -51,7 +80,7 @@ def _generality(path: str) -> tuple[int, int]:
     return (2 if path == "/{file:.+}" else 1 if "{rest:" in path else 0, path.count("{"))
 
 
-async def answer_route(console: Console, route: Route, request: web.Request) -> Answer:
+async def _answer_route(console: Console, route: Route, request: web.Request) -> Answer:
     """Answer a request, if it may be made."""
     session = console.access.session(request.headers)
     try:
@@ -85,7 +114,7 @@ async def _show_first(console: Console, files: StaticFiles, request: web.Request
     """Answer `GET /`: a browser gets the first page, and a program what Connect says of itself there."""
     if connect.asks_for_page(request.headers):
         return await files.show(request)
-    return await answer_route(console, connect.SERVER, request)
+    return await _answer_route(console, connect.SERVER, request)
 
 
 async def _refuse_unknown(request: web.Request) -> Answer:

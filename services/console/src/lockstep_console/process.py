@@ -51,8 +51,8 @@ class ConsoleProcess:
         self.metrics.ask(self._samples)
 
     def _samples(self) -> Iterator[Sample]:
-        yield Sample(STREAMS, (), self.console.changes.count)
         for watch in self.console.watches.all:
+            yield Sample(STREAMS, (watch.name,), watch.listeners)
             yield Sample(REPORT_SECONDS, (watch.name,), watch.dated.cost_s)
 
     def ready(self) -> str | None:

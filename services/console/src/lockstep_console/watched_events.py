@@ -1,7 +1,7 @@
 """The last events of one flow, and what its services report in them."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,10 +71,9 @@ class WatchedEvents(WatchedTopic):
         if self.trouble is None:
             self._on_events(records)
 
-    @property
-    def events(self) -> Sequence[WatchedEvent]:
-        """Return the events that are kept, newest last."""
-        return [WatchedEvent(record) for record in self._records]
+    def events(self) -> Iterator[WatchedEvent]:
+        """Yield the events that are kept, newest first."""
+        return map(WatchedEvent, reversed(self._records))
 
     def reports(self) -> Sequence[Record] | None:
         """Return the events in which services report what fails, or None if they are not known here."""

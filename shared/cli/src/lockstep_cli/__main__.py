@@ -10,6 +10,7 @@ from lockstep_cli.command_group import CliCommand, CommandGroup
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.commands import (
     config,
+    console,
     control_commands,
     doctor,
     explain,
@@ -51,6 +52,7 @@ Exit codes:
 @click.option(
     "--processes", "apart", is_flag=True, help="Run each service in a process of its own, with 150 MiB more memory."
 )
+@click.option("--console", "with_console", is_flag=True, help="Show the flows in a browser too (lockstep console).")
 @asynchronous
 async def run(
     file: Path,
@@ -60,6 +62,7 @@ async def run(
     log_format: str,
     planned: Path | None,
     apart: bool,
+    with_console: bool,
 ) -> int:
     """Run all services of all flows of FILE (mm2.properties, or Strimzi's YAML) in this terminal.
 
@@ -73,6 +76,7 @@ async def run(
     \b
     Examples:
       lockstep run mm2.properties
+      lockstep run mm2.properties --console
       lockstep run mm2.properties --plan plan.json
     """
     from lockstep_cli.processes import run as running
@@ -82,12 +86,20 @@ async def run(
 
         running.check(file, os.environ)
         await require_unchanged(planned, file)
-    return await running.run(file, access=access, port=port, log_level=log_level, log_format=log_format, apart=apart)
+    return await running.run(
+        file,
+        access=access,
+        port=port,
+        log_level=log_level,
+        log_format=log_format,
+        apart=apart,
+        with_console=with_console,
+    )
 
 
 SECTIONS = {
     "Start, in this order": (config.command, doctor.command, plan.command, run),
-    "Look": (status.command, watch.command, verify.command),
+    "Look": (status.command, watch.command, console.command, verify.command),
     "Control": (*control_commands.COMMANDS, offsets.command),
     "Migrate": (*migrate_commands.COMMANDS, legacy.command),
     "Switch": switch.COMMANDS,

@@ -5,7 +5,8 @@ otherwise is refused, for the file of the flows says what they do.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
@@ -13,14 +14,16 @@ from typing import Any
 from aiohttp import web
 
 from lockstep_console import connect_view
+from lockstep_console.actions.command_outcome import FAILED, REFUSAL, RUNNING, CommandOutcome
+from lockstep_console.actions.command_runner import LOOKS_AGAIN_S, CommandRunner
+from lockstep_console.api.commands import acting_user
 from lockstep_console.connect_view import ConnectorState, FlowConnector
 from lockstep_console.console import VERSION
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import Answer, ConsoleRequest, Handler, Parameter, RequestRefused, Route, json_answer
-from lockstep_ops.command_client import ask
-from lockstep_ops.command_request import CommandReply, command_request
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_rules.versions import DEFAULT_VERSION
+from lockstep_runtime.http.answers import JSON, page
 from lockstep_state.commands.command_vocabulary import PAUSE, RESUME, STOP, Scope
 
 ANSWERED_WITHIN_S = 10.0
@@ -56,13 +59,13 @@ def asks_for_page(headers: Mapping[str, str]) -> bool:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-async def show_server(request: ConsoleRequest) -> Answer:
+async def _show_server(request: ConsoleRequest) -> Answer:
     watches = request.watches.all
     ids = [each for watch in watches for each in connect_view.target_ids(watch.settings, watch.rows.rows.values())]
     return request.json_answer(connect_view.server_info((watch.settings for watch in watches), VERSION, ids))
 
 
-async def list_connectors(request: ConsoleRequest) -> Answer:
+async def _list_connectors(request: ConsoleRequest) -> Answer:
     connectors = _connectors(request)
     expansions = [each for each in request.raw.query.getall("expand", []) if each in EXPANSIONS]
     if "expand" not in request.query:
@@ -80,29 +83,29 @@ def _expand(connector: FlowConnector, state: ConnectorState, expansions: list[st
     return {name: bodies[name]() for name in expansions}
 
 
-async def show_connector(request: ConsoleRequest) -> Answer:
+async def _show_connector(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "Connector {name} not found")
     state = await _state(request, connector)
     return request.json_answer(connect_view.connector_info(connector, state.tasks))
 
 
-async def show_config(request: ConsoleRequest) -> Answer:
+async def _show_config(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "Connector {name} not found")
     return request.json_answer(connect_view.connector_config(connector))
 
 
-async def show_status(request: ConsoleRequest) -> Answer:
+async def _show_status(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "No status found for connector {name}")
     return request.json_answer(connect_view.connector_status(connector, await _state(request, connector)))
 
 
-async def list_tasks(request: ConsoleRequest) -> Answer:
+async def _list_tasks(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "Connector {name} not found")
     state = await _state(request, connector)
     return request.json_answer(connect_view.task_list(connector, state.tasks))
 
 
-async def show_task_status(request: ConsoleRequest) -> Answer:
+async def _show_task_status(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "No status found for connector {name}")
     text = request.path["task"]
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
@@ -112,13 +115,13 @@ async def show_task_status(request: ConsoleRequest) -> Answer:
     return request.json_answer(connect_view.task_status(number, task))
 
 
-async def list_topics(request: ConsoleRequest) -> Answer:
+async def _list_topics(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "Connector {name} not found")
     dated = await _watch(request, connector).report()
     return request.json_answer(connect_view.connector_topics(connector, dated.report))
 
 
-async def list_offsets(request: ConsoleRequest) -> Answer:
+async def _list_offsets(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "Connector {name} not found")
     watch = _watch(request, connector)
     dated = await watch.report()
@@ -127,7 +130,7 @@ async def list_offsets(request: ConsoleRequest) -> Answer:
     return request.json_answer(connect_view.connector_offsets(connector, watch.rows.rows.values()))
 
 
-async def list_plugins(request: ConsoleRequest) -> Answer:
+async def _list_plugins(request: ConsoleRequest) -> Answer:
     return request.json_answer(connect_view.plugins(f"{DEFAULT_VERSION}.0"))
 
 
@@ -161,27 +164,28 @@ def _want(verb: str) -> Handler:
 
     async def handle(request: ConsoleRequest) -> Answer:
         connector = _connector(request, "Unknown connector {name}")
-        settings, scope = connector.settings, Scope.for_connector(connector.connector)
+        scope, user = Scope.for_connector(connector.connector), acting_user(request.session)
         try:
-            asked = command_request(settings, verb, scope, by=request.session.user)
+            outcome = request.console.part(CommandRunner).ask(_watch(request, connector), verb, scope, user)
         except CannotUse as exc:
             raise _refusal(HTTPStatus.BAD_REQUEST, str(exc)) from exc
-        reply = CommandReply(asked)
-        await ask(settings, reply, ANSWERED_WITHIN_S)
-        if reply.trouble:
-            raise _refusal(HTTPStatus.SERVICE_UNAVAILABLE, reply.trouble)
-        if reply.refusals:
-            raise _refusal(HTTPStatus.BAD_REQUEST, "; ".join(reply.as_lines()))
+        await _wait_ended(outcome)
+        if trouble := next((reply.trouble for reply in outcome.replies if reply.trouble), ""):
+            raise _refusal(HTTPStatus.SERVICE_UNAVAILABLE, trouble)
+        if outcome.phase in (REFUSAL, FAILED):
+            raise _refusal(HTTPStatus.BAD_REQUEST, outcome.sentence)
         # Without an answer yet the command is kept, and carried out by the replica that comes.
-        return _accepted()
+        return page(HTTPStatus.ACCEPTED, b"", JSON)
 
     return handle
 
 
-def _accepted() -> Answer:
-    answer = json_answer(None, HTTPStatus.ACCEPTED)
-    answer.body = b""
-    return answer
+async def _wait_ended(outcome: CommandOutcome) -> None:
+    """Return when a command has been answered, or after `ANSWERED_WITHIN_S`."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ANSWERED_WITHIN_S):
+            while outcome.phase == RUNNING:
+                await asyncio.sleep(LOOKS_AGAIN_S)
 
 
 # -- the rest of Connect's interface -----------------------------------------------------------------------------------
@@ -212,6 +216,12 @@ async def refuse(reason: str, request: web.Request) -> Answer:
     return as_answer(_refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.method} {request.path}: {reason}"))
 
 
+def requests() -> Iterator[tuple[str, str]]:
+    """Yield method and path of each request that is answered in another way than that there is no such path."""
+    yield from ((route.method, route.path) for route in ROUTES)
+    yield from REFUSED
+
+
 def _get(path: str, handler: Callable[[ConsoleRequest], Awaitable[Answer]], summary: str, *query: Parameter) -> Route:
     return Route("GET", path, handler, f"Kafka Connect: {summary}", query=query, for_programs=True)
 
@@ -222,23 +232,23 @@ def _put(verb: str) -> Route:
     )
 
 
-SERVER = _get("/", show_server, "the version, and the target's cluster id")
+SERVER = _get("/", _show_server, "the version, and the target's cluster id")
 """The route of `GET /` for programs; a browser gets the console there."""
 
 ROUTES = (
     _get(
         "/connectors",
-        list_connectors,
+        _list_connectors,
         "the connectors of all flows",
         Parameter("expand", "what is shown of each connector; it may be there twice", choices=EXPANSIONS),
     ),
-    _get(CONNECTOR, show_connector, "a connector with its configuration and its tasks"),
-    _get(f"{CONNECTOR}/config", show_config, "the configuration of a connector, without secrets"),
-    _get(f"{CONNECTOR}/status", show_status, "the state of a connector and of its tasks"),
-    _get(f"{CONNECTOR}/tasks", list_tasks, "the tasks of a connector"),
-    _get(f"{CONNECTOR}/tasks/{{task}}/status", show_task_status, "the state of a task"),
-    _get(f"{CONNECTOR}/topics", list_topics, "the topics on the target that a connector writes to"),
-    _get(f"{CONNECTOR}/offsets", list_offsets, "the last source offsets that a connector has copied"),
-    _get("/connector-plugins", list_plugins, "the classes of MirrorMaker 2's connectors"),
+    _get(CONNECTOR, _show_connector, "a connector with its configuration and its tasks"),
+    _get(f"{CONNECTOR}/config", _show_config, "the configuration of a connector, without secrets"),
+    _get(f"{CONNECTOR}/status", _show_status, "the state of a connector and of its tasks"),
+    _get(f"{CONNECTOR}/tasks", _list_tasks, "the tasks of a connector"),
+    _get(f"{CONNECTOR}/tasks/{{task}}/status", _show_task_status, "the state of a task"),
+    _get(f"{CONNECTOR}/topics", _list_topics, "the topics on the target that a connector writes to"),
+    _get(f"{CONNECTOR}/offsets", _list_offsets, "the last source offsets that a connector has copied"),
+    _get("/connector-plugins", _list_plugins, "the classes of MirrorMaker 2's connectors"),
     *(_put(verb) for verb in (PAUSE, RESUME, STOP)),
 )

@@ -5,7 +5,7 @@ from lockstep_console.route import API, Answer, ConsoleRequest, Route
 from lockstep_runtime.util.clock import now_ms
 
 
-async def show_session(request: ConsoleRequest) -> Answer:
+async def _show_session(request: ConsoleRequest) -> Answer:
     """Answer with the user, their rights, and the names of flows. It is open, so that a page can ask for a token."""
     session, identity = request.session, request.console.identity
     body = {
@@ -43,6 +43,6 @@ SESSION = {
 
 ROUTES = (
     Route(
-        "GET", f"{API}/session", show_session, "Who asks, and what they may do", answers={200: SESSION}, is_open=True
+        "GET", f"{API}/session", _show_session, "Who asks, and what they may do", answers={200: SESSION}, is_open=True
     ),
 )

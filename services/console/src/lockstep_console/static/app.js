@@ -17,19 +17,19 @@ import { Overview } from "./screens/overview.js";
 /**
  * The screens: each is loaded when it is opened first. What it follows is asked of the stream.
  *
- * @type {Readonly<Record<string, { load: () => Promise<Screen>, follows?: Record<string, string | number> }>>}
+ * @type {Readonly<Record<string, { load: () => Promise<Screen>, follows?: Record<string, string | number>, isAlone?: boolean }>>}
  */
 const SCREENS = {
   overview: { load: async () => Overview },
   clusters: { load: async () => (await import("./screens/clusters.js")).Clusters },
   "flow/": { load: async () => (await import("./screens/flow.js")).Flow },
-  "flow/partitions": { load: async () => (await import("./screens/partitions.js")).Partitions, follows: { worst: 20 } },
+  "flow/partitions": { load: async () => (await import("./screens/partitions.js")).Partitions, follows: { worst: 20 }, isAlone: true },
   "flow/topics": { load: async () => (await import("./screens/topics.js")).Topics },
   "flow/groups": { load: async () => (await import("./screens/groups.js")).Groups },
-  "flow/switch": { load: async () => (await import("./screens/switch.js")).Switch, follows: { rows: "switch" } },
-  "flow/verify": { load: async () => (await import("./screens/verify.js")).Verify, follows: { rows: "verify" } },
+  "flow/switch": { load: async () => (await import("./screens/switch.js")).Switch, follows: { rows: "switch,switch-group,switch-topic" } },
+  "flow/verify": { load: async () => (await import("./screens/verify.js")).Verify, follows: { rows: "verify,verification" }, isAlone: true },
   "flow/plan": { load: async () => (await import("./screens/plan.js")).Plan },
-  "flow/events": { load: async () => (await import("./screens/events.js")).Events, follows: { events: 1 } },
+  "flow/events": { load: async () => (await import("./screens/events.js")).Events },
   "flow/records": { load: async () => (await import("./screens/records.js")).Records },
 };
 
@@ -37,15 +37,16 @@ const SCREENS = {
 const ready = new Map(/** @type {[string, Screen][]} */ ([["overview", Overview]]));
 
 function App() {
-  const { screen, flow, query } = route.value;
+  const { screen, flow } = route.value;
   const mayRead = !signInNeeded.value;
   useEffect(() => {
-    if (mayRead) stream.listen({ ...(flow ? { flow } : {}), ...SCREENS[screen]?.follows });
+    // Every screen follows all flows, for what waits for a decision. Long lists follow their own flow alone.
+    if (mayRead) stream.listen({ ...(SCREENS[screen]?.isAlone ? { flow } : {}), ...SCREENS[screen]?.follows });
   }, [screen, flow, mayRead]);
   return html`<${Header} />
     <${StaleNote} />
     <main id="main" tabindex="-1" class=${isStale.value ? "stale" : ""}>
-      ${mayRead ? html`<${Content} key=${`${screen} ${flow} ${query.filter ?? ""}`} screen=${screen} flow=${flow} />` : html`<${SignInPage} />`}
+      ${mayRead ? html`<${Content} key=${JSON.stringify(route.value)} screen=${screen} flow=${flow} />` : html`<${SignInPage} />`}
       <${SentCommands} />
     </main>
     <${Footer} />

@@ -16,8 +16,15 @@ from lockstep_config import Configuration, load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.installation import require_services
-from lockstep_ops.services import DATA_PLANE, ServicePlan, plan_processes, plan_services, process_arguments
-from lockstep_runtime.http.access import AccessPolicy, PagesUnusable, PortInUse
+from lockstep_ops.services import (
+    DATA_PLANE,
+    ProcessPlan,
+    ServicePlan,
+    plan_processes,
+    plan_services,
+    process_arguments,
+)
+from lockstep_runtime.http.access import EVERY_ADDRESS, AccessPolicy, PagesUnusable, PortInUse
 from lockstep_runtime.service.mm1_options import legacy_arguments
 from lockstep_runtime.util.java import missing_java
 
@@ -26,6 +33,11 @@ if TYPE_CHECKING:
 
 PORT = 9404
 """The port of the pages of a run, unless another one is asked for."""
+
+CONSOLE = "console"
+
+CONSOLE_PORT = 9405
+"""The port of the console, unless another process has it."""
 
 MOST_RUNS = 100
 """Runs beside each other on one host that get a number."""
@@ -91,6 +103,7 @@ async def run(
     log_level: str | None,
     log_format: str,
     apart: bool = False,
+    with_console: bool = False,
 ) -> int:
     """Run everything for `file` until asked to end, and return the exit code.
 
@@ -101,6 +114,7 @@ async def run(
         log_level: The least level of the log. None: that of the configuration.
         log_format: The form of the log.
         apart: Whether each service is in a process of its own.
+        with_console: Whether the console is one more process.
 
     Raises:
         CannotUse: It cannot run. No process was started.
@@ -112,8 +126,13 @@ async def run(
     except PagesUnusable as exc:
         raise CannotUse(str(exc)) from exc
     config = legacy_arguments(file) if isinstance(file, LegacyFiles) else ["--config", str(file.resolve())]
-    levels = {plan.name: log_level or configuration.log.level(plan.name) for plan in services}
     processes = plan_processes(services, apart=apart)
+    if with_console:
+        require_services(configuration.path, [CONSOLE])
+        shown = tuple(settings.flow for settings in configuration.flows if settings.enabled)
+        console = ServicePlan(CONSOLE, shown or services[0].flows)
+        services, processes = (*services, console), (*processes, ProcessPlan(CONSOLE, (console,)))
+    levels = {plan.name: log_level or configuration.log.level(plan.name) for plan in services}
     with held_instance_name() as instance:
         commands = {
             process.name: process_arguments(
@@ -125,6 +144,8 @@ async def run(
             )
             for process in processes
         }
+        if with_console:
+            commands[CONSOLE] = (*commands[CONSOLE], "--port", str(_free_console_port(access.host)))
         width = max(len(str(settings.flow)) for settings in configuration.flows)
         run_log = RunOutput(
             level=log_level or configuration.log.level(RUN),
@@ -155,6 +176,15 @@ async def run(
             return await supervisor.run()
         finally:
             await pages.close()
+
+
+def _free_console_port(host: str) -> int:
+    """Return `CONSOLE_PORT` if no process has it on this host, else 0 for any free one."""
+    try:
+        with socket.create_server(("" if host == EVERY_ADDRESS else host, CONSOLE_PORT)):
+            return CONSOLE_PORT
+    except OSError:
+        return 0
 
 
 async def _open_pages(pages: "RunPages", access: AccessPolicy, port: int | None, log_event: LogEvent) -> str:

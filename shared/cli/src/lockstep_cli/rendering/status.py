@@ -11,6 +11,7 @@ from rich.text import Text
 from lockstep_cli.rendering.findings import finding_lines, trouble_finding
 from lockstep_cli.rendering.table import FAINT, Column, RowTable, facts
 from lockstep_ops.formatting import ago, count_text, in_bytes, in_time, lasting, visible, without_name
+from lockstep_ops.status.overview_sentence import verdict
 from lockstep_ops.status.report import (
     AHEAD_ON_TARGET,
     IN_USE,
@@ -59,15 +60,7 @@ def _behind(report: Report) -> str:
 
 
 def _verdict(report: Report) -> Text:
-    if report.fine:
-        return Text("fine", GOOD)
-    words = [f"{count:,} {state}" for state, count in report.not_copying.items()]
-    words += [f"{count_text(count, 'group')} {reason}" for reason, count in report.groups_held.items()]
-    states = ", ".join(words)
-    if report.troubles:
-        troubles = count_text(len(report.troubles), "trouble")
-        return Text(f"{troubles}; {states}" if states else troubles, BAD)
-    return Text(states or "behind by nobody knows how much", RESTRAINED)
+    return Text(verdict(report), GOOD if report.fine else BAD if report.troubles else RESTRAINED)
 
 
 def _readiness(ready: bool, blockers: Sequence[Blocker]) -> Text:

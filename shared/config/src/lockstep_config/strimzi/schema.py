@@ -304,6 +304,7 @@ CHART_VALUES = (
     "services",
     "flows",
     "dataPlane",
+    "console",
     "serviceAccount",
     "rbac",
     "networkPolicy",

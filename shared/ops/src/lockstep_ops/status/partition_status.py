@@ -186,6 +186,7 @@ def partition_line(
         doubled=shown.doubled,
         exact=None if row is None else _is_exact(row),
         delay_ms=0 if hold is None else hold.delay_ms,
+        target_end=logs.target.get((topic.target_topic, number)),
         end=None if hold is None else hold.end,
     )
 

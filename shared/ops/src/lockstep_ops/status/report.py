@@ -147,6 +147,8 @@ class PartitionLine(FailableLine):
     """True if the target has each record from the first start on once. None: nothing was copied yet."""
     delay_ms: int = 0
     """The time that its records stay on the source on purpose (`lockstep.delay`). So much of `lag_ms` is wanted."""
+    target_end: int | None = None
+    """The next offset of the target's log. None: the target was not asked, or did not say."""
     end: int | None = None
     """The first offset that is not copied any more (`lockstep stop --before`). None: the copy goes on."""
 

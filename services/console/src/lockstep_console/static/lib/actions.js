@@ -5,50 +5,23 @@
  * @property {string} flow
  * @property {string} title What it is, as on its button.
  * @property {string} scope What it is about, in words.
- * @property {string} does
- * @property {string} loses
+ * @property {string} [does] Without it the console is asked, by a request that changes nothing.
+ * @property {string} [loses]
  * @property {"check" | "type"} confirm `type`: the flow's name has to be typed.
+ * @property {boolean} [needsOffset] The operator names the source offset at which the copy goes on.
  * @property {boolean} [isGrave] The button is red.
  * @property {string} path Where the request goes, behind the flow.
  * @property {Record<string, unknown>} body
  */
 
-/** @typedef {{ label: string, does: (scope: string) => string, loses: string, isGrave?: boolean }} Words */
-
-const NO_RECORD = "No record is lost, while the source keeps its records.";
-
-/** @type {Readonly<Record<string, Words>>} */
-const WORDS = {
-  pause: {
-    label: "Pause",
-    does: (scope) => `${scope} is not copied any more, until somebody resumes it. Its processes and assignments stay.`,
-    loses: `${NO_RECORD} Until then the target has older data, and the flow is not ready to switch.`,
-  },
-  resume: {
-    label: "Resume",
-    does: (scope) => `${scope} goes on where it was. What is paused or stopped around it stays so.`,
-    loses: "Nothing is lost.",
-  },
-  stop: {
-    label: "Stop",
-    does: (scope) => `${scope} drains, writes down how far it is, and ends. Resume starts it again.`,
-    loses: `${NO_RECORD} Until then the target has older data, and the flow is not ready to switch.`,
-  },
-  restart: {
-    label: "Restart",
-    does: (scope) => `${scope} drains and begins anew where it was. What has failed too often starts again.`,
-    loses: "Nothing is lost. The copy rests for some seconds.",
-  },
-  refresh: {
-    label: "Refresh",
-    does: (scope) => `Every round of ${scope} is done now: new topics, groups, ACLs and configs are looked for.`,
-    loses: "Nothing is lost.",
-  },
-  "sync-groups": {
-    label: "Sync groups",
-    does: () => "Checkpoints are emitted, and the groups on the target are moved to their translated offsets now.",
-    loses: "Nothing is lost. A group with members on the target is left alone.",
-  },
+/** @type {Readonly<Record<string, string>>} */
+const LABELS = {
+  pause: "Pause",
+  resume: "Resume",
+  stop: "Stop",
+  restart: "Restart",
+  refresh: "Refresh",
+  "sync-groups": "Sync groups",
 };
 
 /** The verbs for a whole flow, in the order of their buttons. */
@@ -78,17 +51,11 @@ export function scopeInWords(subject, flow) {
  * @returns {Action}
  */
 export function commandAction(flow, verb, subject = "flow") {
-  const words = WORDS[verb];
-  if (!words) throw new Error(`no words for the command ${verb}`);
-  const scope = scopeInWords(subject, flow);
   return {
     flow,
-    title: words.label,
-    scope,
-    does: sentence(words.does(scope)),
-    loses: words.loses,
+    title: LABELS[verb] ?? verb,
+    scope: scopeInWords(subject, flow),
     confirm: "check",
-    isGrave: words.isGrave,
     path: "/commands",
     body: { verb, subject, arguments: {} },
   };
@@ -108,8 +75,9 @@ export function choiceAction(decision, choice) {
     scope: scopeInWords(choice.subject, decision.flow),
     does: choice.does,
     loses: choice.loses,
-    confirm: choice.confirm === "type" || choice.confirm === "flow" ? "type" : "check",
-    isGrave: !/^nothing\b/i.test(choice.loses),
+    confirm: "check",
+    needsOffset: choice.verb === "restart-from" && choice.arguments.offset === undefined,
+    isGrave: !/^(nothing|no record)\b/i.test(choice.loses),
     path: "/commands",
     body: { verb: choice.verb, subject: choice.subject, arguments: choice.arguments },
   };
@@ -124,13 +92,10 @@ export function choiceAction(decision, choice) {
  */
 export function verifyAction(flow, options) {
   const topics = Array.isArray(options.topics) ? options.topics : [];
-  const scope = topics.length ? `the topics ${topics.join(", ")} of ${flow}` : `every topic of ${flow}`;
   return {
     flow,
     title: "Verify",
-    scope,
-    does: `${sentence(scope)} is compared with its source, record by record, up to where it is now.`,
-    loses: "Nothing is lost. Both clusters are read, as far as the limit allows.",
+    scope: topics.length ? `the topics ${topics.join(", ")} of ${flow}` : `every topic of ${flow}`,
     confirm: "check",
     path: "/verifications",
     body: options,
@@ -139,25 +104,8 @@ export function verifyAction(flow, options) {
 
 /** @typedef {"switchover" | "failover" | "failback"} SwitchVerb */
 
-/** @type {Readonly<Record<SwitchVerb, Words>>} */
-const SWITCHES = {
-  switchover: {
-    label: "Switch over",
-    does: (scope) => `Clients of ${scope} move to the target. Writers are stopped, the rest is copied, groups are moved.`,
-    loses: "No record is lost. Clients rest until they work on the target.",
-  },
-  failover: {
-    label: "Fail over",
-    does: (scope) => `${scope} is stopped where it is, without its source, and groups are moved to the target.`,
-    loses: "Records that the source has accepted and that are not copied are lost. The check counts those it knows of.",
-    isGrave: true,
-  },
-  failback: {
-    label: "Fail back",
-    does: (scope) => `What was written since is copied back, and clients of ${scope} move back to the source.`,
-    loses: "No record is lost, unless records that only the source has are left. Clients rest until they work there.",
-  },
-};
+/** @type {Readonly<Record<SwitchVerb, string>>} */
+const SWITCHES = { switchover: "Switch over", failover: "Fail over", failback: "Fail back" };
 
 /**
  * Return the action of a switch.
@@ -165,25 +113,22 @@ const SWITCHES = {
  * @param {string} flow
  * @param {SwitchVerb} verb
  * @param {Record<string, unknown>} options As the API takes them.
- * @param {{ does?: string, loses?: string }} said What the console said in its check. It knows more.
+ * @param {{ does?: string, loses?: string }} check What the console has said in its check.
  * @returns {Action}
  */
-export function switchAction(flow, verb, options, said = {}) {
-  const words = SWITCHES[verb];
+export function switchAction(flow, verb, options, check) {
   const topics = Array.isArray(options.topics) ? options.topics : [];
-  const scope = topics.length ? `the topics ${topics.join(", ")} of ${flow}` : scopeInWords("flow", flow);
-  const drill = options.drill === true;
-  const drilled = "It is a drill: no hook runs, and the flow is resumed at the end.";
+  const isDrill = options.drill === true;
   return {
     flow,
-    title: drill ? `${words.label} (drill)` : words.label,
-    scope,
-    does: [said.does || sentence(words.does(scope)), drill ? drilled : ""].filter(Boolean).join(" "),
-    loses: said.loses || (drill ? "No record is lost. Copying rests for some seconds." : words.loses),
-    confirm: verb === "failover" && !drill ? "type" : "check",
-    isGrave: words.isGrave && !drill,
+    title: isDrill ? `${SWITCHES[verb]} (drill)` : SWITCHES[verb],
+    scope: topics.length ? `the topics ${topics.join(", ")} of ${flow}` : scopeInWords("flow", flow),
+    does: check.does,
+    loses: check.loses,
+    confirm: verb === "failover" && !isDrill ? "type" : "check",
+    isGrave: verb === "failover" && !isDrill,
     path: "/switches",
-    body: { verb, ...options, dry_run: false },
+    body: { verb, ...options },
   };
 }
 
@@ -210,9 +155,4 @@ export function underWayAction(flow, row, what) {
     path: `/switches/${encodeURIComponent(row.switch)}/${what}`,
     body: {},
   };
-}
-
-/** @param {string} text */
-function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -71,7 +71,8 @@ function receive(event, data) {
     if (event === "hello") onHello(data);
     if (event === "status") for (const flow of Array.isArray(data) ? data : [data]) flowSignal(flow.flow).value = flow;
     if (event === "command") updateCommand(data);
-    for (const listener of listeners.get(event) ?? []) listener(data);
+    // Too many rows waited for this page: it reads them anew.
+    for (const listener of listeners.get(event === "rows-lost" ? "hello" : event) ?? []) listener(data);
   });
 }
 

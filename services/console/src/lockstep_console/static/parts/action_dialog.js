@@ -4,7 +4,7 @@ import { Problem, flowPath, post } from "../lib/api.js";
 import { asSentence, capitalized, visible } from "../lib/format.js";
 import { html, signal, useEffect, useId, useRef, useState } from "../lib/preact.js";
 import { addCommand, commands, now, session } from "../lib/store.js";
-import { Facts } from "./basics.js";
+import { Facts, useResource } from "./basics.js";
 import { Outcome } from "./outcome.js";
 import { openSignIn } from "./sign_in.js";
 
@@ -26,13 +26,13 @@ export function ask(action, onSent) {
 /**
  * A button that asks about an action. Without the right to act it says why it cannot be used.
  *
- * @param {{ action: Action, onSent?: (answer: any) => void, label?: string, title?: string }} props
+ * @param {{ action: Action, onSent?: (answer: any) => void, label?: string }} props
  */
-export function ActionButton({ action, onSent, label = action.title, title = action.does }) {
+export function ActionButton({ action, onSent, label = action.title }) {
   const who = session.value;
   const reason = useId();
   if (who?.may_act) {
-    return html`<button type="button" class=${action.isGrave ? "grave" : ""} title=${title} onClick=${() => ask(action, onSent)}>
+    return html`<button type="button" class=${action.isGrave ? "grave" : ""} onClick=${() => ask(action, onSent)}>
       ${label}
     </button>`;
   }
@@ -60,56 +60,97 @@ export function ActionDialog() {
   return action && html`<${AskedDialog} key=${`${action.path}${JSON.stringify(action.body)}`} action=${action} />`;
 }
 
+/** @typedef {{ does?: string, loses?: string, asked?: string[] }} Words */
+
+/**
+ * Return what an action does and loses, in the console's words.
+ *
+ * @param {Action} action
+ * @returns {import("./basics.js").Resource<Words>}
+ */
+function useWords(action) {
+  const { does, loses } = action;
+  return useResource(`${action.path}${JSON.stringify(action.body)}`, async () => {
+    if (does !== undefined) return { does, loses };
+    return post(flowPath(action.flow, action.path), { ...action.body, dry_run: true });
+  });
+}
+
 /** @param {{ action: Action & { onSent?: (answer: any) => void } }} props */
 function AskedDialog({ action }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const title = useId();
+  const words = useWords(action);
   const [confirmed, setConfirmed] = useState(false);
-  const [state, setState] = useState({ isSending: false, id: "", sentence: "", problem: /** @type {Problem | null} */ (null) });
+  const [offset, setOffset] = useState("");
+  const [state, setState] = useState({ isSending: false, id: "", problem: /** @type {Problem | null} */ (null) });
   useEffect(() => dialog.current?.showModal(), []);
   const close = () => dialog.current?.close();
+  const problem = state.problem ?? words.problem;
 
   /** @param {Event} event */
   const send = async (event) => {
     event.preventDefault();
     setState({ ...state, isSending: true, problem: null });
     try {
-      const answer = await post(flowPath(action.flow, action.path), action.body);
-      const sentence = answer.sentence ?? "It is asked for.";
-      if (action.path === "/commands" || action.path === "/verifications") {
-        const sent = { id: answer.id, flow: action.flow, title: action.title, sentence, sentMs: now.value, reply: null };
-        addCommand(sent);
-      }
-      setState({ isSending: false, id: answer.id ?? "-", sentence, problem: null });
+      const body = action.needsOffset ? { ...action.body, arguments: { offset: Number(offset) } } : action.body;
+      const answer = await post(flowPath(action.flow, action.path), body);
+      addCommand({
+        id: answer.id,
+        flow: action.flow,
+        title: action.title,
+        sentence: answer.sentence,
+        sentMs: now.value,
+        reply: null,
+      });
+      setState({ isSending: false, id: answer.id, problem: null });
       action.onSent?.(answer);
-    } catch (problem) {
-      if (!(problem instanceof Problem)) throw problem;
-      setState({ ...state, isSending: false, problem });
+    } catch (refused) {
+      if (!(refused instanceof Problem)) throw refused;
+      setState({ ...state, isSending: false, problem: refused });
     }
   };
 
+  const isReady = confirmed && words.value !== null && (!action.needsOffset || /^\d+$/.test(offset));
   return html`<dialog ref=${dialog} aria-labelledby=${title} onClose=${() => (asked.value = null)}>
-    <h2 id=${title}>${action.title}</h2>
+    <h2 id=${title}>${visible(action.title)}</h2>
     <${Facts} facts=${[
       ["Scope", visible(action.scope)],
-      ["It does", visible(asSentence(action.does))],
-      ["It loses", visible(asSentence(action.loses))],
+      ["It does", inSentence(words.value?.does)],
+      ["It loses", inSentence(words.value?.loses)],
     ]} />
+    ${words.value?.asked && html`<p class="muted">Asked: ${words.value.asked.join(", ")}.</p>`}
     ${state.id
-      ? html`<${Sent} id=${state.id} sentence=${state.sentence} close=${close} />`
+      ? html`<${Sent} id=${state.id} close=${close} />`
       : html`<form onSubmit=${send}>
+          ${action.needsOffset && html`<${OffsetField} value=${offset} onChange=${setOffset} />`}
           <${Confirmation} action=${action} onChange=${setConfirmed} />
           <div role="alert">
-            ${state.problem && html`<p class="bad-text">${visible(asSentence(capitalized(state.problem.message)))}</p>`}
+            ${problem instanceof Error && html`<p class="bad-text">${visible(asSentence(capitalized(problem.message)))}</p>`}
           </div>
           <div class="buttons">
             <button type="button" onClick=${close}>Cancel</button>
-            <button type="submit" class=${action.isGrave ? "grave" : "main"} disabled=${!confirmed || state.isSending}>
-              ${state.isSending ? "Sending ..." : action.title}
+            <button type="submit" class=${action.isGrave ? "grave" : "main"} disabled=${!isReady || state.isSending}>
+              ${state.isSending ? "Sending ..." : visible(action.title)}
             </button>
           </div>
         </form>`}
   </dialog>`;
+}
+
+/** @param {string | undefined} text */
+function inSentence(text) {
+  return text === undefined ? "..." : visible(asSentence(capitalized(text)));
+}
+
+/** @param {{ value: string, onChange: (text: string) => void }} props */
+function OffsetField({ value, onChange }) {
+  const id = useId();
+  return html`<p>
+    <label for=${id}>Source offset at which the copy goes on</label>
+    <input id=${id} type="text" inputmode="numeric" pattern="[0-9]*" autocomplete="off" value=${value}
+      onInput=${(/** @type {any} */ event) => onChange(event.currentTarget.value.trim())} />
+  </p>`;
 }
 
 /** @param {{ action: Action, onChange: (confirmed: boolean) => void }} props */
@@ -130,15 +171,13 @@ function Confirmation({ action, onChange }) {
   </p>`;
 }
 
-/** @param {{ id: string, sentence: string, close: () => void }} props */
-function Sent({ id, sentence, close }) {
+/** @param {{ id: string, close: () => void }} props */
+function Sent({ id, close }) {
   const command = commands.value.find((sent) => sent.id === id);
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
   useEffect(() => button.current?.focus(), []);
   return html`<div>
-    <div aria-live="polite">
-      ${command ? html`<${Outcome} command=${command} />` : html`<p>${visible(asSentence(sentence))}</p>`}
-    </div>
+    <div aria-live="polite">${command && html`<${Outcome} command=${command} />`}</div>
     <div class="buttons"><button type="button" class="main" ref=${button} onClick=${close}>Close</button></div>
   </div>`;
 }

@@ -1,7 +1,7 @@
 // What waits for a decision: each with its range, and what each choice does and loses.
 
 import { choiceAction, scopeInWords } from "../lib/actions.js";
-import { asSentence, capitalized, inText, inWords, visible } from "../lib/format.js";
+import { asSentence, capitalized, inText, inWords, isKnown, visible } from "../lib/format.js";
 import { html } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
 import { ActionButton, ReadOnlyNote } from "./action_dialog.js";
@@ -40,7 +40,7 @@ function DecisionCard({ decision, showsFlow }) {
     <div class="section-head">
       <h3>${visible(capitalized(scopeInWords(decision.subject, decision.flow)))}</h3>
       <${State} word=${inWords(decision.kind)} tone="bad" />
-      ${decision.since_ms && html`<span class="muted">since <${Age} ms=${decision.since_ms} /></span>`}
+      ${isKnown(decision.since_ms) && decision.since_ms > 0 && html`<span class="muted">since <${Age} ms=${decision.since_ms} /></span>`}
       ${showsFlow && html`<a href=${flowHref(decision.flow)}>Open ${visible(decision.flow)}</a>`}
     </div>
     <p>${visible(asSentence(capitalized(decision.sentence)))}</p>
@@ -52,10 +52,11 @@ function DecisionCard({ decision, showsFlow }) {
       ${decision.choices.map((choice) => {
         const action = choiceAction(decision, choice);
         return html`<li key=${`${choice.verb} ${choice.label}`}>
-          <${ActionButton} action=${action} />
+          ${choice.line ? html`<strong>${visible(choice.label)}</strong>` : html`<${ActionButton} action=${action} />`}
           <span>
             ${visible(asSentence(capitalized(choice.does)))}
-            <span class="loses"> ${visible(asSentence(`It loses: ${choice.loses}`))}</span>
+            ${choice.line && html`<pre tabindex="0">${visible(choice.line)}</pre>`}
+            <strong> It loses:</strong> ${visible(asSentence(choice.loses))}
           </span>
         </li>`;
       })}

@@ -1,6 +1,6 @@
 // How a command went, as it comes: in its dialog, and below the page until it is put away.
 
-import { capitalized, inWords, visible } from "../lib/format.js";
+import { asSentence, capitalized, inWords, visible } from "../lib/format.js";
 import { html, useEffect } from "../lib/preact.js";
 import { commands, dropCommand, now, readCommand } from "../lib/store.js";
 import { connection } from "../lib/stream.js";
@@ -9,55 +9,43 @@ import { Age, State } from "./basics.js";
 /** @typedef {import("../lib/store.js").SentCommand} SentCommand */
 /** @typedef {import("../lib/tone.js").Tone} Tone */
 
-/** After this time without all answers it is worth saying that a service does not answer. */
-const SLOW_MS = 10_000;
+/** @type {Readonly<Record<string, { tone: Tone, word: string }>>} */
+const PHASES = {
+  running: { tone: "note", word: "under way" },
+  done: { tone: "good", word: "done" },
+  failed: { tone: "bad", word: "failed" },
+  refused: { tone: "bad", word: "refused" },
+  unanswered: { tone: "unknown", word: "no answer" },
+  unfinished: { tone: "note", word: "not finished" },
+};
 
 /**
  * Return the outcome in one word. Pure.
  *
  * @param {Api.CommandReply | null} reply
- * @param {number} waitedMs
  * @returns {{ tone: Tone, word: string }}
  */
-export function outcomeOf(reply, waitedMs) {
-  if (reply?.trouble) return { tone: "bad", word: "not sent" };
-  if (reply?.answers.some((answer) => answer.kind === "CommandRefused")) return { tone: "bad", word: "refused" };
-  if (reply && !reply.missing.length) return { tone: "good", word: "done" };
-  if (reply?.ended) return { tone: "unknown", word: "no answer" };
-  return { tone: waitedMs > SLOW_MS ? "unknown" : "note", word: "waiting for answers" };
+export function outcomeOf(reply) {
+  return PHASES[reply?.phase ?? "running"] ?? { tone: "plain", word: inWords(reply?.phase ?? "") };
 }
+
+/** How often a page without a stream asks. */
+const ASKED_MS = 5_000;
 
 /** @param {{ command: SentCommand }} props */
 export function Outcome({ command }) {
   const { reply } = command;
-  const { tone, word } = outcomeOf(reply, now.value - command.sentMs);
+  const { tone, word } = outcomeOf(reply);
   useEffect(() => {
-    if (connection.value.state !== "live" && tone === "note") void readCommand(command).catch(() => undefined);
-  }, [Math.floor(now.value / 5_000)]);
+    if (connection.value.state === "live" || (reply && reply.phase !== "running")) return;
+    readCommand(command).catch(() => undefined); // the page says already that it is not live
+  }, [Math.floor(now.value / ASKED_MS)]);
+  const lines = (reply?.steps ?? []).flatMap((step) => step.lines.map((line) => ({ line, verb: step.verb })));
   return html`<div class="outcome">
-    <p><${State} word=${word} tone=${tone} /> <span>${visible(command.sentence)}</span></p>
-    ${reply?.trouble && html`<p>${visible(reply.trouble)}</p>`}
-    ${reply &&
-    html`<ul class="plain">
-      ${reply.answers.map(
-        (answer) =>
-          html`<li key=${answer.service}>
-            <strong>${answer.service}</strong>: ${capitalized(inWords(answer.kind))}${answerText(answer)}
-          </li>`,
-      )}
-      ${reply.missing.map(
-        (service) => html`<li key=${service}><strong>${service}</strong>: no answer yet. The command is kept for 7 days.</li>`,
-      )}
-    </ul>`}
+    <p><${State} word=${word} tone=${tone} /> <span>${visible(asSentence(capitalized(reply?.sentence || command.sentence)))}</span></p>
+    ${lines.length > 0 &&
+    html`<ul class="plain muted">${lines.map(({ line, verb }, index) => html`<li key=${index}>${verb}: ${visible(line)}</li>`)}</ul>`}
   </div>`;
-}
-
-/** @param {Api.CommandAnswer} answer */
-function answerText(answer) {
-  const { reason, scope, wanted, entries } = answer.detail;
-  if (reason) return `: ${visible(reason)}`;
-  if (scope && wanted) return `, ${visible(scope)} is to be ${visible(wanted)}`;
-  return entries === undefined ? "" : `, ${visible(entries)} entries`;
 }
 
 /** What was asked for from this page. A screen reader says each change. */
@@ -68,10 +56,10 @@ export function SentCommands() {
       (command) =>
         html`<div class="card" key=${command.id}>
           <div class="section-head">
-            <h2>${command.title}: ${visible(command.flow)}</h2>
+            <h2>${visible(command.title)}: ${visible(command.flow)}</h2>
             <span class="muted"><${Age} ms=${command.sentMs} /></span>
             <button type="button" class="quiet" onClick=${() => dropCommand(command.id)}>
-              Put away<span class="hidden"> ${command.title} of ${visible(command.flow)}</span>
+              Put away<span class="hidden"> ${visible(command.title)} of ${visible(command.flow)}</span>
             </button>
           </div>
           <${Outcome} command=${command} />

@@ -6,7 +6,7 @@ import { asSentence, capitalized, inMoment, visible } from "../lib/format.js";
 import { html, useId, useState } from "../lib/preact.js";
 import { session } from "../lib/store.js";
 import { ActionButton, ReadOnlyNote } from "./action_dialog.js";
-import { Section, State } from "./basics.js";
+import { Section, State, UnknownNote } from "./basics.js";
 
 /** @typedef {import("../lib/actions.js").SwitchVerb} SwitchVerb */
 
@@ -82,8 +82,7 @@ export function SwitchForm({ flow, onBegun }) {
       setCheck(await post(flowPath(flow, "/switches"), { verb: choices.verb, ...options, dry_run: true }));
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      if (Array.isArray(error.details.refusals)) setCheck(/** @type {any} */ ({ verb: choices.verb, ...error.details }));
-      else setProblem(error);
+      setProblem(error);
     } finally {
       setIsChecking(false);
     }
@@ -114,7 +113,8 @@ export function SwitchForm({ flow, onBegun }) {
     </form>
     <div role="alert">${problem && html`<p class="bad-text">${visible(asSentence(capitalized(problem.message)))}</p>`}</div>
     <div aria-live="polite">
-      ${check && html`<${CheckResult} check=${check} action=${switchAction(flow, choices.verb, options, check)} onBegun=${onBegun} />`}
+      ${check?.unknown && html`<${UnknownNote} reason=${check.unknown} />`}
+      ${check && !check.unknown && html`<${CheckResult} check=${check} action=${switchAction(flow, choices.verb, options, check)} onBegun=${onBegun} />`}
     </div>
   <//>`;
 }
@@ -177,7 +177,7 @@ function CheckResult({ check, action, onBegun }) {
     </p>
     ${isRefused &&
     html`<ul class="plain">
-      ${check.refusals.map((refusal) => html`<li key=${refusal.text}>${visible(asSentence(capitalized(refusal.text)))} <code>${refusal.code}</code></li>`)}
+      ${check.refusals.map((refusal) => html`<li key=${refusal.text}>${visible(asSentence(refusal.text))} <code>${refusal.code}</code></li>`)}
     </ul>`}
     ${(check.notes ?? []).length > 0 &&
     html`<ul class="plain">${(check.notes ?? []).map((note) => html`<li key=${note}>Note: ${visible(asSentence(note))}</li>`)}</ul>`}

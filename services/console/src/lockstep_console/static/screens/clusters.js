@@ -1,7 +1,7 @@
 // Each cluster once: what it can and cannot do, and what that costs.
 
 import { get } from "../lib/api.js";
-import { asSentence, capitalized, inText, inWords, visible } from "../lib/format.js";
+import { asSentence, capitalized, inText, visible } from "../lib/format.js";
 import { html } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
 import { Age, Details, Facts, Pending, State, useResource } from "../parts/basics.js";
@@ -44,7 +44,7 @@ function Cluster({ cluster }) {
       ${(cluster.capabilities ?? []).map(
         (capability) =>
           html`<li key=${capability.name}>
-            <${State} word=${inWords(capability.name)} tone=${capability.can === null ? "unknown" : capability.can ? "good" : "note"} />
+            <${State} word=${capability.name} tone=${capability.can === null ? "unknown" : capability.can ? "good" : "note"} />
             ${capability.costs && html`<span class="muted">: ${visible(capability.costs)}</span>`}
           </li>`,
       )}
@@ -54,14 +54,14 @@ function Cluster({ cluster }) {
 }
 
 /** @param {{ lacks: Api.ClusterPage["lacks"], isKnown: boolean }} props */
-function Lacks({ lacks = [], isKnown }) {
-  if (!isKnown) return html`<p><${State} word="what it cannot do is unknown" tone="unknown" /></p>`;
+function Lacks({ lacks, isKnown }) {
+  if (!lacks || !isKnown) return html`<p><${State} word="what it cannot do is unknown" tone="unknown" /></p>`;
   if (!lacks.length) return html`<p><${State} word="it lacks nothing that Lockstep uses" tone="good" /></p>`;
   return html`<div>
     <h3>It cannot</h3>
     <ul class="plain">
       ${lacks.map((lack) => {
-        const { name, costs } = typeof lack === "string" ? { name: lack, costs: "" } : lack;
+        const { name, costs } = lack;
         return html`<li key=${name}><${State} word=${name} tone="note" />${costs && `: ${visible(asSentence(costs))}`}</li>`;
       })}
     </ul>

@@ -99,7 +99,7 @@ function TopicLine({ topic }) {
     topic.behind ? `${inCount(topic.behind, "partition")} behind${isKnown(topic.records) ? `, ${inCount(topic.records, "record")} read again` : ""}` : "",
     topic.waiting ? `${inCount(topic.waiting, "partition")} waiting` : "",
   ].filter(Boolean);
-  const word = topic.waiting ? "waiting" : topic.behind ? "behind" : topic.exact ? "exact" : inWords(String(topic.place ?? "unknown"));
+  const word = inWords(topic.place);
   return html`<${State} word=${word} tone=${toneOf(word)} />
     ${" "}<strong>${visible(topic.topic)}</strong>${" "}
     <span>${counts.join(", ")}</span>

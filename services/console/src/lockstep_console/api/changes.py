@@ -1,0 +1,40 @@
+"""Changes as they come."""
+
+from http import HTTPStatus
+
+from lockstep_console.changes import ChangeStream
+from lockstep_console.route import API, Answer, ConsoleRequest, Parameter, RequestRefused, Route
+from lockstep_runtime.http.stream import AnswerStream
+from lockstep_state.rows.state_rows import ROWS
+
+MOST_WORST = 200
+
+
+async def _send_changes(request: ConsoleRequest) -> Answer:
+    """Answer with server-sent events until the client goes away."""
+    named = request.raw.query.getall("flow", [])
+    watches = [request.find_flow(name) for name in dict.fromkeys(named)] or request.watches.all
+    changes = ChangeStream(watches, request.names("rows", ROWS), request.number("worst", 0, most=MOST_WORST))
+    answer = await AnswerStream.open(request.raw)
+    if answer is None:
+        raise RequestRefused(
+            HTTPStatus.SERVICE_UNAVAILABLE, "too-many-streams", "Too many pages are open: close one, or wait."
+        )
+    await changes.send_all(answer, request.console.changes)
+    return answer.answer
+
+
+ROUTES = (
+    Route(
+        "GET",
+        f"{API}/changes",
+        _send_changes,
+        "Changes as they come, as server-sent events",
+        query=(
+            Parameter("flow", "Only this flow; repeat for more. Default: all"),
+            Parameter("rows", "Kinds of rows that are sent, such as switch,verify"),
+            Parameter("worst", "So many of the worst partitions of each flow", "integer", default=0, most=MOST_WORST),
+        ),
+        answers={200: {"type": "string", "contentMediaType": "text/event-stream"}},
+    ),
+)

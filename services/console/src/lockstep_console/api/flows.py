@@ -1,0 +1,123 @@
+"""Flows, their topics and partitions, and what waits for a decision."""
+
+import asyncio
+from typing import Any
+
+from lockstep_console.flow_watch import FlowWatch
+from lockstep_console.route import API, Answer, ConsoleRequest, Parameter, Route
+from lockstep_console.views.listing import LIST_PARAMETERS, ListQuery, partition_page, topic_page
+from lockstep_ops.status.report_json import SECTIONS, line_as_json
+from lockstep_runtime.util.clock import now_ms
+
+
+async def _show_flows(request: ConsoleRequest) -> Answer:
+    """Answer with all flows, without the sections of their reports."""
+    await read_all(request)
+    return request.json_answer({"at_ms": now_ms(), "flows": [watch.body() for watch in request.watches.all]})
+
+
+async def _show_flow(request: ConsoleRequest) -> Answer:
+    """Answer with one flow and sections of its report."""
+    watch, sections = request.flow, request.names("sections", SECTIONS)
+    await watch.report()
+    return request.json_answer(watch.body(sections))
+
+
+async def _show_partitions(request: ConsoleRequest) -> Answer:
+    """Answer with a part of a flow's partitions."""
+    watch, query = request.flow, ListQuery.of(request)
+    dated = await watch.report()
+    page = partition_page(() if dated.report is None else dated.report.partitions, query)
+    bodies = watch.partition_bodies(page.lines) if page.lines else []
+    return request.json_answer(
+        list_head(watch) | {"total": page.total, "matching": page.matching, "partitions": bodies}
+    )
+
+
+async def _show_topics(request: ConsoleRequest) -> Answer:
+    """Answer with a part of a flow's topics."""
+    watch, query = request.flow, ListQuery.of(request)
+    dated = await watch.report()
+    page = topic_page(() if dated.report is None else dated.report.topics, query)
+    return request.json_answer(list_head(watch) | page.as_json("topics", line_as_json))
+
+
+async def _show_decisions(request: ConsoleRequest) -> Answer:
+    """Answer with what waits for a decision in any flow."""
+    await read_all(request)
+    waiting = [decision for watch in request.watches.all for decision in watch.body()["decisions"]]
+    return request.json_answer({"at_ms": now_ms(), "decisions": waiting})
+
+
+async def read_all(request: ConsoleRequest) -> None:
+    """Have the reports of all flows read again soon, and wait for the first ones."""
+    await asyncio.gather(*(watch.report() for watch in request.watches.all))
+
+
+def list_head(watch: FlowWatch) -> dict[str, Any]:
+    """Return the fields of every list: when it was read, and why nothing is known, if so."""
+    dated, target = watch.dated, watch.settings.flow.target
+    body: dict[str, Any] = {"at_ms": dated.at_ms}
+    if target in watch.away:
+        return {**body, "unknown": watch.away[target]}
+    return body if dated.report is not None else {**body, "unknown": dated.trouble}
+
+
+TEXT, NUMBER, LIST = {"type": "string"}, {"type": "integer"}, {"type": "array", "items": {"type": "object"}}
+FLOW = {
+    "type": "object",
+    "properties": {
+        "flow": TEXT,
+        "source": TEXT,
+        "target": TEXT,
+        "at_ms": NUMBER,
+        "fine": {"type": "boolean"},
+        "sentence": TEXT,
+        "unknown": TEXT,
+        "switch_ready": {"type": ["boolean", "null"]},
+        "switch_blockers": LIST,
+        "history": {"type": "object"},
+        "verified_until_ms": {"type": ["integer", "null"]},
+        "decisions": LIST,
+    },
+    "required": ["flow", "source", "target", "at_ms", "fine", "sentence", "switch_ready", "history", "decisions"],
+}
+
+
+def _list_of(field: str) -> dict[str, Any]:
+    properties = {"at_ms": NUMBER, "total": NUMBER, "matching": NUMBER, "unknown": TEXT, field: LIST}
+    return {"type": "object", "properties": properties, "required": ["at_ms", "total", "matching", field]}
+
+
+FLOWS = {"type": "object", "properties": {"at_ms": NUMBER, "flows": {"type": "array", "items": FLOW}}}
+DECISIONS = {"type": "object", "properties": {"at_ms": NUMBER, "decisions": LIST}, "required": ["at_ms", "decisions"]}
+SECTIONS_PARAMETER = Parameter("sections", f"Sections of the report, of {', '.join(SECTIONS)}, separated by commas")
+
+ROUTES = (
+    Route("GET", f"{API}/flows", _show_flows, "All flows", answers={200: FLOWS}),
+    Route(
+        "GET",
+        f"{API}/flows/{{flow}}",
+        _show_flow,
+        "One flow, with sections of its report",
+        query=(SECTIONS_PARAMETER,),
+        answers={200: FLOW},
+    ),
+    Route(
+        "GET",
+        f"{API}/flows/{{flow}}/partitions",
+        _show_partitions,
+        "Partitions of a flow, page by page",
+        query=LIST_PARAMETERS,
+        answers={200: _list_of("partitions")},
+    ),
+    Route(
+        "GET",
+        f"{API}/flows/{{flow}}/topics",
+        _show_topics,
+        "Topics of a flow, page by page",
+        query=LIST_PARAMETERS,
+        answers={200: _list_of("topics")},
+    ),
+    Route("GET", f"{API}/decisions", _show_decisions, "What waits for a decision", answers={200: DECISIONS}),
+)

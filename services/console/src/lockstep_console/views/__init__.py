@@ -1,0 +1,1 @@
+"""What the API shows, made of reports and rows. Pure: nothing is asked of a cluster here."""

@@ -1,0 +1,158 @@
+"""What waits for a decision of an operator in a flow: halted partitions, and parts that failed too often. Pure.
+
+Everything else goes on by itself, or is wrong outside of Lockstep: it is among the troubles of the report.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lockstep_ops.command_words import CommandWords, choice_words, command_words
+from lockstep_ops.halt_choices import HaltChoice, halt_choices
+from lockstep_ops.status.report import PartitionLine, Report
+from lockstep_state.commands.command_vocabulary import RESTART, Scope, ScopeKind
+from lockstep_state.names import Flow
+from lockstep_state.reasons.reason_catalogue import ReasonCode
+from lockstep_state.rows.state_rows import PartitionProgress, Restarts, Row
+
+HALTED_PARTITION, FAILED_SERVICE, FAILED_SLOT = "halted-partition", "failed-service", "failed-slot"
+"""The kinds of decisions."""
+
+RANGE = ("wanted", "source_start", "source_end", "first", "last", "target_wanted", "target_end")
+"""The details of a reason that are offsets. They come in this order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One way to decide: the command that does it, and what it does and loses in words.
+
+    `line` is the line of configuration that does it, if no command does.
+    """
+
+    verb: str
+    subject: str
+    words: CommandWords
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    line: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the choice as JSON values."""
+        return {
+            "verb": self.verb,
+            "subject": self.subject,
+            "arguments": dict(self.arguments),
+            "line": self.line,
+            **self.words.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Something that does not go on until an operator decides.
+
+    `subject` is a scope, such as `partition:orders-0`. `since_ms` is when it was written down; 0: not known. `range`
+    has the offsets that matter, by name.
+    """
+
+    flow: str
+    kind: str
+    subject: str
+    since_ms: int
+    case: str
+    sentence: str
+    range: Mapping[str, int]
+    choices: tuple[Choice, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the decision as JSON values."""
+        plain = {name: value for name, value in asdict(self).items() if name != "choices"}
+        return {**plain, "choices": [choice.as_json() for choice in self.choices]}
+
+
+def decisions(report: Report, rows: Mapping[str, Row]) -> tuple[Decision, ...]:
+    """Return what waits for a decision: partitions in the order of their names, then services, then slots.
+
+    Args:
+        report: The report of the flow.
+        rows: The rows that the report is of, by key.
+    """
+    flow = Flow.parse(report.flow)
+    restarts = [row for row in rows.values() if isinstance(row, Restarts)]
+    return (*_halted(flow, report, rows), *_failed_services(flow, report, restarts), *_slots(flow, report, restarts))
+
+
+def _halted(flow: Flow, report: Report, rows: Mapping[str, Row]) -> Iterator[Decision]:
+    for line in report.partitions:
+        row = rows.get(PartitionProgress(topic=line.topic, partition=line.partition).key())
+        if line.state == "halted" and isinstance(row, PartitionProgress):
+            yield _halted_partition(flow, line, row)
+
+
+def _halted_partition(flow: Flow, line: PartitionLine, row: PartitionProgress) -> Decision:
+    scope = Scope(ScopeKind.PARTITION, row.topic, row.partition)
+    choices = [_choice(flow, row, scope, choice) for choice in halt_choices(flow, row)]
+    choices.append(_restart(flow, scope))
+    return Decision(
+        flow=str(flow),
+        kind=HALTED_PARTITION,
+        subject=str(scope),
+        since_ms=row.at_ms,
+        case=row.case,
+        sentence=line.trouble,
+        range={"copied_to": row.upstream, **_offsets(row)},
+        choices=tuple(choices),
+    )
+
+
+def _choice(flow: Flow, row: PartitionProgress, scope: Scope, choice: HaltChoice) -> Choice:
+    return Choice(
+        verb=choice.verb,
+        subject=str(scope),
+        words=choice_words(flow, row, choice),
+        arguments={"offset": choice.begin} if choice.begin >= 0 else {},
+        line=choice.line,
+    )
+
+
+def _offsets(row: PartitionProgress) -> dict[str, int]:
+    """Return the offsets that the reason of a halt names."""
+    values = {name: row.cause.detail(name) for name in RANGE}
+    return {name: value for name, value in values.items() if isinstance(value, int)}
+
+
+def _failed_services(flow: Flow, report: Report, restarts: list[Restarts]) -> Iterator[Decision]:
+    for line in report.services:
+        if line.cause.code == ReasonCode.RESTARTS_SPENT:
+            scope = Scope(ScopeKind.CONNECTOR, line.connector)
+            since_ms = _failed_since(restarts, "service", line.service)
+            yield _failed(flow, FAILED_SERVICE, scope, since_ms, f"{line.service} {line.trouble}")
+
+
+def _slots(flow: Flow, report: Report, restarts: list[Restarts]) -> Iterator[Decision]:
+    for line in report.slots:
+        if line.cause.code == ReasonCode.RESTARTS_SPENT:
+            scope = Scope(ScopeKind.SLOT, number=line.slot)
+            since_ms = _failed_since(restarts, str(scope), "data-plane")
+            yield _failed(flow, FAILED_SLOT, scope, since_ms, f"slot {line.slot} {line.trouble}")
+
+
+def _failed(flow: Flow, kind: str, scope: Scope, since_ms: int, sentence: str) -> Decision:
+    return Decision(
+        flow=str(flow),
+        kind=kind,
+        subject=str(scope),
+        since_ms=since_ms,
+        case="",
+        sentence=sentence,
+        range={},
+        choices=(_restart(flow, scope),),
+    )
+
+
+def _failed_since(restarts: list[Restarts], subject: str, owner: str) -> int:
+    """Return when the last failure of a part was written down, or 0."""
+    return max((row.at_ms for row in restarts if row.subject == subject and row.owner.startswith(owner)), default=0)
+
+
+def _restart(flow: Flow, scope: Scope) -> Choice:
+    return Choice(verb=RESTART, subject=str(scope), words=command_words(flow, RESTART, scope))

@@ -1,0 +1,94 @@
+"""A drill and a switchover from the console, which is killed in the middle: another console goes on, and is exact."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep_state.rows.state_rows import Switch
+from tests.support.acting_console import ActingConsole
+from tests.support.broker import Broker
+from tests.support.eventually import wait_until
+from tests.support.switch_scene import WITHIN, SwitchScene
+
+pytestmark = pytest.mark.long
+
+
+class HeldScene(SwitchScene):
+    """The hook fence does not answer before `free` is set."""
+
+    def __init__(self, folder: Path, a: Broker, b: Broker) -> None:
+        super().__init__(folder, a, b)
+        self.held, self.free = threading.Event(), threading.Event()
+
+    def _called(self, call: dict[str, Any]) -> int:
+        if call["hook"] == "fence":
+            self.held.set()
+            self.free.wait(WITHIN)
+        return super()._called(call)
+
+
+@contextmanager
+def two_consoles(scene: SwitchScene) -> Iterator[tuple[ActingConsole, ActingConsole]]:
+    with ActingConsole(scene.file) as first, ActingConsole(scene.file, instance="console-2") as second:
+        first.wait_ready()
+        second.wait_ready()
+        yield first, second
+
+
+def kill_now(console: ActingConsole) -> None:
+    """kill -9, which leaves no time to write anything."""
+    os.kill(console.pid, signal.SIGKILL)
+    console.kill()
+
+
+def wait_row(scene: SwitchScene, holds: Callable[[Switch], bool], what: str) -> Switch:
+    def row() -> Switch | None:
+        last = scene.last()
+        return last if last is not None and holds(last) else None
+
+    found = wait_until(row, within=WITHIN, every=0.05, what=what)
+    assert found is not None
+    return found
+
+
+def test_drill_and_switchover_go_on_in_another_console(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
+    scene = HeldScene(tmp_path, *brokers)
+    with scene.running(), two_consoles(scene) as (first, second):
+        scene.app.go_on()
+        dry = first.post(scene.there, "/switches", {"verb": "switchover", "dry_run": True}, code=200)
+        assert (dry["refusals"], dry["dry_run"]) == ([], True), dry
+        assert next(step["step"] for step in dry["steps"]) == "check"
+        assert "No record is lost." in dry["loses"]
+        assert scene.last() is None, "a look changes nothing"
+
+        asked = first.post(scene.there, "/switches", {"verb": "switchover", "drill": True}, user="alice")
+        begun = wait_row(scene, lambda row: row.id == asked["id"], "the drill has begun")
+        kill_now(first)
+        assert begun.console == "console-1"
+        drill = wait_row(scene, lambda row: row.phase == "done", "the drill is done")
+        assert (drill.id, drill.by, drill.drill, drill.console) == (asked["id"], "alice", True, "console-2")
+        assert scene.hooks() == []
+        scene.app.go_on()
+
+        first.start()
+        first.wait_ready()
+        asked = second.post(scene.there, "/switches", {"verb": "switchover"}, user="bob")
+        wait_until(scene.held.is_set, within=WITHIN, what="the hook fence is called")
+        kill_now(second)
+        scene.free.set()
+        done = wait_row(scene, lambda row: row.id == asked["id"] and row.phase == "done", "the switchover is done")
+        assert (done.by, done.console, done.lost, done.late) == ("bob", "console-1", 0, 0)
+        assert scene.hooks() == ["before", "fence", "fence", "redirect", "after"], "a hook may be called again"
+        scene.app.go_on()
+        scene.app.stop_when_read()
+        assert scene.app.read_twice == {}
+        again = first.post(scene.there, "/switches", {"verb": "switchover"}, user="bob")
+        refused = first.outcome(scene.there, again)
+        assert refused["phase"] == "refused", refused
+        assert refused["refusals"], "there are codes for programs"

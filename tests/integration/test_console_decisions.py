@@ -1,0 +1,113 @@
+"""A halted partition that is decided from the console, also if the console is killed between two of its commands."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from lockstep_state.names import Flow
+from tests.support.acting_console import ActingConsole
+from tests.support.broker import Broker
+from tests.support.clusters import Record, create_topic, delete_records, produce, read_topic, unique_name
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.services import one_flow_file
+
+SOON = 60.0
+
+
+def numbered(count: int, first: int = 0) -> list[Record]:
+    return [Record(key=b"k", value=b"r %d" % (first + number)) for number in range(count)]
+
+
+class Scene:
+    """A flow with one topic, its data plane, and a console."""
+
+    def __init__(self, folder: Path, flow: Flow, a: Broker, b: Broker) -> None:
+        mark = unique_name("halt")
+        self.topic = create_topic(a.bootstrap, f"{mark}-orders")
+        self.file = one_flow_file(folder, flow, mark, a.bootstrap, b.bootstrap, "tasks.max = 1")
+        self.flow = MirroredFlow(flow, a.bootstrap, b.bootstrap)
+        self.subject = f"partition:{self.topic}-0"
+
+    def halt(self) -> None:
+        """Copy 50 records, and let the source lose the next 40 before they are copied."""
+        produce(self.flow.source, self.topic, numbered(50))
+        self.flow.wait_copied(self.topic)
+        self.flow.wait_written_down(self.topic)
+        self.flow.ask("pause", f"topic:{self.topic}")
+        self.wait_phase("paused")
+        produce(self.flow.source, self.topic, numbered(100, first=50))
+        delete_records(self.flow.source, self.topic, 90)
+        self.flow.ask("resume", f"topic:{self.topic}")
+        self.wait_phase("halted")
+
+    def wait_phase(self, phase: str) -> None:
+        wait_until(lambda: self.flow.progress(self.topic)[0].phase == phase, within=SOON, every=0.1, what=phase)
+
+    def wait_values(self, records: list[Record]) -> None:
+        wanted = [record.value for record in records]
+        copy = self.flow.remote(self.topic)
+        wait_until(
+            lambda: [record.value for record in read_topic(self.flow.target, copy)] == wanted,
+            within=SOON,
+            every=0.25,
+            what="the copy has them, each once",
+        )
+
+
+@pytest.fixture
+def scene(tmp_path: Path, flow: Flow, broker_a: Broker, broker_b: Broker) -> Iterator[Scene]:
+    scene = Scene(tmp_path, flow, broker_a, broker_b)
+    with ExitStack() as stack:
+        stack.enter_context(Mirror(scene.file, [scene.flow]))
+        scene.halt()
+        yield scene
+
+
+def test_halted_partition_is_decided_from_the_console(scene: Scene) -> None:
+    with ActingConsole(scene.file) as console:
+        console.wait_ready()
+        skip = {"verb": "skip", "subject": scene.subject}
+        dry = console.post(scene.flow, "/commands", {**skip, "dry_run": True}, code=200)
+        assert (dry["arguments"], dry["label"]) == ({"offset": 90}, "Skip offsets 50 to 89")
+        assert "Source offsets 50 to 89 are not copied." in dry["loses"]
+        assert "Meanwhile nothing of" in dry["does"]
+        other = console.post(scene.flow, "/commands", {**skip, "arguments": {"offset": 91}}, code=409)
+        assert "look again, and decide anew" in other["error"]["sentence"], "the choice that was shown is another one"
+
+        asked = console.post(scene.flow, "/commands", {**skip, "arguments": {"offset": 90}}, user="alice")
+        outcome = console.outcome(scene.flow, asked)
+        assert (outcome["phase"], outcome["by"]) == ("done", "alice"), outcome
+        kinds = [(answer["kind"], answer["detail"]["by"]) for answer in outcome["answers"]]
+        assert kinds == [("Stopped", "alice"), ("OffsetsAltered", "alice"), ("Resumed", "alice")]
+        scene.wait_values([*numbered(50), *numbered(60, first=90)])
+        again = console.post(scene.flow, "/commands", skip, code=409)
+        assert "is not halted" in again["error"]["sentence"]
+
+
+def test_decision_whose_console_is_killed_is_shown_and_finished(scene: Scene) -> None:
+    with ActingConsole(scene.file) as console:
+        console.wait_ready()
+        decision = {"verb": "restart-from", "subject": scene.subject, "arguments": {"offset": 100}}
+        asked = console.post(scene.flow, "/commands", decision, user="alice")
+        wait_until(lambda: scene.flow.events("Stopped"), within=SOON, every=0.02, what="the connector is stopped")
+        os.kill(console.pid, signal.SIGKILL)
+        console.kill()
+        console.start()
+        console.wait_ready()
+        found = console.get(scene.flow, f"/commands/{asked['id']}")
+        assert (found["phase"], found["by"]) == ("unfinished", "alice"), found
+        assert "is still stopped, so nothing is copied" in found["sentence"]
+        assert console.get(scene.flow, "/commands")["commands"][0]["id"] == asked["id"], "it is shown first"
+        # The command that alters the offset may have been sent: then it is carried out once the slots have drained.
+        status, finish = console.ask("POST", console.path(scene.flow, "/commands"), decision, user="bob")
+        if status == 409:
+            resume = {"verb": "resume", "subject": "connector:MirrorSourceConnector"}
+            finish = console.post(scene.flow, "/commands", resume, user="bob")
+        outcome = console.outcome(scene.flow, finish)
+        assert (outcome["phase"], outcome["answers"][-1]["kind"]) == ("done", "Resumed"), outcome
+        scene.wait_values([*numbered(50), *numbered(50, first=100)])

@@ -1,0 +1,100 @@
+"""What a client of the stream is told, how often, and how much of it waits."""
+
+import json
+from typing import Any, cast
+
+from lockstep_console import changes
+from lockstep_console.changes import MOST_EVENTS, MOST_ROWS, ChangeStream, message
+from lockstep_console.flow_watch import DatedReport, FlowWatch
+from lockstep_kafka.topics.topic_reader import Record
+
+
+class Shown:
+    """A flow whose body a test sets."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.content: dict[str, Any] = {"flow": name, "at_ms": 1, "fine": True}
+        self.dated = DatedReport(None, "", 1)
+
+    def body(self) -> dict[str, Any]:
+        return self.content
+
+
+def stream(*names: str, rows: tuple[str, ...] = (), worst: int = 0) -> tuple[ChangeStream, list[FlowWatch]]:
+    watches = [cast(FlowWatch, Shown(name)) for name in names]
+    return ChangeStream(watches, rows, worst), watches
+
+
+def record(offset: int, key: bytes = b"", value: bytes | None = b"{}") -> Record:
+    return Record("topic", 0, offset, key, value, 7)
+
+
+def test_status_is_told_once_a_second_and_only_if_it_changed() -> None:
+    told, (watch,) = stream("A->B")
+    told.on_report(watch)
+    told.on_report(watch)
+    assert told.next_message(0.0) == ("status", watch.body())
+    assert told.next_message(0.0) is None
+    told.on_report(watch)
+    cast(Any, watch).content = {**watch.body(), "fine": False}
+    assert told.next_message(0.9) is None
+    assert told.next_message(1.0) == ("status", watch.body())
+    cast(Any, watch).content = {**watch.body(), "at_ms": 2}
+    told.on_report(watch)
+    assert told.next_message(2.5) is None  # nothing but the time of reading has changed
+    told.on_report(watch)
+    assert told.next_message(1.0 + changes.UNCHANGED_INTERVAL_S) == ("status", watch.body())
+
+
+def test_flows_take_turns() -> None:
+    told, watches = stream("A->B", "B->A")
+    for watch in watches:
+        told.on_report(watch)
+    said = [told.next_message(0.0), told.next_message(0.0)]
+    assert [body["flow"] for _, body in filter(None, said)] == ["A->B", "B->A"]
+
+
+def test_rows_of_wanted_kinds_are_told_with_their_last_value() -> None:
+    told, (watch,) = stream("A->B", rows=("switch",))
+    told.on_rows(watch, [record(1, b"partition/o/0"), record(2, b"switch/x", b'{"a":1}')])
+    told.on_rows(watch, [record(3, b"switch/x", b'{"a":2}'), record(4, b"switch/y", None)])
+    assert told.next_message(0.0) == (
+        "rows",
+        [
+            {"flow": "A->B", "key": "switch/x", "value": {"a": 2}},
+            {"flow": "A->B", "key": "switch/y", "value": None},
+        ],
+    )
+    told.on_rows(watch, [record(5, b"partition/o/0")])
+    assert told.next_message(5.0) is None
+
+
+def test_client_that_reads_nothing_is_greeted_anew_and_holds_no_more() -> None:
+    told, (watch,) = stream("A->B", rows=("verify",))
+    for number in range(MOST_ROWS + 1):
+        told.on_rows(watch, [record(number, b"verify/t/%d" % number)])
+    for number in range(MOST_EVENTS + 50):
+        told.on_events(watch, [record(number, b"", json.dumps({"version": 1}).encode())])
+    kinds: list[str] = []
+    while (said := told.next_message(float(len(kinds)))) is not None and len(kinds) < 5:
+        kinds.append(said[0])
+        if said[0] == "events":
+            assert len(said[1]) == MOST_EVENTS
+    assert "hello" in kinds
+    assert "events" in kinds
+
+
+def test_what_the_console_publishes_reaches_those_who_show_the_flow() -> None:
+    told, _ = stream("A->B")
+    told.on_published("command", "B->A", {"id": "1"})
+    assert told.next_message(0.0) is None
+    told.on_published("command", "A->B", {"id": "2"})
+    assert told.next_message(0.0) == ("command", {"id": "2"})
+
+
+def test_message_is_one_block_whatever_a_name_holds() -> None:
+    text = message("events", [{"kind": "a\nevent: hello\n\n", "about": "\u2028</script>"}]).decode()
+    assert text.count("\n\n") == 1
+    assert text.endswith("\n\n")
+    assert len(text.rstrip("\n").split("\n")) == 2
