@@ -175,13 +175,13 @@ class CommandRunner:
         """Stop the connector, alter the offset, and let the connector be as it was."""
         async with self._deciding[watch.name]:
             await watch.rows.catch_up_now()
-            require_unmoved(row, present_row(watch, row))
+            _require_unmoved(row, _present_row(watch, row))
             before = await self._stop(watch, outcome)
             if before is None:
                 return
             try:
                 await watch.rows.catch_up_now()
-                require_unmoved(row, present_row(watch, row))
+                _require_unmoved(row, _present_row(watch, row))
                 reply = await self._step(watch, outcome, "alter", OFFSETS_ALTER, request, DRAINED_WITHIN_S)
             except (ClusterError, NewerVersion, CannotDecide) as exc:
                 result = REFUSAL, str(exc)
@@ -291,7 +291,7 @@ def find_partition(watch: "FlowWatch", scope: Scope) -> PartitionProgress:
     return row
 
 
-def present_row(watch: "FlowWatch", row: PartitionProgress) -> PartitionProgress:
+def _present_row(watch: "FlowWatch", row: PartitionProgress) -> PartitionProgress:
     """Return the row of the partition as it is now. Raises as `find_partition`."""
     present = watch.rows.rows.get(row.key())
     if not isinstance(present, PartitionProgress):
@@ -299,7 +299,7 @@ def present_row(watch: "FlowWatch", row: PartitionProgress) -> PartitionProgress
     return present
 
 
-def require_unmoved(seen: PartitionProgress, present: PartitionProgress) -> None:
+def _require_unmoved(seen: PartitionProgress, present: PartitionProgress) -> None:
     """Check that the partition is where it was when the operator decided.
 
     Raises:
