@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from lockstep_console import changes
 from lockstep_console.changes import MOST_EVENTS, MOST_ROWS, ChangeStream, message
-from lockstep_console.flow_watch import DatedReport, FlowWatch
+from lockstep_console.flow_watch import DatedReport, FlowWatch, ShownFlow
 from lockstep_kafka.topics.topic_reader import Record
 
 
@@ -17,8 +17,8 @@ class Shown:
         self.content: dict[str, Any] = {"flow": name, "at_ms": 1, "fine": True}
         self.dated = DatedReport(None, "", 1)
 
-    def body(self) -> dict[str, Any]:
-        return self.content
+    def shown(self) -> ShownFlow:
+        return ShownFlow.of(self.content)
 
 
 def stream(*names: str, rows: tuple[str, ...] = (), worst: int = 0) -> tuple[ChangeStream, list[FlowWatch]]:
@@ -34,17 +34,17 @@ def test_status_is_told_once_a_second_and_only_if_it_changed() -> None:
     told, (watch,) = stream("A->B")
     told.on_report(watch)
     told.on_report(watch)
-    assert told.next_message(0.0) == ("status", watch.body())
+    assert told.next_message(0.0) == ("status", watch.shown().text)
     assert told.next_message(0.0) is None
     told.on_report(watch)
-    cast(Any, watch).content = {**watch.body(), "fine": False}
+    cast(Any, watch).content = {**cast(Any, watch).content, "fine": False}
     assert told.next_message(0.9) is None
-    assert told.next_message(1.0) == ("status", watch.body())
-    cast(Any, watch).content = {**watch.body(), "at_ms": 2}
+    assert told.next_message(1.0) == ("status", watch.shown().text)
+    cast(Any, watch).content = {**cast(Any, watch).content, "at_ms": 2}
     told.on_report(watch)
     assert told.next_message(2.5) is None  # nothing but the time of reading has changed
     told.on_report(watch)
-    assert told.next_message(1.0 + changes.UNCHANGED_INTERVAL_S) == ("status", watch.body())
+    assert told.next_message(1.0 + changes.UNCHANGED_INTERVAL_S) == ("status", watch.shown().text)
 
 
 def test_flows_take_turns() -> None:
@@ -52,7 +52,7 @@ def test_flows_take_turns() -> None:
     for watch in watches:
         told.on_report(watch)
     said = [told.next_message(0.0), told.next_message(0.0)]
-    assert [body["flow"] for _, body in filter(None, said)] == ["A->B", "B->A"]
+    assert [json.loads(body)["flow"] for _, body in filter(None, said)] == ["A->B", "B->A"]
 
 
 def test_rows_of_wanted_kinds_are_told_with_their_last_value() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_console.raw_fold import RawFold
+from lockstep_console.followed.raw_fold import RawFold
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.state.state_fold import StateFold
 from lockstep_state.rows.row import MalformedRow, NewerVersion

@@ -12,8 +12,9 @@ from contextlib import ExitStack, suppress
 from typing import Any, Protocol
 
 from lockstep_console.flow_watch import FlowWatch
+from lockstep_console.followed.watched_events import WatchedEvent
+from lockstep_console.json_text import json_text
 from lockstep_console.views.listing import worst_partitions
-from lockstep_console.watched_events import WatchedEvent
 from lockstep_kafka.common.asyncio_util import cancelled, set_within
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.http.stream import AnswerStream
@@ -89,7 +90,7 @@ class ChangeStream:
         self._due: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Kind and flow of what is to be said, oldest first."""
         self._not_before: dict[tuple[str, str], float] = {}
-        self._sent_status: dict[str, tuple[float, Mapping[str, Any]]] = {}
+        self._sent_status: dict[str, tuple[float, int]] = {}
         self._rows: defaultdict[str, dict[bytes, Record]] = defaultdict(dict)
         self._events: defaultdict[str, deque[Record]] = defaultdict(lambda: deque(maxlen=MOST_EVENTS))
         self._published: deque[tuple[str, Mapping[str, Any]]] = deque(maxlen=MOST_PUBLISHED)
@@ -197,14 +198,14 @@ class ChangeStream:
                 return [WatchedEvent(record).as_json(flow) for record in kept] or None
         return self._worst_partitions(watch)
 
-    def _status(self, watch: FlowWatch, now: float) -> Mapping[str, Any] | None:
-        """Return the flow, unless the client has just got the same."""
-        body = watch.body()
+    def _status(self, watch: FlowWatch, now: float) -> str | None:
+        """Return the flow as text, unless the client has just got the same."""
+        shown = watch.shown()
         sent = self._sent_status.get(watch.name)
-        if sent is not None and now - sent[0] < UNCHANGED_INTERVAL_S and _content(sent[1]) == _content(body):
+        if sent is not None and now - sent[0] < UNCHANGED_INTERVAL_S and sent[1] == shown.content:
             return None
-        self._sent_status[watch.name] = now, body
-        return body
+        self._sent_status[watch.name] = now, shown.content
+        return shown.text
 
     def _worst_partitions(self, watch: FlowWatch) -> Mapping[str, Any] | None:
         report = watch.dated.report
@@ -216,10 +217,6 @@ class ChangeStream:
         except NewerVersion:
             return None  # the status says so
         return {"flow": watch.name, "at_ms": report.at_ms, "partitions": bodies}
-
-
-def _content(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: value for name, value in body.items() if name not in ("at_ms", "history")}
 
 
 def _row_body(flow: str, record: Record) -> dict[str, Any]:
@@ -234,6 +231,6 @@ def _row_body(flow: str, record: Record) -> dict[str, Any]:
 
 
 def message(kind: str, body: Any) -> bytes:
-    """Return a message of the stream. JSON has no line break of its own."""
-    data = json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str)
+    """Return a message of the stream. The body is JSON already if it is a text; JSON has no line break of its own."""
+    data = body if isinstance(body, str) else json_text(body)
     return f"event: {kind}\ndata: {data}\n\n".encode()

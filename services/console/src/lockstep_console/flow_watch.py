@@ -5,17 +5,20 @@ A cluster that is away, a right that is missing, a flow that has never run and a
 """
 
 import asyncio
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lockstep_config import FlowSettings
+from lockstep_console.followed.target_topics import TargetTopics
+from lockstep_console.followed.watched_events import WatchedEvent, WatchedEvents
+from lockstep_console.followed.watched_rows import WatchedRows
+from lockstep_console.json_text import json_text
 from lockstep_console.views.flow_body import flow_body, partition_body
 from lockstep_console.views.lag_series import LagSeries, recent_worst
-from lockstep_console.watched_events import WatchedEvent, WatchedEvents
-from lockstep_console.watched_rows import WatchedRows
-from lockstep_kafka.common.asyncio_util import set_within
+from lockstep_kafka.common.asyncio_util import set_within, share_kept_s
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.status.flow_report import FlowClients
 from lockstep_ops.status.flow_status import UnknownStatus, read_status
@@ -35,6 +38,9 @@ LOOKED_AT_S = 15.0
 ANSWERS_WITHIN_S = 3.0
 """The seconds within which a cluster has to answer for a report."""
 
+UNSEEN_SHARE, UNSEEN_AT_MOST_S = 0.01, 600.0
+"""The share of a core that all reports may take while nobody looks, and the longest wait for it."""
+
 AT_ONCE = 4
 """Reports that are read at the same time. Each asks both clusters of its flow."""
 
@@ -53,8 +59,36 @@ class DatedReport:
     at_ms: int
     unknown: UnknownStatus | None = None
     """Without a report: what `lockstep status` says of such a flow."""
-    cost_s: float = 0.0
+    took_s: float = 0.0
     """The seconds that it took to read."""
+    cost_s: float = 0.0
+    """The processor time of this process meanwhile, which other reports may have taken too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFlow:
+    """A flow as JSON. `content` differs if something besides the times of reading differs."""
+
+    text: str
+    content: int
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> "ShownFlow":
+        """Return the text of a body, which is a tenth of the body in memory."""
+        content = json_text({name: value for name, value in body.items() if name not in ("at_ms", "history")})
+        return cls(json_text(body), hash(content))
+
+
+class ReportTurns:
+    """The turns in which the reports of all flows are read, and how often each may be read while nobody looks."""
+
+    def __init__(self, flows: int) -> None:
+        self.turns = asyncio.Semaphore(AT_ONCE)
+        self._share = UNSEEN_SHARE / max(1, flows)
+
+    def unseen_s(self, cost_s: float) -> float:
+        """Return the seconds until a report that took this processor time is read again while nobody looks."""
+        return share_kept_s(cost_s, self._share, soonest=UNSEEN_S, latest=UNSEEN_AT_MOST_S)
 
 
 class ChangeListener(Protocol):
@@ -73,17 +107,15 @@ class ChangeListener(Protocol):
 class FlowWatch:
     """One flow. Run it as long as the console lives."""
 
-    def __init__(
-        self, settings: FlowSettings, clients: FlowClients, turns: asyncio.Semaphore, *, instance: str = "console"
-    ) -> None:
-        """Take the flow, the clients of its clusters, and the turns in which reports of all flows are read."""
+    def __init__(self, settings: FlowSettings, clients: FlowClients, topics: TargetTopics, turns: ReportTurns) -> None:
+        """Take the flow, the clients of its clusters, the topics of its target, and the turns of all flows."""
         self.settings = settings
         self.name = str(settings.flow)
         self.log = FlowLog("console", settings.flow)
         self.clients, self._turns = clients, turns
-        self.rows = WatchedRows(settings, clients.target, self._on_rows)
+        self.rows = WatchedRows(settings, topics, self._on_rows)
         """The rows of the flow's state topic (`FollowedRows`)."""
-        self.watched_events = WatchedEvents(settings, clients.target, self._on_events)
+        self.watched_events = WatchedEvents(settings, topics, self._on_events)
         self._dated = DatedReport(None, NOT_YET, 0)
         self._has_new_rows, self._changed = asyncio.Event(), asyncio.Event()
         self._was_looked_at = asyncio.Event()
@@ -93,8 +125,8 @@ class FlowWatch:
         self.away: dict[str, str] = {}
         """Why clusters of the flow do not answer now, by alias, as far as they were asked."""
         self.lags = LagSeries()
-        self._body: tuple[object, dict[str, Any]] | None = None
-        """What the last body without sections was made of, and that body: several streams show it."""
+        self._shown: tuple[object, ShownFlow] | None = None
+        """What the last shown flow was made of, and that flow: several streams show it."""
 
     @property
     def events(self) -> Sequence[WatchedEvent]:
@@ -108,15 +140,6 @@ class FlowWatch:
 
     def body(self, sections: Collection[str] = ()) -> dict[str, Any]:
         """Return the flow as the API shows it, by the last report."""
-        made_of = (self._dated, tuple(self.away.items()))
-        if sections or self._body is None or self._body[0] != made_of:
-            body = self._new_body(sections)
-            if not sections:
-                self._body = made_of, body
-            return body
-        return self._body[1]
-
-    def _new_body(self, sections: Collection[str]) -> dict[str, Any]:
         dated, moment = self._dated, now_ms()
         status = dated.report if dated.report is not None else dated.unknown
         rows: Mapping[str, Row] = {}
@@ -127,6 +150,13 @@ class FlowWatch:
         except NewerVersion as exc:
             status = _unknown_status(self.settings, str(exc))
         return flow_body(self.settings, status, rows, self.away, read_ms=dated.at_ms, now_ms=moment, sections=sections)
+
+    def shown(self) -> "ShownFlow":
+        """Return the body without sections as text."""
+        made_of = (id(self._dated), tuple(self.away.items()))
+        if self._shown is None or self._shown[0] != made_of:
+            self._shown = made_of, ShownFlow.of(self.body())
+        return self._shown[1]
 
     def partition_bodies(self, lines: Sequence[PartitionLine]) -> list[dict[str, Any]]:
         """Return partitions of the last report as the API shows them."""
@@ -185,7 +215,7 @@ class FlowWatch:
     async def _keep_reading(self) -> None:
         await self.rows.judged()
         while True:
-            async with self._turns:
+            async with self._turns.turns:
                 self._has_new_rows.clear()
                 self._was_looked_at.clear()
                 self._dated = await self._read()
@@ -213,7 +243,7 @@ class FlowWatch:
     async def _wait(self) -> None:
         """Return when the report is to be read again."""
         if not self.is_looked_at:
-            await set_within(self._was_looked_at, UNSEEN_S)
+            await set_within(self._was_looked_at, self._turns.unseen_s(self._dated.cost_s))
             return
         self._changed.clear()
         if not await set_within(self._changed, SOONEST_S):
@@ -221,7 +251,7 @@ class FlowWatch:
 
     async def _read(self) -> DatedReport:
         loop = asyncio.get_running_loop()
-        began = loop.time()
+        began, used = loop.time(), time.process_time()
         try:
             status = await read_status(
                 self.settings,
@@ -234,7 +264,7 @@ class FlowWatch:
             status = _unknown_status(self.settings, str(exc))
         if isinstance(status, UnknownStatus):
             return DatedReport(None, status.reason, now_ms(), status)
-        return DatedReport(status, "", status.at_ms, cost_s=loop.time() - began)
+        return DatedReport(status, "", status.at_ms, took_s=loop.time() - began, cost_s=time.process_time() - used)
 
     def _on_rows(self, records: Sequence[Record]) -> None:
         self._has_new_rows.set()

@@ -1,11 +1,12 @@
-"""The watches over all flows of a file. Flows of one cluster share its client."""
+"""The watches over all flows of a file. Flows to one cluster share its clients."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 
 from lockstep_config import FlowSettings
 from lockstep_console.cluster_probes import ClusterProbes
-from lockstep_console.flow_watch import AT_ONCE, FlowWatch
+from lockstep_console.flow_watch import FlowWatch, ReportTurns
+from lockstep_console.followed.target_topics import TargetTopics
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.asyncio_util import without_end
 from lockstep_ops.clusters import source_client, target_client
@@ -17,10 +18,16 @@ class FlowWatches:
 
     def __init__(self, flows: Sequence[FlowSettings]) -> None:
         clients: dict[tuple[object, ...], Admin] = {}
-        turns = asyncio.Semaphore(AT_ONCE)
-        self._watches = {
-            str(settings.flow): FlowWatch(settings, _shared_clients(settings, clients), turns) for settings in flows
-        }
+        topics: dict[tuple[object, ...], TargetTopics] = {}
+        turns = ReportTurns(len(flows))
+        self._watches: dict[str, FlowWatch] = {}
+        for settings in flows:
+            of_flow = _shared_clients(settings, clients)
+            place = (settings.flow.target, _connection(settings.clients.target_consumer))
+            if place not in topics:
+                topics[place] = TargetTopics(settings, of_flow.target)
+            self._watches[str(settings.flow)] = FlowWatch(settings, of_flow, topics[place], turns)
+        self._topics = tuple(topics.values())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -38,6 +45,8 @@ class FlowWatches:
         """Follow all flows until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(without_end("the look at clusters", ClusterProbes(self.all).run()))
+            for topics in self._topics:
+                tasks.create_task(without_end(f"the topics on {topics.target.alias}", topics.run()))
             for watch in self.all:
                 tasks.create_task(without_end(f"the watch over {watch.name}", watch.run()))
 

@@ -53,7 +53,7 @@ class ConsoleProcess:
     def _samples(self) -> Iterator[Sample]:
         for watch in self.console.watches.all:
             yield Sample(STREAMS, (watch.name,), watch.listeners)
-            yield Sample(REPORT_SECONDS, (watch.name,), watch.dated.cost_s)
+            yield Sample(REPORT_SECONDS, (watch.name,), watch.dated.took_s)
 
     def ready(self) -> str | None:
         """Return None once each flow was read, or it is known why it cannot be: a cluster may be away for long."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from lockstep_console.access import Session
+from lockstep_console.json_text import json_text
 from lockstep_runtime.http.answers import JSON, page
 
 if TYPE_CHECKING:
@@ -194,14 +195,14 @@ class ConsoleRequest:
         return answer
 
 
-def json_text(body: Any) -> str:
-    """Return JSON as the API writes it."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str)
-
-
 def json_answer(body: Any, status: int = HTTPStatus.OK) -> web.Response:
     """Return an answer with a JSON body."""
-    return page(HTTPStatus(status), f"{json_text(body)}\n".encode(), JSON)
+    return text_answer(json_text(body), status)
+
+
+def text_answer(text: str, status: int = HTTPStatus.OK) -> web.Response:
+    """Return an answer whose body is JSON already."""
+    return page(HTTPStatus(status), f"{text}\n".encode(), JSON)
 
 
 def problem(status: int, code: str, sentence: str, **details: Any) -> web.Response:

@@ -9,7 +9,8 @@ from aiohttp import web
 from lockstep_console.api.known_rows import known_rows
 from lockstep_console.api.schemas import OBJECTS, TEXT, object_of, perhaps
 from lockstep_console.flow_watch import FlowWatch
-from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, json_text
+from lockstep_console.json_text import json_text
+from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route
 from lockstep_console.views.flow_body import verified_until
 from lockstep_ops.switch.evidence import Evidence, collect_evidence
 from lockstep_ops.switch.switch_steps import MEANINGS, step_states

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from lockstep_console.flow_watch import FlowWatch
-from lockstep_console.route import API, Answer, ConsoleRequest, Parameter, Route
+from lockstep_console.route import API, Answer, ConsoleRequest, Parameter, Route, text_answer
 from lockstep_console.views.listing import LIST_PARAMETERS, ListQuery, partition_page, topic_page
 from lockstep_ops.status.report_json import SECTIONS, line_as_json
 from lockstep_runtime.util.clock import now_ms
@@ -13,7 +13,8 @@ from lockstep_runtime.util.clock import now_ms
 async def _show_flows(request: ConsoleRequest) -> Answer:
     """Answer with all flows, without the sections of their reports."""
     await read_all(request)
-    return request.json_answer({"at_ms": now_ms(), "flows": [watch.body() for watch in request.watches.all]})
+    shown = ",".join(watch.shown().text for watch in request.watches.all)
+    return request.compressed(text_answer(f'{{"at_ms":{now_ms()},"flows":[{shown}]}}'))
 
 
 async def _show_flow(request: ConsoleRequest) -> Answer:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockstep_console.flow_watch import FlowWatch
-from lockstep_console.watched_topic import WatchedTopic
+from lockstep_console.followed.watched_topic import WatchedTopic
 from lockstep_state.rows.row import NewerVersion
 from lockstep_state.rows.state_rows import Row
 

@@ -9,7 +9,8 @@ from lockstep_config import ConfigurationError, UnknownFlow
 from lockstep_console.api.schemas import NUMBER, OBJECTS, TEXT, object_of
 from lockstep_console.console import Console
 from lockstep_console.flow_watch import FlowWatch
-from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, json_text
+from lockstep_console.json_text import json_text
+from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_ops.plan.effective_settings import read_effective
 from lockstep_ops.plan.plan_document import as_body

@@ -9,9 +9,9 @@ from lockstep_console.api.known_rows import wait_read
 from lockstep_console.api.schemas import FLAG, NUMBER, OBJECTS, PERHAPS_NUMBER, TEXT, object_of, perhaps
 from lockstep_console.console import Console
 from lockstep_console.flow_watch import FlowWatch
+from lockstep_console.followed.watched_events import MOST_EVENTS
 from lockstep_console.route import API, Answer, ConsoleRequest, Parameter, RequestRefused, Route
 from lockstep_console.views.record_body import record_bodies
-from lockstep_console.watched_events import MOST_EVENTS
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.control_records import ControlRecords, RecordSearch, read_control_records

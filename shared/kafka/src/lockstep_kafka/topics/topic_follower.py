@@ -17,7 +17,7 @@ from lockstep_config.credentials.permissions import NO_ACCESS, Access, needed_ac
 from lockstep_config.flow import client_settings
 from lockstep_kafka.common.asyncio_util import error_retrieved
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
-from lockstep_kafka.topics.topic_reader import IDLE, Record, TopicReader
+from lockstep_kafka.topics.topic_reader import Record, TopicReader
 
 NO_STARTS: Mapping[int, int] = MappingProxyType({})
 
@@ -34,7 +34,6 @@ def target_follower(
     partitions: Iterable[int] | None = None,
     from_beginning: bool = True,
     starts: Mapping[int, int] = NO_STARTS,
-    wait_s: float = IDLE,
 ) -> "TopicFollower":
     """Return a follower of a topic on the flow's target, for the client `client`."""
     alias = settings.flow.target
@@ -45,7 +44,6 @@ def target_follower(
         partitions=partitions,
         from_beginning=from_beginning,
         starts=starts,
-        wait_s=wait_s,
         alias=alias,
         access=needed_access(settings, alias),
     )
@@ -63,7 +61,6 @@ class TopicFollower:
         from_beginning: False to start at the end: records that are appended after `caught_up` has returned are handed
             over.
         starts: Offsets to begin at in place of the first one, by partition.
-        wait_s: Seconds for which its thread waits at a time while nothing comes. A stop may take as long.
         alias: The alias of the cluster, for errors.
         access: The rights that we need on the cluster. Errors name them.
     """
@@ -77,7 +74,6 @@ class TopicFollower:
         partitions: Iterable[int] | None = None,
         from_beginning: bool = True,
         starts: Mapping[int, int] = NO_STARTS,
-        wait_s: float = IDLE,
         alias: str = "",
         access: Access = NO_ACCESS,
     ) -> None:
@@ -89,7 +85,7 @@ class TopicFollower:
         self._from_beginning = from_beginning
         self._starts = starts
         self._stopping = threading.Event()
-        self._reader = TopicReader(conf, topic, alias, access, self._stopping, wait_s)
+        self._reader = TopicReader(conf, topic, alias, access, self._stopping)
         self._room = threading.Semaphore(AHEAD)
         self.positions: dict[int, int] = {}
         """The offset after the last record handed over, by partition."""

@@ -88,6 +88,7 @@ FOLLOWING = {
     "auto.offset.reset": "error",
     "isolation.level": "read_committed",
     "fetch.min.bytes": "1",
+    "fetch.wait.max.ms": "500",
     "fetch.message.max.bytes": "1048576",
     "queued.max.messages.kbytes": "8192",
     "allow.auto.create.topics": "false",
@@ -134,12 +135,9 @@ class TopicReader:
         alias: str,
         access: Access,
         stopping: threading.Event,
-        wait_s: float = IDLE,
     ) -> None:
         # The constructor requires a group id. It is not used: partitions are assigned, and nothing is committed.
-        waits = {"fetch.wait.max.ms": str(round(wait_s * 1000))}
-        self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING, **waits}
-        self._wait_s = wait_s
+        self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING}
         self._topic = topic
         self._alias = alias
         self._access = access
@@ -184,7 +182,7 @@ class TopicReader:
                 return {p: bounds(self._consumer, self._topic, p, ANSWERS) for p in numbers}
             except KafkaException as exc:
                 error = exc.args[0]
-                if not _passes(error):
+                if not passes(error):
                     raise
                 self.ends_trouble = error_text(error)
                 self._consumer.poll(0)  # calls error_cb with the errors of connections
@@ -201,13 +199,13 @@ class TopicReader:
     def read(self) -> tuple[list[Record], dict[int, int]] | None:
         """Return new records, in order per partition, and the position of each partition after them.
 
-        The result is None after half a second in which nothing came, or after the wait that was asked for.
+        The result is None after half a second in which nothing came.
         """
         if time.monotonic() - self._checked_at >= self._standstill.every:
             self._checked_at = time.monotonic()
             self._recover()
         # poll returns with the first record at once; consume(n, timeout) would wait for n of them.
-        first = self._consumer.poll(self._wait_s)
+        first = self._consumer.poll(IDLE)
         if first is None:
             return None
         records, reached = self._sort([first, *self._consumer.consume(AT_ONCE, 0)])
@@ -232,7 +230,7 @@ class TopicReader:
 
     def _partitions(self) -> list[int]:
         metadata = self._consumer.list_topics(self._topic, timeout=QUICK).topics[self._topic]
-        if metadata.error is not None and not _passes(metadata.error):
+        if metadata.error is not None and not passes(metadata.error):
             raise KafkaException(metadata.error)
         if not metadata.partitions:
             raise TopicMissing(self._alias, self._topic)
@@ -295,7 +293,7 @@ class TopicReader:
             elif error.code() == KafkaError._PARTITION_EOF:
                 reached[partition] = max(offset, reached.get(partition, 0))
                 self.trouble = ""
-            elif not _passes(error):
+            elif not passes(error):
                 raise self.as_cluster_error(error, partition)
         return records, reached
 
@@ -310,7 +308,7 @@ def bounds(consumer: Consumer, topic: str, partition: int, timeout: float) -> tu
     return int(first), int(end)
 
 
-def _passes(error: KafkaError) -> bool:
+def passes(error: KafkaError) -> bool:
     """Return whether the reading goes on after the error.
 
     librdkafka recovers from it by itself, or the error is about the group, which we do not use. librdkafka looks for

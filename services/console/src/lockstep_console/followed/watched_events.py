@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockstep_config import FlowSettings
-from lockstep_console.watched_topic import PARTITION, WatchedTopic
-from lockstep_kafka.admin.admin import Admin
+from lockstep_console.followed.target_topics import PARTITION, TargetTopics
+from lockstep_console.followed.watched_topic import WatchedTopic
 from lockstep_kafka.common.errors import TopicMissing
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.control_topics import record_as_json
@@ -42,8 +42,10 @@ class WatchedEvent:
 class WatchedEvents(WatchedTopic):
     """The events. `on_events` gets those that come, once all of before are read."""
 
-    def __init__(self, settings: FlowSettings, target: Admin, on_events: Callable[[Sequence[Record]], None]) -> None:
-        super().__init__(settings, target, events_topic(settings.flow, settings.group_id))
+    def __init__(
+        self, settings: FlowSettings, topics: TargetTopics, on_events: Callable[[Sequence[Record]], None]
+    ) -> None:
+        super().__init__(settings, topics, events_topic(settings.flow, settings.group_id))
         self._on_events = on_events
         self.begin()
 
@@ -51,7 +53,7 @@ class WatchedEvents(WatchedTopic):
         self._records: deque[Record] = deque(maxlen=MOST_EVENTS)
         self._reports: deque[Record] = deque(maxlen=MOST_REPORTS)
 
-    async def first_offset(self) -> int | None:
+    async def first_offset(self) -> int:
         """Return the offset from which on events are kept, or reports may count."""
         tp = (self.topic, PARTITION)
         ends = await self._target.end_offsets([tp])

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from lockstep_config import FlowSettings
-from lockstep_console.raw_fold import RawFold
-from lockstep_console.watched_topic import PARTITION, WatchedTopic
-from lockstep_kafka.admin.admin import Admin
+from lockstep_console.followed.raw_fold import RawFold
+from lockstep_console.followed.target_topics import PARTITION, TargetTopics
+from lockstep_console.followed.watched_topic import WatchedTopic
 from lockstep_kafka.common.asyncio_util import set_within
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.topics.topic_reader import Record
@@ -19,8 +19,10 @@ CAUGHT_UP_WITHIN_S = 3.0
 class WatchedRows(WatchedTopic):
     """The rows (`FollowedRows`). `on_rows` gets the records as they come, once all of before are read."""
 
-    def __init__(self, settings: FlowSettings, target: Admin, on_rows: Callable[[Sequence[Record]], None]) -> None:
-        super().__init__(settings, target, state_topic(settings.flow, settings.group_id))
+    def __init__(
+        self, settings: FlowSettings, topics: TargetTopics, on_rows: Callable[[Sequence[Record]], None]
+    ) -> None:
+        super().__init__(settings, topics, state_topic(settings.flow, settings.group_id))
         self._on_rows = on_rows
         self._fold = RawFold()
         self._came = asyncio.Event()
@@ -59,7 +61,7 @@ class WatchedRows(WatchedTopic):
         if self.trouble is not None:
             raise self.trouble.with_traceback(None)
         tp = (self.topic, PARTITION)
-        ends = await self._target.end_offsets([tp])
+        ends = await self._target.end_offsets([tp], read_committed=True)
         if tp not in ends:
             raise ClusterError(self._target.alias, f"topic {self.topic} does not say where it ends")
         if not await self.wait_until(lambda: self._reaches(ends[tp]), CAUGHT_UP_WITHIN_S):
@@ -84,5 +86,4 @@ class WatchedRows(WatchedTopic):
 
     def _reaches(self, end: int) -> bool:
         """Return whether all records before `end` were read. The last offsets may hold no record."""
-        position = -1 if self._follower is None else self._follower.positions.get(PARTITION, -1)
-        return max(position, self._fold.position + 1) >= end
+        return max(self.position, self._fold.position + 1) >= end
