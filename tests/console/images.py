@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.support.browser import DESKTOP, NO_BROWSER, PHONE, Chromium, Scheme, Screen, find_browser
 from tests.support.clusters import delete_records, end_offsets
 from tests.support.commands import lockstep
-from tests.support.console_page import ConsolePage
+from tests.support.console_page import ConsolePage, address_of
 from tests.support.console_process import TOKEN, ConsoleProcess
 from tests.support.demo_stage import DemoStage
 from tests.support.eventually import wait_until
@@ -25,7 +25,7 @@ from tools.demo.scene import FLOWS
 
 FOLDER = REPOSITORY / "docs" / "images"
 MOST_BYTES = 60_000
-QUALITIES = (80, 60, 40)
+QUALITIES = (80, 60, 40, 25)
 HALTED = "payments"
 TRAFFIC_S = 60.0
 """Seconds of traffic before the first image: charts and sparklines have something to show."""
@@ -33,11 +33,16 @@ TRAFFIC_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One screen as it is kept. `press`: the button that is pressed before; `named`: its name, if not the screen's."""
+    """One screen as it is kept.
+
+    `query`: what follows its address. `press`: the button that is pressed before. `named`: its name, if that is not the
+    screen's.
+    """
 
     screen: str
     scheme: Scheme = "light"
     window: Screen = DESKTOP
+    query: str = ""
     press: str = ""
     named: str = ""
 
@@ -54,13 +59,12 @@ IMAGES = (
     Image("flow", press="1 h"),
     Image("flow", "dark", PHONE, press="1 h"),
     Image("partitions"),
-    Image("topics", "dark"),
     Image("groups"),
     Image("switch"),
     Image("verify"),
     Image("plan", "dark"),
     Image("events"),
-    Image("records"),
+    Image("records", query="?topic=checkpoints"),
     Image("clusters"),
 )
 DECIDING = (Image("overview", named="decision"), Image("overview", "dark", press="Skip", named="deciding"))
@@ -107,7 +111,8 @@ async def write_all(path: str, folder: Path, kind: str, console: ConsoleProcess,
         for image in images:
             async with chromium.open(console.address, scheme=image.scheme, screen=image.window) as watched:
                 page = ConsolePage(watched)
-                await page.show(image.screen, str(FLOWS[0]))
+                await watched.go(f"{address_of(image.screen, str(FLOWS[0]))}{image.query}")
+                await page.settle()
                 await page.sign_in(TOKEN)
                 await page.page.get_by_role("dialog").wait_for(state="detached")
                 await page.settle()
