@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,60 @@ def test_a_source_that_is_away_is_no_answer(tmp_path: Path, broker_b: Broker) ->
     result = lockstep("transform", "try", file, "--topic", "orders", "--timeout", 1)
     assert result.exit_code == 3, result.output
     assert "A" in result.stderr
+
+
+FUNCTION = """
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def halved(table):
+    if b"bad" in table["value"].to_pylist():
+        raise ValueError("a value that nobody may see")
+    even = table.filter(pc.equal(pc.bit_wise_and(table["offset"], 1), 0))
+    return pa.table({"offset": even["offset"], "value": pc.binary_join_element_wise(even["value"], b"!", b"")})
+
+
+def returns_nothing(table):
+    return None
+"""
+
+
+@pytest.fixture
+def functions(tmp_path: Path, broker_a: Broker, broker_b: Broker, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "lockstep_tried.py").write_text(FUNCTION)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    begin = "lockstep.transform"
+    return two_cluster_file(
+        tmp_path,
+        ("A", broker_a.bootstrap),
+        ("B", broker_b.bootstrap),
+        "A->B.enabled = true",
+        f"{begin}.half.topics = half.*",
+        f"{begin}.half.python = lockstep_tried:halved",
+        f"{begin}.nothing.topics = nothing.*",
+        f"{begin}.nothing.python = lockstep_tried:returns_nothing",
+        f"{begin}.gone.topics = gone.*",
+        f"{begin}.gone.python = lockstep_nowhere:mask",
+    )
+
+
+def test_functions_in_python_are_tried_and_checked(functions: Path, broker_a: Broker, topic_name: str) -> None:
+    topic = create_topic(broker_a.bootstrap, f"half-{topic_name}")
+    produce(broker_a.bootstrap, topic, [Record(value=b"bad" if n == 4 else b"%d" % n) for n in range(7)])
+    result = lockstep("transform", "try", functions, "--topic", topic, "--values", "--output", "json")
+    assert result.exit_code == 1, (result.output, result.exception)
+    body = json.loads(result.stdout)
+    assert body["counts"] == {"changed": 3, "unchanged": 0, "dropped": 3, "failed": 1}
+    assert values_after(body) == {(0, n): b"%d!" % n for n in (0, 2, 6)}
+    (failed,) = (each for each in body["records"] if each["state"] == "failed")
+    assert (failed["offset"], failed["condition"]) == (4, "ValueError")
+    assert "halved (lockstep_tried.py, line 8)" in failed["fragment"]
+    assert "nobody may see" not in result.output
+    checked = lockstep("transform", "check", functions, "--output", "json")
+    assert checked.exit_code == 1, (checked.output, checked.exception)
+    transforms = {each["name"]: each for each in json.loads(checked.stdout)["transforms"]}
+    assert (transforms["half"]["mistakes"], transforms["half"]["version"]) == ([], body["version"])
+    assert transforms["half"]["cost"]["records_per_s"] > 0
+    codes = {name: [each["code"] for each in transforms[name]["mistakes"]] for name in ("gone", "nothing")}
+    assert codes == {"gone": ["FUNCTION_NOT_IMPORTED"], "nothing": ["NO_TABLE"]}

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from lockstep_state.rows.state_rows import Verification, VerifiedPartition
+from tests.support.batch_bytes import batch_bytes, record
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce, produce_transaction, unique_name
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.traffic import Traffic
+from tests.support.wire import append_batch
 
 WITHIN = 90.0
 
@@ -83,6 +85,19 @@ def test_foreign_record_in_the_copy_is_found_and_shown(mirror: Mirror, flow: Mir
     ]
     code, pair = lockstep(mirror, "show", str(mirror.config), f"{topic}-0", "100")
     assert (code, pair["target_offset"], pair["equal"]) == (0, 101, True)
+
+
+def test_header_name_that_is_no_utf_8_is_refused_with_a_sentence(mirror: Mirror, flow: MirroredFlow) -> None:
+    topic = create_topic(flow.source, unique_name("vfy-headers"))
+    append_batch(flow.source, topic, batch_bytes([record(0, headers=[("\udcff", b"x")])]))
+    wait_until(
+        lambda: flow.progress(topic) and flow.progress(topic)[0].upstream == 0, within=WITHIN, what="it is copied"
+    )
+    code, report = lockstep(mirror, str(mirror.config), "--topic", topic)
+    assert (code, report["equal"]) == (0, True)
+    code, error = lockstep(mirror, "show", str(mirror.config), f"{topic}-0", "0")
+    assert code == 2, error
+    assert f"{topic}-0: a header of the record at offset 0 has a name that is no UTF-8" in error
 
 
 def test_record_at_the_end_of_the_target_is_beyond_the_copy(mirror: Mirror, flow: MirroredFlow) -> None:

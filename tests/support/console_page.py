@@ -22,7 +22,8 @@ FLOW_SCREENS: Mapping[str, str] = {
 }
 """The screens of a flow, by their names, with what follows the flow in their addresses."""
 
-READING = re.compile(r"^Reading .*\.\.\.$", re.MULTILINE)
+READING = re.compile(r"Reading [a-z ]*\.\.\.")
+"""What stands where something is being read."""
 
 
 def address_of(screen: str, flow: str) -> str:

@@ -45,9 +45,10 @@ class _Stored:
     attributes: int = 0
     leader_epoch: int = 3
     codec: int = 0
+    is_damaged: bool = False
 
     def encoded(self) -> bytes:
-        return batch_bytes(
+        data = batch_bytes(
             self.content,
             base_offset=self.base,
             last_offset=self.last,
@@ -56,6 +57,7 @@ class _Stored:
             leader_epoch=self.leader_epoch,
             codec=self.codec,
         )
+        return data[:-1] + bytes([data[-1] ^ 1]) if self.is_damaged else data
 
 
 @dataclass
@@ -115,6 +117,11 @@ class MemoryLog:
         stored = _Stored(placed, self.end, last_offset, stamp, attributes, self.leader_epoch, self.codec)
         self._batches.append(stored)
         self.end = last_offset + 1
+        return self
+
+    def damage(self) -> "MemoryLog":
+        """Let the last byte of the last batch be another one, so that its CRC is wrong."""
+        self._batches[-1] = replace(self._batches[-1], is_damaged=True)
         return self
 
     def end_transaction(self, producer: tuple[int, int], *, commit: bool) -> "MemoryLog":

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -63,8 +64,12 @@ def leaves(table: Any) -> Any:
 
 
 def hangs_for_slow(table: Any) -> Any:
-    if b"slow" in table["value"].to_pylist():
-        time.sleep(600)
+    """Hang for the value `slow`. If the record's key is a path, there is a file of it from then on."""
+    for row in table.select(["key", "value"]).to_pylist():
+        if row["value"] == b"slow":
+            if row["key"].startswith(b"/"):
+                Path(row["key"].decode()).touch()
+            time.sleep(600)
     return table
 
 

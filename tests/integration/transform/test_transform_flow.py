@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from lockstep_state.names import events_topic, quarantine_topic, state_topic
 from lockstep_state.rows.state_rows import SlotStatus, Transform
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, end_offsets, produce, read_topic, unique_name
+from tests.support.commands import lockstep
 from tests.support.eventually import wait_until
 from tests.support.metrics import TRANSFORMING, read_page, values, wait_for_value
 from tests.support.mirror import Mirror, MirroredFlow
@@ -61,24 +63,21 @@ def is_dear(record: Record) -> bool:
 
 
 @contextmanager
-def mirrored(pair: Pair, folder: Path, *lines: str, starts: bool = True) -> Iterator[Mirror]:
-    """A flow with these lines, and the name of its topics in `mark`."""
+def mirrored(pair: Pair, folder: Path, *lines: str, slots: int = 1) -> Iterator[Mirror]:
+    """A flow with these lines, in which SOURCE and TARGET stand for the aliases."""
     mark = unique_name("transformed").replace("-", "")
     (folder / "secrets").write_bytes(b"salt=" + SALT)
     provider = "org.apache.kafka.common.config.provider.FileConfigProvider"
+    words = {"SOURCE": f"s{mark}", "TARGET": f"t{mark}", "SALT": f"${{file:{folder / 'secrets'}:salt}}"}
     common = [
         "config.providers = file",
         f"config.providers.file.class = {provider}",
         f"lockstep.transform.pii.topics = {mark}-.*",
         *(f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")),
-        *(line.replace("SOURCE", f"s{mark}").replace("SALT", f"${{file:{folder / 'secrets'}:salt}}") for line in lines),
+        *(reduce(lambda text, word: text.replace(*word), words.items(), line) for line in lines),
     ]
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
-    mirror = Mirror.one_flow(folder, mark, a, b, *common)
-    if not starts:
-        yield mirror
-        return
-    with mirror:
+    with Mirror.one_flow(folder, mark, a, b, *common, slots=slots) as mirror:
         yield mirror
 
 
@@ -304,7 +303,8 @@ def test_a_record_that_cannot_be_masked_goes_to_quarantine_without_its_value(
 
 
 def test_a_statement_that_does_not_compile_copies_nothing(pair: Pair, tmp_path: Path) -> None:
-    with mirrored(pair, tmp_path, "lockstep.transform.pii.sql = SELECT rand() AS value FROM records") as mirror:
+    refused, mended = "SELECT rand() AS value FROM records", "SELECT value FROM records"
+    with mirrored(pair, tmp_path, f"lockstep.transform.pii.sql = {refused}") as mirror:
         flow, topic = mirror.flow, topic_of(mirror)
         produce(flow.source, topic, orders(0, 10))
         halted = flow.wait_event("PartitionHalted", topic, within=WITHIN)
@@ -312,6 +312,18 @@ def test_a_statement_that_does_not_compile_copies_nothing(pair: Pair, tmp_path: 
         (row,) = flow.rows(Transform)
         assert row.refused
         assert flow.copy_of(topic) == []
+        wait_until(lambda: 0 in flow.progress(topic), within=WITHIN, what="the partition has a row")
+        progress = flow.progress(topic)[0]
+        assert (progress.phase, progress.case, progress.begins) == ("halted", "transform", "reset")
+        wait_for_value(mirror.data_plane, 1, "lockstep_halted_partitions", case="transform")
+        status = json.loads(lockstep("status", mirror.config, "--flow", str(flow), "--output", "json", code=1))
+        (line,) = status["flows"][0]["partitions"]
+        assert (line["state"], line["case"]) == ("halted", "transform")
+        assert status["flows"][0]["topics"][0]["halted"] == 1
+        mirror.data_plane.stop()
+        mirror.config.write_text(mirror.config.read_text().replace(refused, mended))
+        mirror.data_plane.start()
+        wait_made(flow, topic, lambda record: record)
 
 
 def _prefixed(number: int) -> str:

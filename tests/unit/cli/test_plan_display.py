@@ -42,6 +42,20 @@ def test_copy_is_one_whole_line_for_programs() -> None:
     )
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_copy_shows_what_becomes_of_records_on_the_way(terminal: bool) -> None:
+    lines = ("lockstep.delay = orders=30m", "lockstep.filter = tombstone")
+    treated, plain = facts(settings_for(*lines)), facts(settings_for())
+    text = shown(treated, terminal=terminal)
+    assert ("on the way" in text) is terminal
+    assert ("kept 7.0 d, delayed 30 min, filter\n" in text) is not terminal
+    assert "delayed 30 min, filter" in text
+    assert "delayed" not in shown(plain, terminal=terminal)
+    assert "on the way" not in shown(plain, terminal=terminal)
+    lines_of_plan = {each.line for each in compare(plan(treated), plan(plain)).plan}
+    assert "copy orders to A.orders from earliest, delayed 30 min, filter" in lines_of_plan
+
+
 def test_copy_shows_whose_position_counts() -> None:
     text = shown(facts(settings_for(), reached={("orders", 0): ReachedPosition(90, MIRROR_MAKER)}))
     assert "from where MirrorMaker 2 is, 10 records" in text

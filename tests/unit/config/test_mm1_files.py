@@ -185,6 +185,22 @@ def test_mm2s_keys_in_either_file_win_over_the_defaults(mm1: Folder) -> None:
     assert flow.topic_sync.replication_factor == 3
 
 
+@pytest.mark.parametrize("of_consumer", [True, False])
+def test_transform_is_of_the_flow_in_either_file(mm1: Folder, tmp_path: Path, of_consumer: bool) -> None:
+    (tmp_path / "orders.sql").write_text("SELECT value FROM records")
+    begin = "lockstep.transform"
+    lines = (
+        f"{begin}.pii.topics=customers\n{begin}.pii.mask=$.a: mask\n"
+        f"{begin}.o.topics=orders\n{begin}.o.sql.file={tmp_path / 'orders.sql'}\n{begin}.threads=3\n"
+    )
+    files = (CONSUMER + lines, PRODUCER) if of_consumer else (CONSUMER, PRODUCER + lines)
+    plane = mm1.flow(*files).data_plane
+    assert [(each.name, each.threads) for each in plane.transforms] == [("o", 3), ("pii", 3)]
+    assert plane.transforms[0].sql == "SELECT value FROM records"
+    wrong = f"{begin}.pii.topics=customers\n{begin}.pii.maks=$.a: mask\n"
+    assert "is no key of a transform" in mm1.mistakes(CONSUMER + wrong)[0]
+
+
 def test_the_same_key_in_both_files_has_to_say_the_same(mm1: Folder) -> None:
     mm1.load(CONSUMER + "tasks.max=2\n", PRODUCER + "tasks.max = 2\n")
     assert mm1.mistakes(CONSUMER + "tasks.max=2\n", PRODUCER + "tasks.max=3\n") == [

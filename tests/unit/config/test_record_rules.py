@@ -40,7 +40,7 @@ INTERNAL = "predicates = p\n" + step("predicates", "p", "HasHeaderKey", name="x-
         ("header a", (DropRecord((HasHeader("a"),)),)),
         (" not header a ; tombstone;", (DropRecord((HasHeader("a", negated=True),)), DropRecord((IsTombstone(),)))),
         ("header x-* and not tombstone", (DropRecord((HasHeader("x-*"), IsTombstone(negated=True))),)),
-        ("topic a|b and tombstone", (DropRecord((InTopic(NameFilter(("a|b",))), IsTombstone())),)),
+        ("topic a|b and tombstone", (DropRecord((IsTombstone(),), (InTopic(NameFilter(("a|b",))),)),)),
     ],
 )
 def test_a_filter_is_read(text: str, rules: tuple[DropRecord, ...]) -> None:

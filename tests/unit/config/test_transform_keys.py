@@ -208,6 +208,10 @@ MISTAKES = {
         f"{TOPICS}lockstep.transform.pii.mask = iban\n",
         "lockstep.transform.pii.mask: cannot be read: a path and how it is masked is expected",
     ),
+    "a masking that does not exist": (
+        f"{TOPICS}lockstep.transform.pii.mask = $.a: hash\n",
+        "lockstep.transform.pii.mask: cannot be read: $.a cannot be masked by hash. The maskings are remove, mask",
+    ),
     "a mask without its salt": (
         f"{TOPICS}lockstep.transform.pii.mask = $.a: tokenise\n",
         "lockstep.transform.pii.salt: is missing, and lockstep.transform.pii.mask takes it",

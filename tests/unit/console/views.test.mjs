@@ -7,6 +7,15 @@ const { linePath, trendOf, worstOf } = await import(`${STATIC}/lib/trend.js`);
 const { flowTone, groupWord, readinessTone, toneOf } = await import(`${STATIC}/lib/tone.js`);
 const { choiceAction, commandAction, scopeInWords, switchAction } = await import(`${STATIC}/lib/actions.js`);
 
+const { linesOf, outcomeOf } = await outcomeModule();
+
+/** The module reads the document's events when it is loaded. */
+async function outcomeModule() {
+  globalThis.document = { addEventListener() {} };
+  globalThis.window = { addEventListener() {} };
+  return import(`${STATIC}/parts/outcome.js`);
+}
+
 const flow = (from, to) => ({ flow: `${from}->${to}`, source: from, target: to });
 
 test("clusters do not lie on each other, and all are in the drawing", () => {
@@ -95,4 +104,19 @@ test("a failover asks for the name of the flow, and its drill does not", () => {
   assert.equal(switchAction("A->B", "failover", { drill: true }, {}).confirm, "check");
   assert.equal(switchAction("A->B", "switchover", { drill: false }, {}).confirm, "check");
   assert.deepEqual(switchAction("A->B", "switchover", { drill: true }, {}).body, { verb: "switchover", drill: true });
+});
+
+test("an outcome has the word of its phase, and a line for each answer once all is over", () => {
+  const reply = {
+    phase: "running",
+    flow: "A->B",
+    steps: [{ verb: "refresh", lines: ["A->B  topic-sync: refreshed", "A->B  checkpoint: no answer to refresh"] }],
+  };
+  assert.equal(outcomeOf(null).word, "under way");
+  assert.deepEqual(linesOf(reply), [], "a service that has not answered yet may do so");
+  assert.equal(outcomeOf({ ...reply, phase: "unanswered" }).word, "no answer");
+  assert.deepEqual(linesOf({ ...reply, phase: "unanswered" }), ["topic-sync: refreshed", "checkpoint: no answer to refresh"]);
+  const two = [...reply.steps, { verb: "resume", lines: ["A->B  topic-sync: resumed"] }];
+  assert.equal(linesOf({ ...reply, phase: "done", steps: two }).at(-1), "resume: topic-sync: resumed");
+  assert.equal(outcomeOf({ ...reply, phase: "a later one" }).tone, "plain");
 });

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.record_transform import RuleTransform
+from lockstep_data_plane.core.record_transform import RuleTransform, transformed_records
 from lockstep_data_plane.record_batch import compiled_rebuild
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.compiled_rebuild import copy_records
+from lockstep_data_plane.record_batch.gapped_batch import read_outgoing
 from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, OutgoingBatch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
@@ -181,8 +182,12 @@ async def test_rules_as_a_transform_leave_what_the_rebuild_leaves() -> None:
         batch([record(11), record(12)], codec=LZ4),
     ]
     transform = RuleTransform(rules)
-    answer = await transform.transform(batches, 6, ("t", 0))
-    assert (answer.covers, answer.is_whole, transform.version) == (12, True, rules.version)
-    assert [(r.offset, r.headers) for r in answer.records()] == [(n, (("a", b"1"),)) for n in (9, 11, 12)]
-    nothing = await transform.transform(batches[1:2], 0, ("t", 0))
-    assert (nothing.outgoing, nothing.covers, nothing.records()) == (None, 10, [])
+    assert transform.version == rules.version
+    cases: list[tuple[int, Sequence[tuple[int, int]]]] = [(0, ()), (6, ()), (6, [(11, 11)])]
+    for start, skips in cases:
+        for each in batches:
+            left, failed = await transformed_records(transform, each, start, ("t", 0), skips)
+            copied = rebuild(each, start, TargetLimits(rules=rules), skips)
+            assert failed is None
+            assert left == [r for outgoing in copied for r in read_outgoing(outgoing)]
+    assert [(r.offset, r.headers) for r in left] == [(12, (("a", b"1"),))]

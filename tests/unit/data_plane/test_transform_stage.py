@@ -40,6 +40,8 @@ class Upper:
         self.errors: deque[BaseException] = deque()
         self.error: BaseException | None = None
         """An error of every request."""
+        self.damaged: set[int] = set()
+        """The base offsets of batches that cannot be read."""
         self.fails: set[int] = set()
         """The offsets of records that cannot be evaluated."""
         self.at_most = 1000
@@ -55,6 +57,8 @@ class Upper:
             raise self.error
         if self.errors:
             raise self.errors.popleft()
+        if self.damaged & {each.base_offset for each in batches}:
+            raise TransformRefused("BATCH_CORRUPT", "a record ends early")
         kept: list[PlainRecord] = []
         covers = -1
         content = [r for one in batches if not one.attributes & CONTROL for r in read_records(one) if r.offset >= start]
@@ -140,11 +144,11 @@ async def test_an_answer_that_ends_early_is_continued(scene: Scene) -> None:
 
 async def test_order_is_kept_while_answers_are_slow(scene: Scene) -> None:
     scene.upper.may_answer.clear()
-    await scene.begin()
+    partition = await scene.begin()
     scene.append(0)
     await eventually(lambda: scene.upper.asked == [0])
     scene.append(1, 2, 3)
-    await asyncio.sleep(0.05)
+    await eventually(lambda: partition.fetch_from == 4, what="all of them are fetched")
     assert scene.copied == []
     assert scene.loop.held_bytes > 0
     scene.upper.may_answer.set()
@@ -234,6 +238,41 @@ async def test_quarantine_of_refused_records_is_another_policy(tmp_path: Path, m
         assert not scene.writer.kept
 
 
+async def test_damaged_batch_halts_the_partition_behind_the_batches_before_it(scene: Scene) -> None:
+    scene.upper.damaged = {2}
+    scene.upper.may_answer.clear()
+    partition = await scene.begin()
+    scene.append(*range(5))
+    await eventually(lambda: partition.fetch_from == 5, what="all of them are fetched")
+    scene.upper.may_answer.set()
+    await eventually(lambda: partition.halted, what="it halts")
+    row = partition.row()
+    assert scene.copied == [b"VALUE-0", b"VALUE-1"]
+    assert (row.case, row.upstream, row.cause.detail("first"), row.cause.detail("last")) == ("refused", 1, 2, 2)
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+async def test_damaged_batch_goes_to_quarantine_once_without_its_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_readable: bool
+) -> None:
+    """A slot finds a wrong CRC, and only what evaluates finds records that are damaged."""
+    async with Scene(tmp_path, monkeypatch, "A->B.lockstep.on.refused = quarantine") as scene:
+        scene.upper.damaged = {2} if is_readable else set()
+        scene.upper.may_answer.clear()
+        partition = await scene.begin()
+        scene.append(0, 1)
+        scene.log.append_records([record(2), record(3)])
+        if not is_readable:
+            scene.log.damage()
+        scene.append(4, 5)
+        await eventually(lambda: partition.fetch_from == 6, what="all of them are fetched")
+        scene.upper.may_answer.set()
+        await scene.has_made(0, 1, 4, 5)
+        entries = [entry for refusal in scene.writer.kept for entry in refusal.entries]
+        assert [(e.first, e.last, e.key, e.value) for e in entries] == [(2, 3, None, None)]
+        assert "PartitionHalted" not in scene.writer.events
+
+
 async def test_a_flow_whose_transform_was_not_compiled_copies_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +285,8 @@ async def test_a_flow_whose_transform_was_not_compiled_copies_nothing(
         await eventually(lambda: partition.halted, what="it halts")
         assert partition.row().case == "transform"
         assert scene.copied == []
+        assert partition.has_row, "status and metrics count it"
+        assert (partition.row().phase, partition.row().begins, partition.row().producer_id) == ("halted", "reset", -1)
 
 
 async def test_batches_that_were_not_evaluated_are_refused(scene: Scene) -> None:

@@ -160,7 +160,6 @@ async def test_another_transform_begins_once_a_run_that_was_cut_off_has_ended(ru
     async with await runs.after_a_kill(None, runs.given()) as scene:
         scene.loop.others_end_by = asyncio.get_running_loop().time() + 0.3
         partition = await begun(scene)
-        await asyncio.sleep(0.1)
         assert partition.phase is Phase.RESUMING
         await eventually(lambda: partition.phase is Phase.COPYING, what="it copies")
         assert asyncio.get_running_loop().time() >= scene.loop.others_end_by

@@ -1,6 +1,8 @@
 """Commands: the services that are asked, and the sum of their answers."""
 
 import json
+import os
+import pwd
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,7 @@ from click.testing import CliRunner
 from lockstep_cli.__main__ import main
 from lockstep_cli.flow_selection import choose_flows
 from lockstep_config import FlowSettings
-from lockstep_ops.command_request import REFUSED, CommandReply, command_request, exit_code
+from lockstep_ops.command_request import REFUSED, CommandReply, command_request, exit_code, operator_name
 from lockstep_ops.exit_codes import CannotUse, Exit
 from lockstep_state.commands.command_vocabulary import FLOW, Scope
 from lockstep_state.events import Event
@@ -190,3 +192,23 @@ def test_every_verb_has_an_example_and_exit_codes_in_its_help(verb: str) -> None
     said = CliRunner().invoke(main, [verb, "--help"]).output
     assert f"lockstep {verb} mm2.properties" in said
     assert "Exit codes:" in said
+
+
+# -- who asks ----------------------------------------------------------------------------------------------------------
+
+
+def test_command_has_the_name_of_who_asks(settings: Settings) -> None:
+    assert command_request(settings(), "pause", FLOW).command.by == operator_name()
+    assert command_request(settings(), "pause", FLOW, by="alice").command.by == "alice"
+    assert command_request(settings(), "pause", FLOW, by="").command.by == ""
+
+
+def test_operator_is_the_user_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "somebody else")
+    assert operator_name() == pwd.getpwuid(os.getuid()).pw_name
+    monkeypatch.setattr(os, "getuid", lambda: 987_654)
+    assert operator_name() == "uid 987654"
+
+
+def test_command_has_the_id_that_it_is_given(settings: Settings) -> None:
+    assert command_request(settings(), "pause", FLOW, command_id="d.stop-running").command.id == "d.stop-running"

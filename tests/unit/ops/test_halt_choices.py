@@ -16,8 +16,8 @@ from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.plan_facts import settings_for
 
 FLOW = Flow("A", "B")
-GAP = {"wanted": 50, "source_start": 90, "source_end": 150, "text": "gone", "key": "lockstep.on.gap"}
-LOST = {**GAP, "source_start": 10, "target_wanted": 40, "target_end": 30}
+GAP: dict[str, Any] = {"wanted": 50, "source_start": 90, "source_end": 150, "text": "gone", "key": "lockstep.on.gap"}
+LOST: dict[str, Any] = {**GAP, "source_start": 10, "target_wanted": 40, "target_end": 30}
 
 
 def halted(case: str, code: ReasonCode = ReasonCode.COPY_CUT, **details: Any) -> PartitionProgress:

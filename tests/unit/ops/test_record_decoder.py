@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -41,6 +42,7 @@ def test_every_topic_offered_can_be_decoded() -> None:
     [
         ("events", EVENT.encode(), "TopicCreated", "orders", "by topic-sync  partitions 4"),
         ("commands", COMMAND.encode(), "pause", "topic:orders", "id 7"),
+        ("commands", replace(COMMAND, by="alice").encode(), "pause", "topic:orders", "id 7  by alice"),
         ("offset-syncs", encode_offset_sync(SYNC), "offset-sync", "orders-3", "upstream 5 is downstream 9"),
         (
             "checkpoints",

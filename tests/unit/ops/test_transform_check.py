@@ -1,6 +1,7 @@
 """What `lockstep transform check` says of a transform, from what the trial answered."""
 
 import json
+from dataclasses import replace
 
 from lockstep_config.flow.transform_settings import TransformSettings
 from lockstep_ops.exit_codes import Exit
@@ -50,10 +51,23 @@ def test_a_secret_that_is_missing_is_a_mistake() -> None:
     assert mistake.suggestion == "add lockstep.transform.pii.secret.pepper=${file:/PATH:KEY}"
 
 
-def test_python_is_not_checked() -> None:
-    check = TransformCheck(SETTINGS, ("A->B",), None)
-    assert exit_code([check]) == Exit.NOT_VERIFIED
-    assert check.as_json()["checked"] is False
+def test_what_is_not_known_of_a_function_is_none() -> None:
+    settings = replace(SETTINGS, sql="", python="acme:mask")
+    check = TransformCheck(settings, ("A->B",), TrialResult("pii", version="012", cost=TrialCost(0.2, 5e5, 9)))
+    assert exit_code([check]) == Exit.FINE
+    body = check.as_json()
+    assert (body["version"], body["secrets"], body["statement"]) == ("012", ["salt"], "acme:mask")
+    assert body["columns_written"] is body["columns_kept"] is body["filters"] is None
+    assert "a record alone decides" in check.remarks[0]
+    request = trial_request(settings)
+    assert (request.statement, request.function) == ("", "acme:mask")
+
+
+def test_function_that_cannot_be_used_is_a_mistake() -> None:
+    mistake = TrialMistake("FUNCTION_NOT_IMPORTED", 0, 0, "", "acme cannot be imported")
+    check = TransformCheck(replace(SETTINGS, sql="", python="acme:mask"), ("A->B",), TrialResult("pii", (mistake,)))
+    assert exit_code([check]) == Exit.TROUBLE
+    assert mistake_lines(check, mistake) == [f"{SETTINGS.place}: acme cannot be imported"]
 
 
 def test_excerpts() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_rules.mask_statement import MaskInvalid, mask_statement
+from lockstep_rules.mask_statement import MaskInvalid, mask_secrets, mask_statement
 
 
 def test_each_entry_is_one_call_in_their_order() -> None:
@@ -25,3 +25,19 @@ def test_a_quote_in_a_name_stays_in_the_text() -> None:
 def test_what_cannot_be_read_is_refused(masks: str) -> None:
     with pytest.raises(MaskInvalid):
         mask_statement(masks)
+
+
+@pytest.mark.parametrize(
+    "how", ["hash", "md5", "truncate", "truncate(x)", "truncate(1234567)", "remove(1)", "mask(salt)", "tokenize",
+            f"tokenise({65 * 'k'})", "hash_salted(sälz)"]
+)  # fmt: skip
+def test_masking_that_does_not_exist_is_refused_with_those_that_do(how: str) -> None:
+    for read in (mask_statement, mask_secrets):
+        with pytest.raises(MaskInvalid) as refused:
+            read(f"$.b: mask, $.a: {how}")
+        assert str(refused.value).startswith(f"$.a cannot be masked by {how}. The maskings are remove, mask,")
+
+
+def test_secrets_are_named_once() -> None:
+    masks = "$.a: tokenise, $.b: hash_salted( key ), $.c: hash_salted, $.d: remove, $.e: truncate(0), $.f: mask"
+    assert mask_secrets(masks) == ("salt", "key")

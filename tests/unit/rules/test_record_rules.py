@@ -61,8 +61,8 @@ def test_rules_apply_in_their_order(
 
 
 def test_a_topic_has_the_rules_whose_topics_it_is_among() -> None:
-    audit = DropRecord((IsTombstone(), InTopic(NameFilter(("audit-.*",)))))
-    others = AddHeader("a", b"1", (InTopic(NameFilter(("audit-.*",)), negated=True),))
+    audit = DropRecord((IsTombstone(),), (InTopic(NameFilter(("audit-.*",))),))
+    others = AddHeader("a", b"1", topics=(InTopic(NameFilter(("audit-.*",)), negated=True),))
     selection = RuleSelection((audit, others))
     assert selection.for_topic("audit-x") == RecordRules((DropRecord((IsTombstone(),)),))
     assert selection.for_topic("orders") == RecordRules((AddHeader("a", b"1"),))
@@ -101,6 +101,8 @@ def test_the_loop_pattern_is_a_filter_and_an_added_header_of_one_name() -> None:
     assert RuleSelection((DropRecord((HasHeader("x-origin"),)), mark)).loop_header() == "x-origin"
     assert RuleSelection((DropRecord((HasHeader("x-*"),)), mark)).loop_header() == "x-origin"
     assert RuleSelection((INTERNAL, mark)).loop_header() is None
+    of_some = DropRecord((HasHeader("x-origin"),), (InTopic(NameFilter(("audit-.*",))),))
+    assert RuleSelection((of_some, mark)).loop_header() is None
     assert RuleSelection((DropRecord((HasHeader("x-origin", negated=True),)), mark)).loop_header() is None
 
 

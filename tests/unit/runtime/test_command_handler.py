@@ -223,3 +223,17 @@ async def test_connector_that_copies_no_records_has_no_ends(tmp_path: Path) -> N
     subject, ends = "connector:MirrorCheckpointConnector", {"before_ms": 5, "ends": [["orders", 0, 7]]}
     kind, reason, _ = await scene.judged("stop-before", subject, arguments=ends)
     assert (kind, "copies no records" in reason) == ("CommandRefused", True)
+
+
+@pytest.mark.parametrize(("by", "detail"), [("alice", {"by": "alice"}), ("", {})])
+async def test_answer_says_who_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str, detail: Mapping[str, str]
+) -> None:
+    scene, answers = Scene(tmp_path, "topic-sync"), []
+
+    async def keep(kind: str, subject: str = "", text: str = "", **fields: Any) -> None:
+        answers.append((kind, {name: value for name, value in fields.items() if name == "by"}))
+
+    monkeypatch.setattr(scene.ctx, "event", keep)
+    await scene.handler._carry_out_and_answer(Command(id="c", verb="dance", by=by))
+    assert answers == [("CommandRefused", detail)]

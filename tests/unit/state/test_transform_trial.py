@@ -36,7 +36,7 @@ partitions = st.builds(TrialPartition, st.text(max_size=4), st.integers(0, 9), s
 
 @given(st.lists(partitions, max_size=2).map(tuple), st.text(max_size=4), st.booleans())
 def test_requests(parts: tuple[TrialPartition, ...], text: str, measured: bool) -> None:
-    request = TrialRequest("pii", text, "filter", "tombstone", {"salt": text}, parts, measured)
+    request = TrialRequest("pii", text, "filter", "tombstone", {"salt": text}, parts, measured, text)
     line = encode_requests([request])
     assert line.count(b"\n") == 1
     assert decode_requests(line) == (request,)

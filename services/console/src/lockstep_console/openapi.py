@@ -44,11 +44,11 @@ def build_document(routes: Iterable[Route], version: str) -> dict[str, Any]:
 def with_document(routes: Sequence[Route], version: str) -> tuple[Route, ...]:
     """Return the routes and the one that answers with the document of all of them."""
 
-    async def show_document(request: ConsoleRequest) -> Answer:
+    async def _show_document(request: ConsoleRequest) -> Answer:
         """Answer with this document."""
         return request.json_answer(document)
 
-    route = Route("GET", PATH, show_document, "This document", answers={200: {"type": "object"}})
+    route = Route("GET", PATH, _show_document, "This document", answers={200: {"type": "object"}})
     document = build_document((*routes, route), version)
     return (*routes, route)
 

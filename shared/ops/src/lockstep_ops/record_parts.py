@@ -1,13 +1,26 @@
-"""The parts of a record as commands show them. Without `values` they are masked: only sizes and digests are shown."""
+"""The parts of a record as commands read and show them.
+
+Without `values` they are masked: only sizes and digests are shown.
+"""
 
 import base64
 import hashlib
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Any, Protocol
+
+from confluent_kafka import Message
+
+from lockstep_ops.exit_codes import CannotUse
 
 PARTS = ("timestamp", "key", "value", "headers")
 DIGEST = 12
 """The number of characters of a SHA-256 that stand for a masked value."""
+
+_HEADERS_OF: Callable[[Message], list[tuple[str, bytes | None]] | None] = methodcaller("headers")
+"""Reads headers. At a name that is no UTF-8 confluent-kafka returns a list, and leaves its error to a later call.
+Python checks for such an error if C code has made the call, as here, and not always otherwise.
+"""
 
 
 class RecordParts(Protocol):
@@ -28,6 +41,21 @@ class RecordParts(Protocol):
     @property
     def headers(self) -> Sequence[tuple[str, bytes | None]]:
         """The headers, in their order."""
+
+
+def message_headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    """Return the headers of a message.
+
+    Raises:
+        CannotUse: The name of one is no UTF-8.
+    """
+    try:
+        return tuple(_HEADERS_OF(message) or [])
+    except (UnicodeDecodeError, SystemError) as exc:
+        raise CannotUse(
+            f"{message.topic()}-{message.partition()}: a header of the record at offset {message.offset()} has a name "
+            "that is no UTF-8, which this command cannot read. Slots can"
+        ) from exc
 
 
 def parts_as_json(record: RecordParts, *, values: bool) -> dict[str, Any]:

@@ -8,10 +8,16 @@ from collections.abc import Iterator
 
 _ENTRY = re.compile(
     r"""\s*(?P<path>\$(?:\.[^\s.\[\]'":,()]+|\[\d+\]|\[\*\]|\['(?:[^'\\]|\\.)+'\])+)
-        \s*:\s*(?P<how>[a-z_]+(?:\(\s*[\w.-]+\s*\))?)\s*(?P<end>,|$)""",
+        \s*:\s*(?P<how>[\w-]+(?:\(\s*[\w.-]+\s*\))?)\s*(?P<end>,|$)""",
     re.VERBOSE,
 )
-_WITH_SECRET = re.compile(r"(?:hash_salted|tokenise)(?:\((?P<secret>.*)\))?")
+_MASKING = re.compile(
+    r"remove|mask|truncate\([0-9]{1,6}\)|(?P<keyed>hash_salted|tokenise)(?:\((?P<secret>[\w.-]{1,64})\))?", re.ASCII
+)
+"""The maskings that `json_mask` has (`JsonMasking.java`)."""
+MASKINGS = (
+    "remove, mask, truncate(4), hash_salted and tokenise. Only the last two take a secret by its name: tokenise(key)"
+)
 
 SALT = "salt"
 """The name of the secret of a masking that names none."""
@@ -24,24 +30,22 @@ class MaskInvalid(ValueError):
 def mask_statement(masks: str) -> str:
     """Return the SELECT that masks the value of each record at these paths, in their order.
 
-    Which maskings there are is checked when the statement is compiled.
-
     Raises:
-        MaskInvalid: An entry is no `PATH: HOW`, or a path is there twice.
+        MaskInvalid: An entry is no `PATH: HOW`, there is no such masking, or a path is there twice.
     """
     value = "value"
-    for path, how in _entries(masks):
-        value = f"json_mask({value}, {_quoted(path)}, {_quoted(how)})"
+    for path, masking in _entries(masks):
+        value = f"json_mask({value}, {_quoted(path)}, {_quoted(masking[0])})"
     return f"SELECT {value} AS value FROM records"  # noqa: S608  # Spark has no data here, and the texts are quoted
 
 
 def mask_secrets(masks: str) -> tuple[str, ...]:
     """Return the names of the secrets that these maskings take, each once. Raises MaskInvalid."""
-    matches = (_WITH_SECRET.fullmatch(how) for _, how in _entries(masks))
-    return tuple(dict.fromkeys(match["secret"] or SALT for match in matches if match is not None))
+    keyed = (masking for _, masking in _entries(masks) if masking["keyed"])
+    return tuple(dict.fromkeys(masking["secret"] or SALT for masking in keyed))
 
 
-def _entries(masks: str) -> Iterator[tuple[str, str]]:
+def _entries(masks: str) -> Iterator[tuple[str, re.Match[str]]]:
     """Yield each path and how it is masked, without blanks. Raises MaskInvalid."""
     paths: set[str] = set()
     position = 0
@@ -50,12 +54,15 @@ def _entries(masks: str) -> Iterator[tuple[str, str]]:
         if entry is None or (entry["end"] == "," and entry.end() == len(masks)):
             wrong = masks[position:].strip() or "nothing"
             raise MaskInvalid(f"a path and how it is masked is expected, as in $.iban: truncate(4), but not {wrong}")
-        path = entry["path"]
+        path, how = entry["path"], re.sub(r"\s", "", entry["how"])
+        masking = _MASKING.fullmatch(how)
+        if masking is None:
+            raise MaskInvalid(f"{path} cannot be masked by {how}. The maskings are {MASKINGS}")
         if path in paths:
             raise MaskInvalid(f"{path} is there twice")
         paths.add(path)
         position = entry.end()
-        yield path, re.sub(r"\s", "", entry["how"])
+        yield path, masking
 
 
 def _quoted(text: str) -> str:

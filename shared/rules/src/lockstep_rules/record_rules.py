@@ -63,11 +63,19 @@ RecordCondition: TypeAlias = HasHeader | IsTombstone
 Condition: TypeAlias = RecordCondition | InTopic
 
 
+def split_conditions(conditions: Iterable[Condition]) -> tuple[tuple[RecordCondition, ...], tuple[InTopic, ...]]:
+    """Return the conditions about a record, and those about its topic, as a rule takes them."""
+    stated = tuple(conditions)
+    of_records = tuple(each for each in stated if not isinstance(each, InTopic))
+    return of_records, tuple(each for each in stated if isinstance(each, InTopic))
+
+
 @dataclass(frozen=True, slots=True)
 class DropRecord:
-    """The rule that a record is dropped if all conditions hold."""
+    """The rule that a record of these topics is dropped if all conditions hold. Without topics it is about all."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[RecordCondition, ...]
+    topics: tuple[InTopic, ...] = ()
 
     def effect(self) -> bytes:
         """Return the rule without its conditions, as the compiled code reads it."""
@@ -82,7 +90,8 @@ class DropHeaders:
     """
 
     name: str
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[RecordCondition, ...] = ()
+    topics: tuple[InTopic, ...] = ()
 
     def effect(self) -> bytes:
         """Return the rule without its conditions, as the compiled code reads it."""
@@ -95,7 +104,8 @@ class AddHeader:
 
     name: str
     value: bytes
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[RecordCondition, ...] = ()
+    topics: tuple[InTopic, ...] = ()
 
     def effect(self) -> bytes:
         """Return the rule without its conditions, as the compiled code reads it."""
@@ -108,7 +118,7 @@ Rule: TypeAlias = DropRecord | DropHeaders | AddHeader
 
 @dataclass(frozen=True)
 class RecordRules:
-    """The rules of one topic, which are applied to each record in their order. No condition is about the topic.
+    """The rules of one topic, which are applied to each record in their order.
 
     It can be pickled.
     """
@@ -121,11 +131,7 @@ class RecordRules:
         Each rule sees the headers that the rules before it have left.
         """
         for rule in self.rules:
-            if not all(
-                condition.holds(headers, is_tombstone=is_tombstone)
-                for condition in rule.conditions
-                if not isinstance(condition, InTopic)
-            ):
+            if not all(condition.holds(headers, is_tombstone=is_tombstone) for condition in rule.conditions):
                 continue
             match rule:
                 case DropRecord():
@@ -141,8 +147,7 @@ class RecordRules:
         """The rules as the compiled code reads them (`compiled_records.c`)."""
         parts = []
         for rule in self.rules:
-            conditions = [condition for condition in rule.conditions if not isinstance(condition, InTopic)]
-            parts += [rule.effect(), bytes((len(conditions),)), *(_packed_condition(each) for each in conditions)]
+            parts += [rule.effect(), bytes((len(rule.conditions),)), *map(_packed_condition, rule.conditions)]
         return b"".join(parts)
 
     @cached_property
@@ -160,6 +165,11 @@ class RecordRules:
     def drops_records(self) -> bool:
         """True if some records may be dropped."""
         return any(isinstance(rule, DropRecord) for rule in self.rules)
+
+    @property
+    def changes_headers(self) -> bool:
+        """True if records may get other headers."""
+        return any(not isinstance(rule, DropRecord) for rule in self.rules)
 
     @property
     def drops_tombstones(self) -> bool:
@@ -181,9 +191,7 @@ class RuleSelection:
         `remote_topic` is the name that the replication policy gives the topic, without renames.
         """
         kept = [
-            replace(rule, conditions=tuple(each for each in rule.conditions if not isinstance(each, InTopic)))
-            for rule in self.rules
-            if all(each.holds_for(remote_topic) for each in rule.conditions if isinstance(each, InTopic))
+            replace(rule, topics=()) for rule in self.rules if all(each.holds_for(remote_topic) for each in rule.topics)
         ]
         return RecordRules(tuple(kept)) if kept else None
 
@@ -196,6 +204,7 @@ class RuleSelection:
             rule.conditions[0].name
             for rule in self.rules
             if isinstance(rule, DropRecord)
+            and not rule.topics
             and len(rule.conditions) == 1
             and isinstance(rule.conditions[0], HasHeader)
             and not rule.conditions[0].negated

@@ -97,6 +97,16 @@ def test_a_damaged_batch_ends_what_is_asked() -> None:
     assert "CRC" in rejected.reason
 
 
+def test_batch_in_quarantine_is_passed_over_and_never_asked_about() -> None:
+    damaged = with_head(bytes(batch(records(1, 2)).data), 17, ">I", 1)
+    batches = (batch(records(0, 1)), damaged, batch(records(3, 2)))
+    skips = [(1, 2), (4, 4)]
+    first, passed, last = evaluation_requests(batches, 0, AbortedTransactions(), NO_PROVENANCE, LIMITS, skips)
+    assert offsets(first) == [0]
+    assert isinstance(passed, PassedOver)
+    assert offsets(last) == [3, 4], "what a transform makes of a part is left out later"
+
+
 def answer(*kept: int, covers: int, is_whole: bool = True, failures: tuple[int, ...] = ()) -> TransformedRecords:
     outgoing: OutgoingBatch | None = None
     if kept:

@@ -27,6 +27,7 @@ from lockstep_data_plane.transform.evaluation_answer import (
 from lockstep_data_plane.transform.python_evaluator import PythonEvaluator, PythonFunction
 from lockstep_data_plane.transform.python_frames import LENGTHS, pack_frame, read_frame, read_lengths
 from tests.support.batch_bytes import batch_bytes, decoded, record, records
+from tests.support.eventually import eventually
 
 FUNCTIONS = "tests.support.table_functions"
 PATIENT = EvaluationOptions(seconds=60.0)
@@ -175,10 +176,11 @@ async def test_a_function_that_hangs_is_killed(connect: Connect) -> None:
     assert not psutil.pid_exists(hanging)
 
 
-async def test_a_cancelled_request_is_not_answered_to_the_next_one(connect: Connect) -> None:
-    evaluator = await connect("hangs_for_slow")
-    slow = asyncio.create_task(evaluator.evaluate([batch_bytes([record(0, b"slow")])], 0, 0, "orders"))
-    await asyncio.sleep(0.2)
+async def test_a_cancelled_request_is_not_answered_to_the_next_one(connect: Connect, tmp_path: Path) -> None:
+    evaluator, hangs = await connect("hangs_for_slow"), tmp_path / "hangs"
+    content = batch_bytes([record(0, b"slow", key=bytes(hangs))])
+    slow = asyncio.create_task(evaluator.evaluate([content], 0, 0, "orders"))
+    await eventually(hangs.exists, what="the function hangs")
     slow.cancel()
     with pytest.raises(asyncio.CancelledError):
         await slow
@@ -235,7 +237,7 @@ async def test_a_closed_evaluator_leaves_no_process(connect: Connect) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system ends the process there only")
 async def test_the_process_ends_with_the_slot_in_the_middle_of_an_evaluation(tmp_path: Path) -> None:
-    script = tmp_path / "slot.py"
+    script, hangs = tmp_path / "slot.py", tmp_path / "hangs"
     script.write_text(
         "import asyncio\n"
         "from lockstep_data_plane.transform.python_evaluator import PythonEvaluator, PythonFunction\n"
@@ -244,7 +246,7 @@ async def test_the_process_ends_with_the_slot_in_the_middle_of_an_evaluation(tmp
         f"    evaluator = PythonEvaluator(PythonFunction('{FUNCTIONS}:hangs_for_slow'))\n"
         "    await evaluator.start()\n"
         "    print(evaluator.pid, flush=True)\n"
-        "    await evaluator.evaluate([batch_bytes([record(0, b'slow')])], 0, 0, 'orders')\n"
+        f"    await evaluator.evaluate([batch_bytes([record(0, b'slow', key={bytes(hangs)!r})])], 0, 0, 'orders')\n"
         "asyncio.run(main())\n"
     )
     root = Path(__file__).parents[4]
@@ -253,14 +255,10 @@ async def test_the_process_ends_with_the_slot_in_the_middle_of_an_evaluation(tmp
     )
     assert slot.stdout is not None
     child = psutil.Process(int(await slot.stdout.readline()))
-    await asyncio.sleep(0.3)
+    await eventually(hangs.exists, what="the function hangs")
     slot.kill()
     await slot.wait()
-    for _ in range(100):
-        if _has_ended(child):
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError("the process of the function goes on")
+    await eventually(lambda: _has_ended(child), what="the process of the function ends")
 
 
 def _has_ended(process: psutil.Process) -> bool:

@@ -104,8 +104,10 @@ async def test_what_the_driver_plans_is_evaluated_in_a_slot(tmp_path: Path) -> N
     assert (plan.name, plan.refused, plan.compiled) == ("pii", "", None)
     transforms = SlotTransforms(flow_with(tmp_path, wanted), [plan])
     try:
-        found = transforms.find("orders")
-        assert found is not None
+        stage_transform = transforms.find_evaluated("orders")
+        assert stage_transform is not None
+        found = stage_transform.transform
+        assert transforms.find("orders") is found
         assert found.version == plan.version
         made = await found.transform([batch([record(0)])], 0, ("orders", 0))
         assert [each.value for each in made.records()] == [b"v-pepper"]

@@ -43,11 +43,14 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 async def whole(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Every record is left: the batches of the request come back as one."""
     while True:
-        request = await read_frame(reader)
-        _, start, _, length = struct.unpack_from(">Bqii", request)
-        batches = list(scan(request[17 + length :]))
-        last = batches[-1].last_offset
-        writer.write(answer(last, [(start, batches[0].record_count)], batch=bytes(batches[0].data)))
+        writer.write(whole_answer(await read_frame(reader)))
+
+
+def whole_answer(request: bytes) -> bytes:
+    _, start, _, length = struct.unpack_from(">Bqii", request)
+    batches = list(scan(request[17 + length :]))
+    last = batches[-1].last_offset
+    return answer(last, [(start, batches[0].record_count)], batch=bytes(batches[0].data))
 
 
 def transform(server: Server, connections: int = 1) -> SqlTransform:
@@ -96,15 +99,18 @@ async def test_a_jvm_that_stands_still_is_a_lost_connection(server: Server, monk
 
 
 async def test_a_cancelled_caller_leaves_the_connection_to_others(server: Server) -> None:
-    made, may_answer = transform(server), asyncio.Event()
+    made, was_asked, may_answer = transform(server), asyncio.Event(), asyncio.Event()
 
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await read_frame(reader)
+        was_asked.set()
         await may_answer.wait()
+        writer.write(whole_answer(request))
         await whole(reader, writer)
 
     server.serve = slow
     asked = [asyncio.create_task(made.transform([batch(records(n, 1))], n, ("orders", 0))) for n in range(2)]
-    await asyncio.sleep(0.05)
+    await was_asked.wait()
     asked[0].cancel()
     may_answer.set()
     assert (await asked[1]).covers == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lockstep_config import FlowSettings
 from lockstep_ops.plan.rules.copy_forecast import ASSUMED, CopyRate, settled_rate
 from lockstep_ops.plan.rules.flow_facts import ReachedPosition
-from lockstep_ops.plan.rules.flow_plan import LOCKSTEP, MIRROR_MAKER
+from lockstep_ops.plan.rules.flow_plan import LOCKSTEP, MIRROR_MAKER, treatments
 from lockstep_rules.topic_plan import Selection
 from tests.support.plan_facts import (
     DAY_MS,
@@ -92,6 +92,29 @@ def test_copy_of_a_topic_ends_with_its_slowest_partition(settings: Settings) -> 
     copy = forecast(flow, 1_000_000)
     assert [partition.seconds for partition in only_topic(copy).partitions] == [2, 4]
     assert (copy.seconds, copy.growth) == (4, None)
+
+
+@pytest.mark.parametrize(
+    ("lines", "found", "phrases"),
+    [
+        ("", (0, "", ()), ()),
+        ("lockstep.delay = orders=30m, x=2h", (1_800_000, "", ()), ("delayed 30 min",)),
+        ("lockstep.filter = tombstone", (0, "", ("filter",)), ("filter",)),
+        ("lockstep.filter = tombstone and topic x", (0, "", ()), ()),
+        ("lockstep.headers = drop x", (0, "", ("headers",)), ("headers",)),
+        (
+            "lockstep.delay = 1d\nlockstep.transform.pii.topics = ord.*\nlockstep.transform.pii.mask = $.a: mask",
+            (DAY_MS, "pii", ()),
+            ("delayed 1.0 d", "transform pii"),
+        ),
+    ],
+)
+def test_topic_has_what_becomes_of_its_records(
+    settings: Settings, lines: str, found: tuple[int, str, tuple[str, ...]], phrases: tuple[str, ...]
+) -> None:
+    forecast_topic = only_topic(forecast(facts(settings(*lines.splitlines()), logs={("orders", 0): log()})))
+    assert (forecast_topic.delay_ms, forecast_topic.transform, forecast_topic.rules) == found
+    assert treatments(forecast_topic) == phrases
 
 
 def test_topic_with_several_beginnings_is_mixed(settings: Settings) -> None:

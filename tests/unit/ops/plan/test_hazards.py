@@ -34,6 +34,7 @@ EXISTS = {"partitions": TopicSyncPlan(), "target": cluster("B", {"A.orders": top
 
 
 COPIED = {"partitions": TopicSyncPlan()}
+FUNCTION = "lockstep.transform.f.topics = orders\nlockstep.transform.f.python = acme:mask"
 TWO_TRANSFORMS = "".join(
     f"lockstep.transform.{name}.topics = {pattern}\nlockstep.transform.{name}.mask = $.a: mask\n"
     for name, pattern in (("a", ".*ders"), ("b", "ord.*s"))
@@ -168,6 +169,12 @@ def test_entry_is_fit_for_the_page(kind: Any) -> None:
             {"lines": "lockstep.filter = header x and not tombstone", "source": source(cleanup_policy="compact")},
             "orders is compacted, and its rules may drop records, but no tombstones",
         ),
+        (
+            "LS033",
+            {"lines": FUNCTION, "source": source(cleanup_policy="compact")},
+            "orders is compacted, and its transform f, a function, may drop records, but no tombstones",
+        ),
+        ("LS034", {"lines": FUNCTION}, "orders: the transform f, a function, may make key or timestamp anew"),
         ("LS013", {"lines": "lockstep.headers = drop x"}, "orders: lockstep.filter or lockstep.headers holds for it"),
         ("LS035", {"former_names": {"orders": "eu.orders"}}, "orders was copied to eu.orders on B, and would be"),
     ],
@@ -184,6 +191,14 @@ def test_hazard_is_found_with_its_details(code: str, fields: dict[str, Any], det
         ("LS001", {**cycle_through("mm2-lockstep-state.B.internal"), "lines": ""}),
         ("LS033", {"lines": "lockstep.headers = drop x", "source": source(cleanup_policy="compact")}),
         ("LS033", {"lines": "lockstep.filter = header x"}),
+        ("LS033", {"lines": FUNCTION}),
+        (
+            "LS033",
+            {
+                "lines": f"{FUNCTION}\nlockstep.transform.f.filtered = tombstone",
+                "source": source(cleanup_policy="compact"),
+            },
+        ),
         ("LS001", {**cycle_through("mm2-lockstep-state.B.internal"), "opposite": True}),
         ("LS003", {"lines": IDENTITY, **EXISTS, "unaccounted": {"orders": 7}, "opposite": True}),
         ("LS004", {"lines": IDENTITY, "claims": {"A.orders": CLAIM}}),

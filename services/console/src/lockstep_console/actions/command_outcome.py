@@ -72,7 +72,7 @@ class CommandOutcome:
             "sentence": self.sentence,
             "answers": list(self.answers),
             "missing": sorted({name for reply in self.replies for name in reply.missing}),
-            "trouble": next((reply.trouble for reply in self.replies if reply.trouble), ""),
+            "trouble": "; ".join(dict.fromkeys(filter(None, (reply.trouble for reply in self.replies)))),
             "steps": [{**reply.as_json(), "lines": reply.as_lines()} for reply in self.replies],
             **self.details,
         }
@@ -92,7 +92,7 @@ def step_id(outcome_id: str, step: str) -> str:
     return f"{outcome_id}.{step}"
 
 
-def outcome_id(answers: str) -> str:
+def _outcome_id(answers: str) -> str:
     """Return the id of the outcome that a command with this id belongs to."""
     return answers.partition(".")[0]
 
@@ -126,7 +126,7 @@ def found_outcome(asked_id: str, flow: str, events: Iterable[Mapping[str, Any]])
         events: Events as JSON values, newest first.
     """
     events = list(events)
-    answers = [event for event in reversed(events) if outcome_id(str(event.get("answers", ""))) == asked_id != ""]
+    answers = [event for event in reversed(events) if _outcome_id(str(event.get("answers", ""))) == asked_id != ""]
     if not answers:
         return None
     first, details = answers[0], [dict(event.get("detail") or {}) for event in answers]

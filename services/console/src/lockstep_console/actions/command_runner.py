@@ -175,19 +175,19 @@ class CommandRunner:
         """Stop the connector, alter the offset, and let the connector be as it was."""
         async with self._deciding[watch.name]:
             await watch.rows.catch_up_now()
-            require_unmoved(row, present_row(watch, row))
+            _require_unmoved(row, _present_row(watch, row))
             before = await self._stop(watch, outcome)
             if before is None:
                 return
             try:
                 await watch.rows.catch_up_now()
-                require_unmoved(row, present_row(watch, row))
+                _require_unmoved(row, _present_row(watch, row))
                 reply = await self._step(watch, outcome, "alter", OFFSETS_ALTER, request, DRAINED_WITHIN_S)
             except (ClusterError, NewerVersion, CannotDecide) as exc:
-                outcome.phase, outcome.sentence = REFUSAL, str(exc)
+                result = REFUSAL, str(exc)
             else:
-                outcome.phase, outcome.sentence = judge([reply])
-            await self._go_on(watch, outcome, before)
+                result = judge([reply])
+            outcome.phase, outcome.sentence = await self._go_on(watch, outcome, before, *result)
 
     async def _stop(self, watch: "FlowWatch", outcome: CommandOutcome) -> DesiredPhase | None:
         """Stop the source connector, and return what it is to be afterwards, or None if it did not stop.
@@ -198,26 +198,33 @@ class CommandRunner:
         if before is DesiredPhase.STOPPED:
             unfinished = stopped_for(event_bodies(watch))
             return before if unfinished is None else unfinished[1]
-        reply = await self._step(watch, outcome, STOP_STEP[before], STOP)
-        outcome.phase, outcome.sentence = judge([reply])
-        if outcome.phase == DONE:
+        phase, sentence = judge([await self._step(watch, outcome, STOP_STEP[before], STOP)])
+        if phase == DONE:
+            outcome.sentence = f"The source connector of {watch.name} is stopped. The offset is altered now."
             return before
-        if outcome.phase == UNANSWERED:
-            outcome.sentence += f". If it is carried out later, resume {SOURCE}"
+        later = f". If it is carried out later, resume {SOURCE}" if phase == UNANSWERED else ""
+        outcome.phase, outcome.sentence = phase, sentence + later
         return None
 
-    async def _go_on(self, watch: "FlowWatch", outcome: CommandOutcome, before: DesiredPhase) -> None:
-        """Let the connector be as it was before."""
+    async def _go_on(
+        self, watch: "FlowWatch", outcome: CommandOutcome, before: DesiredPhase, phase: str, sentence: str
+    ) -> tuple[str, str]:
+        """Let the connector be as it was before, and return the phase of the whole decision, and its sentence.
+
+        Args:
+            watch: The flow.
+            outcome: The outcome, which is still open.
+            before: What the connector was before.
+            phase: What came of the command that alters the offset.
+            sentence: The same in words.
+        """
         verb = {DesiredPhase.RUNNING: RESUME, DesiredPhase.PAUSED: PAUSE}.get(before)
         if verb is None:
-            outcome.sentence += f". {SOURCE} was stopped before, and stays stopped"
-            return
-        is_altered = outcome.phase == DONE
-        reply = await self._step(watch, outcome, verb, verb)
-        phase, sentence = judge([reply])
-        if phase != DONE:
-            outcome.phase = phase
-            outcome.sentence = f"{sentence}. {unfinished_words(watch.name, is_altered=is_altered)}"
+            return phase, f"{sentence}. {SOURCE} was stopped before, and stays stopped"
+        ended, words = judge([await self._step(watch, outcome, verb, verb)])
+        if ended == DONE:
+            return phase, f"{sentence}; {words}"
+        return ended, f"{words}. {unfinished_words(watch.name, is_altered=phase == DONE)}"
 
     async def _step(
         self,
@@ -284,7 +291,7 @@ def find_partition(watch: "FlowWatch", scope: Scope) -> PartitionProgress:
     return row
 
 
-def present_row(watch: "FlowWatch", row: PartitionProgress) -> PartitionProgress:
+def _present_row(watch: "FlowWatch", row: PartitionProgress) -> PartitionProgress:
     """Return the row of the partition as it is now. Raises as `find_partition`."""
     present = watch.rows.rows.get(row.key())
     if not isinstance(present, PartitionProgress):
@@ -292,7 +299,7 @@ def present_row(watch: "FlowWatch", row: PartitionProgress) -> PartitionProgress
     return present
 
 
-def require_unmoved(seen: PartitionProgress, present: PartitionProgress) -> None:
+def _require_unmoved(seen: PartitionProgress, present: PartitionProgress) -> None:
     """Check that the partition is where it was when the operator decided.
 
     Raises:

@@ -69,7 +69,7 @@ class SwitchRunner:
                 plan = await run.plan()
             except SwitchRefused as refused:
                 return refusals_as_json(moving.flow, options.verb, refused.reasons, None)
-        return plan_as_json(plan, moving, options)
+        return _plan_as_json(plan, moving, options)
 
     def begin(self, watch: "FlowWatch", options: SwitchOptions) -> CommandOutcome:
         """Begin a switch in the background, and return its outcome, whose id is that of the switch.
@@ -152,7 +152,7 @@ class SwitchRunner:
         try:
             await work
         except SwitchRefused as refused:
-            outcome.phase, outcome.sentence = REFUSAL, refusal_sentence(refused.reasons)
+            outcome.phase, outcome.sentence = REFUSAL, _refusal_sentence(refused.reasons)
             outcome.details = {"refusals": [refusal_as_json(reason) for reason in refused.reasons]}
         except StepFailed as failed:
             outcome.phase = FAILED
@@ -166,7 +166,7 @@ class SwitchRunner:
         """Take up each switch of the file whose console has fallen silent, until cancelled."""
         while True:
             for watch in self._console.watches.all:
-                row = current_switch(watch)
+                row = _current_switch(watch)
                 if row is not None and is_in_console(row) and watch.name not in self._carried:
                     timer = self._timers.setdefault(watch.name, LivenessTimer())
                     now = asyncio.get_running_loop().time()
@@ -197,7 +197,7 @@ class SwitchRunner:
             self._carried.discard(str(run.log.settings.flow))
 
 
-def current_switch(watch: "FlowWatch") -> Switch | None:
+def _current_switch(watch: "FlowWatch") -> Switch | None:
     """Return the last switch by a flow, or None if there was none or its rows cannot be read."""
     try:
         row = watch.rows.get("switch/current")
@@ -209,18 +209,18 @@ def current_switch(watch: "FlowWatch") -> Switch | None:
 def find_switch(watches: "list[FlowWatch]", switch_id: str) -> "tuple[FlowWatch, Switch] | None":
     """Return the switch with this id, and the watch over the flow of its row."""
     for watch in watches:
-        row = current_switch(watch)
+        row = _current_switch(watch)
         if row is not None and row.id == switch_id:
             return watch, row
     return None
 
 
-def refusal_sentence(refusals: "tuple[Refusal, ...]") -> str:
+def _refusal_sentence(refusals: "tuple[Refusal, ...]") -> str:
     """Return what speaks against a switch, as one text."""
     return "; ".join(map(format_refusal, refusals))
 
 
-def plan_as_json(plan: SwitchPlan, moving: "FlowSettings", options: SwitchOptions) -> dict[str, Any]:
+def _plan_as_json(plan: SwitchPlan, moving: "FlowSettings", options: SwitchOptions) -> dict[str, Any]:
     """Return the plan of a switch: the body of `--dry-run --output json`, with its steps and its notes."""
     return {
         **refusals_as_json(moving.flow, options.verb, plan.refusals, plan.row),

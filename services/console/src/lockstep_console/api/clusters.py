@@ -9,7 +9,7 @@ from lockstep_console.views.cluster_body import FlowClusters, cluster_bodies
 from lockstep_runtime.util.clock import now_ms
 
 
-async def show_clusters(request: ConsoleRequest) -> Answer:
+async def _show_clusters(request: ConsoleRequest) -> Answer:
     """Answer with each cluster once."""
     await read_all(request)
     bodies = cluster_bodies([await _clusters_of(watch) for watch in request.watches.all])
@@ -38,5 +38,5 @@ CLUSTER = object_of(
 CLUSTERS = object_of(at_ms=NUMBER, clusters={"type": "array", "items": CLUSTER})
 
 ROUTES = (
-    Route("GET", f"{API}/clusters", show_clusters, "What each cluster can and cannot do", answers={200: CLUSTERS}),
+    Route("GET", f"{API}/clusters", _show_clusters, "What each cluster can and cannot do", answers={200: CLUSTERS}),
 )

@@ -65,7 +65,7 @@ def field_of(body: Mapping[str, Any], name: str, kind: type[Any], default: Any) 
     return value
 
 
-async def post_command(request: ConsoleRequest) -> Answer:
+async def _post_command(request: ConsoleRequest) -> Answer:
     """Ask the services of a flow for something, or say what that would do."""
     watch, body = request.flow, await request.json()
     verb, dry_run = field_of(body, "verb", str, ""), field_of(body, "dry_run", bool, False)
@@ -144,7 +144,7 @@ def _dry_run(
     }
 
 
-async def get_command(request: ConsoleRequest) -> Answer:
+async def _get_command(request: ConsoleRequest) -> Answer:
     """Return the outcome of a command."""
     watch, asked_id = request.flow, request.path.get("id", "")
     outcome = request.console.part(CommandRunner).find(watch, asked_id)
@@ -158,7 +158,7 @@ async def get_command(request: ConsoleRequest) -> Answer:
     return json_answer(outcome.as_json())
 
 
-async def get_commands(request: ConsoleRequest) -> Answer:
+async def _get_commands(request: ConsoleRequest) -> Answer:
     """Return the last outcomes of a flow, newest first. A decision that a dead console left unfinished is the first."""
     watch, runner = request.flow, request.console.part(CommandRunner)
     outcomes = runner.outcomes.of_flow(watch.name)
@@ -173,7 +173,7 @@ ROUTES = (
     Route(
         "POST",
         f"{API}/flows/{{flow}}/commands",
-        post_command,
+        _post_command,
         "Ask the services of a flow for something. With dry_run: say what it does and loses.",
         body=BODY,
         answers={200: {"type": "object"}, 202: ACCEPTED},
@@ -181,14 +181,14 @@ ROUTES = (
     Route(
         "GET",
         f"{API}/flows/{{flow}}/commands",
-        get_commands,
+        _get_commands,
         "The last commands of this console and their outcomes, newest first.",
         answers={200: {"type": "object", "required": ["flow", "commands"]}},
     ),
     Route(
         "GET",
         f"{API}/flows/{{flow}}/commands/{{id}}",
-        get_command,
+        _get_command,
         "The outcome of a command: the answers of services, and who has not answered.",
         answers={200: OUTCOME},
     ),

@@ -20,7 +20,7 @@ from lockstep_state.rows.state_rows import Row, Switch, Verification
 SWITCH_KEY, REQUEST_KEY = "switch/current", "verification/request"
 
 
-async def show_switch(request: ConsoleRequest) -> Answer:
+async def _show_switch(request: ConsoleRequest) -> Answer:
     """Answer with the last switch as `lockstep switchover --status` shows it. `switch` is "" if there was none."""
     watch = request.flow
     rows, unknown = await known_rows(watch)
@@ -31,13 +31,13 @@ async def show_switch(request: ConsoleRequest) -> Answer:
     return request.json_answer({**evidence.as_json(), "plan_steps": steps, **unknown})
 
 
-async def download_json(request: ConsoleRequest) -> Answer:
+async def _download_json(request: ConsoleRequest) -> Answer:
     """Answer with the evidence of the last switch as a file for programs."""
     evidence = await _required_evidence(request.flow)
     return _file(evidence, "json", "application/json", f"{json_text(evidence.as_json())}\n")
 
 
-async def download_markdown(request: ConsoleRequest) -> Answer:
+async def _download_markdown(request: ConsoleRequest) -> Answer:
     """Answer with the evidence of the last switch as a file for people."""
     evidence = await _required_evidence(request.flow)
     return _file(evidence, "md", "text/markdown", evidence.as_markdown())
@@ -71,7 +71,7 @@ def _file(evidence: Evidence, ending: str, content_type: str, text: str) -> Answ
     return web.Response(text=text, content_type=content_type, charset="utf-8", headers=headers)
 
 
-async def show_verification(request: ConsoleRequest) -> Answer:
+async def _show_verification(request: ConsoleRequest) -> Answer:
     """Answer with what verification has found, as `lockstep verify report` shows it, and the last request."""
     watch = request.flow
     dated = await watch.report()
@@ -110,8 +110,8 @@ PATH = f"{API}/flows/{{flow}}"
 NO_SCHEMA: Mapping[str, Any] = {"type": "string"}
 
 ROUTES = (
-    Route("GET", f"{PATH}/switch", show_switch, "The last switch and its steps", answers={200: SWITCH}),
-    Route("GET", f"{PATH}/switch/evidence.json", download_json, "The evidence of it", answers={200: EVIDENCE}),
-    Route("GET", f"{PATH}/switch/evidence.md", download_markdown, "The same as a page", answers={200: NO_SCHEMA}),
-    Route("GET", f"{PATH}/verification", show_verification, "What was compared", answers={200: VERIFICATION}),
+    Route("GET", f"{PATH}/switch", _show_switch, "The last switch and its steps", answers={200: SWITCH}),
+    Route("GET", f"{PATH}/switch/evidence.json", _download_json, "The evidence of it", answers={200: EVIDENCE}),
+    Route("GET", f"{PATH}/switch/evidence.md", _download_markdown, "The same as a page", answers={200: NO_SCHEMA}),
+    Route("GET", f"{PATH}/verification", _show_verification, "What was compared", answers={200: VERIFICATION}),
 )

@@ -20,13 +20,13 @@ MOST_DESCRIBED = 50
 """Groups of an answer whose members are asked for: each is a request."""
 
 
-async def show_groups(request: ConsoleRequest) -> Answer:
+async def _show_groups(request: ConsoleRequest) -> Answer:
     """Answer with a part of a flow's groups."""
     watch, query = request.flow, ListQuery.of(request)
     dated = await watch.report()
     page = group_page(() if dated.report is None else dated.report.groups, query)
     rows, _ = await known_rows(watch)
-    members = await read_members(watch, [line.group for line in page.lines])
+    members = await _read_members(watch, [line.group for line in page.lines])
     bodies = []
     for line in page.lines:
         row = rows.get(f"{GroupStatus.kind}/{line.group}")
@@ -35,7 +35,7 @@ async def show_groups(request: ConsoleRequest) -> Answer:
     return request.json_answer(head | {"total": page.total, "matching": page.matching, "groups": bodies})
 
 
-async def read_members(watch: FlowWatch, groups: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+async def _read_members(watch: FlowWatch, groups: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     """Return client ids and hosts of the members on the target, by group. Those of an absent group are unknown."""
     if not groups:
         return {}
@@ -52,7 +52,7 @@ ROUTES = (
     Route(
         "GET",
         f"{API}/flows/{{flow}}/groups",
-        show_groups,
+        _show_groups,
         "A part of the consumer groups, with topics, and members on the target",
         query=LIST_PARAMETERS,
         answers={200: GROUPS},

@@ -7,7 +7,7 @@ from lockstep_console.views.lag_body import lag_body
 from lockstep_runtime.util.clock import now_ms
 
 
-async def show_lag(request: ConsoleRequest) -> Answer:
+async def _show_lag(request: ConsoleRequest) -> Answer:
     """Answer with the lag of the last hours, from the rows that the driver writes."""
     watch, hours = request.flow, request.number("hours", 24, least=1, most=24)
     rows, unknown = await known_rows(watch)
@@ -31,7 +31,7 @@ ROUTES = (
     Route(
         "GET",
         f"{API}/flows/{{flow}}/lag",
-        show_lag,
+        _show_lag,
         "The lag of the last hours; null is unknown",
         query=(Parameter("hours", "How many hours up to now", "integer", default=24, least=1, most=24),),
         answers={200: LAG},

@@ -58,7 +58,7 @@ class Plans:
             raise RequestRefused(HTTPStatus.BAD_GATEWAY, "cluster-away", f"{exc}.", cluster=exc.alias) from exc
 
 
-async def show_plan(request: ConsoleRequest) -> Answer:
+async def _show_plan(request: ConsoleRequest) -> Answer:
     """Answer with the plan, or with a stream that says how far it is and ends with the plan."""
     task, progress = request.console.part(Plans).make(request.flow)
     if STREAM not in request.raw.headers.get("Accept", ""):
@@ -90,7 +90,7 @@ ROUTES = (
     Route(
         "GET",
         f"{API}/flows/{{flow}}/plan",
-        show_plan,
+        _show_plan,
         "What would be created, altered and copied. With Accept: text/event-stream it says how far it is",
         answers={200: PLAN},
     ),

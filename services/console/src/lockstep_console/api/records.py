@@ -40,7 +40,7 @@ class TopicReadings:
             return await asyncio.to_thread(read_control_records, topic, access, search)
 
 
-async def show_records(request: ConsoleRequest) -> Answer:
+async def _show_records(request: ConsoleRequest) -> Answer:
     """Answer with records of a control topic, the newest first."""
     watch, role = request.flow, request.text("topic", "events", choices=tuple(ROLES))
     search = RecordSearch(
@@ -65,7 +65,7 @@ async def show_records(request: ConsoleRequest) -> Answer:
     return request.json_answer({**body, "records": records, "begins": begins, "ends": ends, "older": read.older})
 
 
-async def show_events(request: ConsoleRequest) -> Answer:
+async def _show_events(request: ConsoleRequest) -> Answer:
     """Answer with events, the newest first. Those that the console does not keep are read from the topic."""
     watch, kind = request.flow, request.text("kind").casefold()
     limit = request.number("limit", FEW_EVENTS, least=1, most=MOST_RECORDS)
@@ -125,7 +125,7 @@ ROUTES = (
     Route(
         "GET",
         f"{API}/flows/{{flow}}/events",
-        show_events,
+        _show_events,
         "Events, the newest first, as lockstep watch shows them",
         query=(
             Parameter("limit", "Most events", "integer", default=FEW_EVENTS, least=1, most=MOST_RECORDS),
@@ -137,7 +137,7 @@ ROUTES = (
     Route(
         "GET",
         f"{API}/flows/{{flow}}/records",
-        show_records,
+        _show_records,
         "Records of a control topic, decoded, the newest first",
         query=(
             Parameter("topic", "The role of the topic", default="events", choices=tuple(ROLES)),

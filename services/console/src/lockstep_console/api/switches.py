@@ -110,7 +110,7 @@ def _cutoff_ms(text: str, at_ms: int) -> int:
         raise _misfit(f"cutoff {text[:40]} {exc}") from exc
 
 
-async def post_switch(request: ConsoleRequest) -> Answer:
+async def _post_switch(request: ConsoleRequest) -> Answer:
     """Begin a switch, or return its plan with what speaks against it."""
     watch, body = request.flow, await request.json()
     options = switch_options(body, acting_user(request.session), now_ms())
@@ -162,13 +162,13 @@ def _under_way(request: ConsoleRequest, body: Mapping[str, Any]) -> tuple[FlowWa
     )
 
 
-async def post_continue(request: ConsoleRequest) -> Answer:
+async def _post_continue(request: ConsoleRequest) -> Answer:
     """Continue a switch that is under way, also one that a terminal has begun."""
     watch, row, options = _under_way(request, await request.json())
     return accepted(request.console.part(SwitchRunner).go_on(watch, row, options))
 
 
-async def post_abort(request: ConsoleRequest) -> Answer:
+async def _post_abort(request: ConsoleRequest) -> Answer:
     """Take back a switch that is under way, where that is possible."""
     watch, row, options = _under_way(request, {})
     return accepted(request.console.part(SwitchRunner).abort(watch, row, options))
@@ -178,7 +178,7 @@ ROUTES = (
     Route(
         "POST",
         f"{API}/flows/{{flow}}/switches",
-        post_switch,
+        _post_switch,
         "Begin a switchover, failover, failback or drill. With dry_run: its plan, and what it does and loses.",
         body=BODY,
         answers={200: {"type": "object"}, 202: ACCEPTED},
@@ -186,7 +186,7 @@ ROUTES = (
     Route(
         "POST",
         f"{API}/flows/{{flow}}/switches/{{id}}/continue",
-        post_continue,
+        _post_continue,
         "Continue a switch that is under way, in this console.",
         body={"type": "object", "properties": MORE},
         answers={202: ACCEPTED},
@@ -194,7 +194,7 @@ ROUTES = (
     Route(
         "POST",
         f"{API}/flows/{{flow}}/switches/{{id}}/abort",
-        post_abort,
+        _post_abort,
         "Take back a switch that is under way, where that is possible.",
         body={"type": "object"},
         answers={202: ACCEPTED},

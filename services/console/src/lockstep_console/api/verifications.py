@@ -56,7 +56,7 @@ def verify_arguments(body: Mapping[str, Any], depth: str) -> dict[str, Any]:
     }
 
 
-async def post_verification(request: ConsoleRequest) -> Answer:
+async def _post_verification(request: ConsoleRequest) -> Answer:
     """Ask the data plane to compare copies with their source, or say what that does."""
     watch, body = request.flow, await request.json()
     arguments = verify_arguments(body, watch.settings.data_plane.verify.depth)
@@ -87,7 +87,7 @@ ROUTES = (
     Route(
         "POST",
         f"{API}/flows/{{flow}}/verifications",
-        post_verification,
+        _post_verification,
         "Compare copies with their source now. The rows of the verification show what comes of it.",
         body=BODY,
         answers={200: {"type": "object"}, 202: ACCEPTED},

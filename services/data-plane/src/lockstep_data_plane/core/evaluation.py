@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lockstep_data_plane.core.provenance import OWN, Provenance
-from lockstep_data_plane.core.quarantine_entry import QuarantineEntry, RefusedRecords, skipped
+from lockstep_data_plane.core.quarantine_entry import QuarantineEntry, RefusedRecords, skipped, wholly_skipped
 from lockstep_data_plane.core.record_transform import RecordFailure, TransformedRecords
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.gapped_batch import as_gapped_batch, in_format_2
@@ -74,7 +74,12 @@ class RejectedBatch(NamedTuple):
 
 
 def evaluation_requests(
-    batches: Sequence[Batch], position: int, aborted: AbortedTransactions, provenance: Provenance, limits: TargetLimits
+    batches: Sequence[Batch],
+    position: int,
+    aborted: AbortedTransactions,
+    provenance: Provenance,
+    limits: TargetLimits,
+    skips: Sequence[tuple[int, int]] = (),
 ) -> Iterator[EvaluationRequest | PassedOver | RejectedBatch]:
     """Yield what becomes of the batches of one fetch, in their order.
 
@@ -84,13 +89,18 @@ def evaluation_requests(
         aborted: The aborted transactions among them.
         provenance: The origins of the source's batches.
         limits: The limits of the target's topic.
+        skips: The offsets (first, last) that are in quarantine. A batch of such offsets alone is passed over unread.
     """
+    if skips:  # a batch of a group may be one of these
+        batches = [each for batch in batches for each in (scan(batch.data) if batch.batches > 1 else (batch,))]
     gathered: list[Batch] = []
     gathered_producer = OWN
     for index, batch in enumerate(batches):
         producer = provenance.copy_producer_id(batch)
         of_aborted = aborted.any and aborted.holds(batch)
         action, reason = classify(batch, position, limits, aborted=of_aborted, elsewhere=producer is None)
+        if wholly_skipped(batch, position, skips):
+            action = BatchAction.SKIP
         readable: Batch | None = None
         if action in (BatchAction.PASS, BatchAction.REBUILD):
             try:

@@ -36,7 +36,7 @@ from lockstep_data_plane.core.keyed_routing import Routing
 from lockstep_data_plane.core.phases import READS, RESETS_APPENDS, SENDS, TRANSITIONS, Phase, PhaseEvent
 from lockstep_data_plane.core.provenance import NO_PROVENANCE, Provenance
 from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords, refuse_records
-from lockstep_data_plane.core.record_transform import RecordTransform
+from lockstep_data_plane.core.record_transform import TopicTransform
 from lockstep_data_plane.core.resume_deduplicator import RecordMismatch
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
@@ -67,7 +67,7 @@ class PartitionState:
         limits: TargetLimits | None = None,
         provenance: Provenance = NO_PROVENANCE,
         has_foreign_writers: bool | None = None,
-        transform: RecordTransform | None = None,
+        transform: TopicTransform | None = None,
         is_evaluated: bool = False,
     ) -> None:
         """Begin in the phase `resuming`, with nothing known of the target's log.
@@ -191,6 +191,14 @@ class PartitionState:
         """
         unknown = self.phase is Phase.RELEASED and self.resolves_end and not self._located
         return self.phase is Phase.HALTED or (unknown and self._case != "")
+
+    @property
+    def has_row(self) -> bool:
+        """Return whether `row` can be written. It says nothing before the written row is known.
+
+        A partition that halts before its copy has begun keeps `begins`: the copy begins as it would without a row.
+        """
+        return self.acked.is_loaded or (self.halted and self.acked.written.begins != "")
 
     @property
     def drained(self) -> bool:

@@ -7,14 +7,12 @@ dropped record is an offset that is missing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from lockstep_data_plane.core.quarantine_entry import skipped
-from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits
+from lockstep_data_plane.core.quarantine_entry import skipped, unread
 from lockstep_data_plane.record_batch.gapped_batch import read_outgoing
-from lockstep_data_plane.record_batch.layout import CONTROL, Batch, OutgoingBatch
+from lockstep_data_plane.record_batch.layout import Batch, OutgoingBatch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.record_batch.rebuild import build, rebuild
 from lockstep_rules.record_rules import RecordRules
 from lockstep_state.offsets import TopicPartition
 
@@ -79,7 +77,7 @@ class RecordTransform(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RuleTransform:
-    """The transform that header rules are. A slot applies the same rules inside the rebuild of a batch."""
+    """The transform that header rules are, for a resume and a verification. A slot rebuilds batches by these rules."""
 
     rules: RecordRules
 
@@ -88,26 +86,13 @@ class RuleTransform:
         """Return the version of the rules."""
         return self.rules.version
 
-    async def transform(self, batches: Sequence[Batch], start: int, tp: TopicPartition) -> TransformedRecords:
-        """Return what the rules leave, as `RecordTransform`. Raises CorruptRecordError for a batch that is damaged."""
-        limits, covers = TargetLimits(max_bytes=NO_LIMIT, rules=self.rules), start - 1
-        outgoing_batches: list[OutgoingBatch] = []
-        for batch in batches:
-            if not batch.attributes & CONTROL:
-                outgoing_batches += rebuild(batch, start, limits)
-            covers = max(covers, batch.last_offset)
-        if not outgoing_batches:
-            return TransformedRecords(None, covers)
-        if len(outgoing_batches) == 1:
-            return TransformedRecords(outgoing_batches[0], covers)
-        records = [record for each in outgoing_batches for record in read_outgoing(each)]
-        last = outgoing_batches[-1]
-        (joined,) = build(records, last.codec, NO_LIMIT, last.leader_epoch)
-        return TransformedRecords(joined, covers)
+
+TopicTransform: TypeAlias = RecordTransform | RuleTransform
+"""The transform of a topic, as a resume and a verification ask it."""
 
 
 async def transformed_records(
-    transform: RecordTransform, batch: Batch, start: int, tp: TopicPartition, skips: Sequence[tuple[int, int]] = ()
+    transform: TopicTransform, batch: Batch, start: int, tp: TopicPartition, skips: Sequence[tuple[int, int]] = ()
 ) -> tuple[list[PlainRecord], int | None]:
     """Return what a transform leaves of a batch, with source offsets, and the offset of the first failed record.
 
@@ -125,6 +110,8 @@ async def transformed_records(
         NeedsDecision: It cannot be evaluated.
         ValueError: The transform decides nothing more, or made something that is no batch.
     """
+    if isinstance(transform, RuleTransform):
+        return unread(batch, start, skips, rules=transform.rules), None
     records: list[PlainRecord] = []
     while True:
         answer = await transform.transform([batch], start, tp)

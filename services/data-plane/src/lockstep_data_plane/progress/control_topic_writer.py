@@ -174,7 +174,7 @@ class ControlTopicWriter:
         sent: list[asyncio.Future[tuple[int, int]]] = []
         began = yielded_at = time.monotonic()
         for p in partitions:
-            if not p.acked.is_loaded:
+            if not p.has_row:
                 continue
             row = replace(p.row(), lag_ms=p.acked.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             facts: list[Row] = []

@@ -6,7 +6,7 @@ from lockstep_data_plane.core.evaluation import TransformUnavailable, unavailabl
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import batches_with_records
 from lockstep_data_plane.core.quarantine_entry import unread, wholly_skipped
-from lockstep_data_plane.core.record_transform import RecordTransform, transformed_records
+from lockstep_data_plane.core.record_transform import TopicTransform, transformed_records
 from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.layout import Batch
@@ -62,7 +62,7 @@ async def copied_records(
 
 
 async def evaluated_records(
-    transform: RecordTransform, batch: Batch, start: int, tp: TopicPartition, skips: Sequence[tuple[int, int]] = ()
+    transform: TopicTransform, batch: Batch, start: int, tp: TopicPartition, skips: Sequence[tuple[int, int]] = ()
 ) -> tuple[list[PlainRecord], int | None]:
     """Return what `transformed_records` returns. Nothing is concluded about a copy from a transform that has failed.
 

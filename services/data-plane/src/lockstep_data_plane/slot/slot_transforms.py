@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.transform_settings import SeveralTransforms, TransformSettings
 from lockstep_data_plane.core.evaluation import RefusedTransform
-from lockstep_data_plane.core.record_transform import RecordTransform, RuleTransform
+from lockstep_data_plane.core.record_transform import RecordTransform, RuleTransform, TopicTransform
 from lockstep_data_plane.slot.transform_stage import StageTransform
 from lockstep_data_plane.transform.compiled_transform import PlannedTransform
 from lockstep_data_plane.transform.evaluation_answer import EvaluationOptions, Filtered, Tombstones
@@ -52,7 +52,7 @@ class SlotTransforms:
                 )
             self._by_name[each.name] = StageTransform(each.name, transform, each.on_error)
 
-    def find(self, topic: str) -> RecordTransform | None:
+    def find(self, topic: str) -> TopicTransform | None:
         """Return the transform of a topic of the source; None: its records are copied as they are."""
         if (evaluated := self.find_evaluated(topic)) is not None:
             return evaluated.transform

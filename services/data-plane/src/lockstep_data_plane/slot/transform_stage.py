@@ -204,7 +204,7 @@ class TransformStage:
             return
         aborted = AbortedTransactions(fetched.aborted)
         for each in evaluation_requests(
-            delivery.batches, partition.position, aborted, partition.provenance, partition.limits
+            delivery.batches, partition.position, aborted, partition.provenance, partition.limits, partition.skips
         ):
             if not partition.awaits(delivery.incarnation):
                 return
@@ -213,9 +213,7 @@ class TransformStage:
                     part = DecidedRecords(None, batch.last_offset, batch.leader_epoch)
                     self._decided(Decided(delivery, (batch,), (part,)))
                 case RejectedBatch(batch, reason, following_offset):
-                    end = fetched.high_watermark
-                    refusal = without_content(refused_batch(batch, reason, following_offset, end))
-                    raise EvaluationRefused(Refused(refuse_records(reason, refusal), refusal))
+                    raise _unreadable(delivery, batch, reason, following_offset)
                 case EvaluationRequest():
                     await self._evaluate_request(delivery, each)
 
@@ -223,8 +221,15 @@ class TransformStage:
         partition = delivery.partition
         start = max(partition.position, request.batches[0].base_offset)
         batches: Sequence[Batch] = request.batches
-        while start <= request.last_offset:
-            made = await self._ask(delivery, request, start)
+        while start <= request.last_offset and partition.awaits(delivery.incarnation):
+            try:
+                made = await self._ask(delivery, request, start)
+            except TransformRefused as exc:
+                if len(request.batches) == 1:
+                    raise _unreadable(delivery, request.batches[0], str(exc)) from exc
+                for each in request.batches:  # those before the damaged one are good
+                    await self._evaluate_request(delivery, request._replace(batches=(each,)))
+                return
             if made is None or not partition.awaits(delivery.incarnation):
                 return
             try:
@@ -242,6 +247,7 @@ class TransformStage:
 
         Raises:
             EvaluationRefused: It cannot be evaluated, or it was not within the time that a partition waits.
+            TransformRefused: A batch of it cannot be read.
         """
         partition = delivery.partition
         if (stage_transform := self._transforms.get(partition)) is None:  # it has left
@@ -256,7 +262,7 @@ class TransformStage:
                 raise EvaluationRefused(Refused(exc.cause, case=TRANSFORM_CASE)) from exc
             except NeedsDecision as exc:
                 if isinstance(exc, TransformRefused) and exc.is_about_batch:
-                    raise EvaluationRefused(Refused(refuse_records(str(exc), None))) from exc
+                    raise
                 raise self._unavailable(partition, str(exc)) from exc
             except RETRIABLE_ERRORS as exc:
                 if patience.is_over(exc, loop.time()):
@@ -299,3 +305,11 @@ class TransformStage:
             return Refused(cause)
         reason = f"transform {transform.name}: {failure.condition}{meant}"
         return Refused(cause, refuse_failed(request, failure, reason, transform.on_error))
+
+
+def _unreadable(
+    delivery: Delivery, batch: Batch, reason: str, following_offset: int | None = None
+) -> EvaluationRefused:
+    """Return the end of a partition at a batch that cannot be read. Nothing of the batch is in it but its offsets."""
+    refusal = without_content(refused_batch(batch, reason, following_offset, delivery.fetched.high_watermark))
+    return EvaluationRefused(Refused(refuse_records(reason, refusal), refusal))

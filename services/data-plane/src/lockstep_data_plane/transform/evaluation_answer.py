@@ -36,6 +36,7 @@ class TransformRefused(NeedsDecision):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(code, message)
         self.code = code
+        self.message = message
 
     @property
     def is_about_batch(self) -> bool:

@@ -1,6 +1,6 @@
-"""One trial of transforms: Spark starts, each statement is compiled, records are evaluated, costs are measured.
+"""One trial of transforms: statements are compiled, functions loaded, records evaluated, costs measured.
 
-The JVM is a child of this process, and ends with it.
+The JVM is a child of this process, and ends with it. Without a statement there is none.
 """
 
 import statistics
@@ -8,24 +8,31 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.spark.conf import JAVA_OPTIONS, USUAL
 from lockstep_data_plane.spark.session import SparkSession, in_thread
-from lockstep_data_plane.transform.compiled_transform import CompiledTransform, StatementRefused
+from lockstep_data_plane.transform.compiled_transform import StatementRefused
 from lockstep_data_plane.transform.compiler import TransformCompiler
 from lockstep_data_plane.transform.evaluation_answer import (
     AnswerEnd,
     EvaluationOptions,
+    Evaluator,
     Filtered,
     Tombstones,
     TransformAnswer,
+    TransformConnectionLost,
+    TransformError,
+    TransformRefused,
+    TransformTimedOut,
+    TransformVersionDiffers,
 )
 from lockstep_data_plane.transform.evaluator import TransformEvaluator
 from lockstep_data_plane.transform.jar import JAR, PLUGIN
 from lockstep_data_plane.transform.jvm_socket import NoTransformServer, listening_sockets
-from lockstep_data_plane.transform.sql_transform import version_of
+from lockstep_data_plane.transform.python_evaluator import FUNCTION_SECONDS, PythonEvaluator, PythonFunction
+from lockstep_data_plane.transform.sql_transform import version_of, version_with
 from lockstep_data_plane.trial.trial_batches import batches_of, outcomes_of, requests_of
 from lockstep_state.codecs.transform_trial import (
     TrialCost,
@@ -71,8 +78,16 @@ CONNECT_S = 120.0
 Report = Callable[[TrialProgress], None]
 
 
+class _Jvm(NamedTuple):
+    """The JVM of a trial."""
+
+    compiler: TransformCompiler
+    server: tuple[int, Path]
+    """Its pid and socket."""
+
+
 class TrialSession:
-    """The Spark of one trial. `report` is told of each step."""
+    """One trial. `report` is told of each step."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -86,35 +101,51 @@ class TrialSession:
             SparkNotStarted: Spark did not start.
             LockstepError: The JVM ended, or did not answer in time.
         """
-        self._total = 1 + sum(1 + len(each.partitions) + each.measured for each in requests)
+        has_statement = not all(each.function for each in requests)
+        self._total = has_statement + sum(_steps(each) for each in requests)
+        jvm = await self._start_jvm() if has_statement else None
+        return tuple([await self._run_request(jvm, request) for request in requests])
+
+    async def _start_jvm(self) -> _Jvm:
         self._begin("starting Spark")
         self._spark.start()
         context = await self._spark.context()
         compiler = await in_thread("compiler", lambda: TransformCompiler(context))
         server = await in_thread("server", lambda: _find_own_server(context))
         self._done += 1
-        return tuple([await self._run_request(compiler, server, request) for request in requests])
+        return _Jvm(compiler, server)
+
+    async def _run_request(self, jvm: _Jvm | None, request: TrialRequest) -> TrialResult:
+        steps_after = self._done + _steps(request)
+        try:
+            if jvm is None or request.function:
+                return await self._run_function(request)
+            return await self._run_statement(jvm, request)
+        finally:
+            self._done = steps_after
 
     def _begin(self, text: str) -> None:
         self._report(TrialProgress(text, self._done, self._total))
 
-    async def _run_request(
-        self, compiler: TransformCompiler, server: tuple[int, Path], request: TrialRequest
-    ) -> TrialResult:
+    async def _run_statement(self, jvm: _Jvm, request: TrialRequest) -> TrialResult:
         self._begin(f"compiling {request.name}")
-        steps_after = self._done + 1 + len(request.partitions) + request.measured
         try:
-            compiled = await in_thread("compile", lambda: compiler.compile(request.statement))
+            compiled = await in_thread("compile", lambda: jvm.compiler.compile(request.statement))
         except StatementRefused as exc:
-            self._done = steps_after
             return TrialResult(request.name, _mistakes(exc))
         self._done += 1
         outcomes: tuple[TrialOutcome, ...] = ()
         cost, version = None, ""
         if not set(compiled.secrets) - set(request.secrets):
-            version = version_of(compiled, _options(request), _secrets(request))
-            outcomes, cost = await self._evaluate_all(server, compiled, request)
-        self._done = steps_after
+            options, secrets = _options(request), _secrets(request)
+            version = version_of(compiled, options, secrets)
+            evaluator = await TransformEvaluator.connect(
+                jvm.server, compiled, options=options, secrets=secrets, within=CONNECT_S
+            )
+            try:
+                outcomes, cost = await self._evaluate_all(evaluator, request)
+            finally:
+                await evaluator.close()
         return TrialResult(
             request.name,
             (),
@@ -127,29 +158,38 @@ class TrialSession:
             outcomes,
         )
 
-    async def _evaluate_all(
-        self, server: tuple[int, Path], compiled: CompiledTransform, request: TrialRequest
-    ) -> tuple[tuple[TrialOutcome, ...], TrialCost | None]:
-        evaluator = await TransformEvaluator.connect(
-            server,
-            compiled,
-            options=_options(request),
-            secrets=_secrets(request),
-            within=CONNECT_S,
-        )
+    async def _run_function(self, request: TrialRequest) -> TrialResult:
+        self._begin(f"loading {request.name}")
+        options = replace(_options(request), seconds=FUNCTION_SECONDS)
+        evaluator = PythonEvaluator(PythonFunction(request.function, request.secrets), options)
         try:
-            outcomes: list[TrialOutcome] = []
-            for partition in request.partitions:
-                self._begin(f"evaluating {partition.topic}-{partition.partition}")
-                outcomes += outcomes_of(partition, await _evaluate_partition(evaluator, partition))
-                self._done += 1
-            cost = None
-            if request.measured:
-                self._begin(f"measuring {request.name}")
-                cost = await _measure(evaluator)
-            return tuple(outcomes), cost
+            await evaluator.start()
+            self._done += 1
+            outcomes, cost = await self._evaluate_all(evaluator, request)
+            version = version_with(evaluator.version.digest, options, _secrets(request))
+        except (TransformRefused, TransformTimedOut, TransformConnectionLost, TransformVersionDiffers) as exc:
+            return TrialResult(request.name, (_function_mistake(exc),))
         finally:
             await evaluator.close()
+        return TrialResult(request.name, version=version, cost=cost, outcomes=outcomes)
+
+    async def _evaluate_all(
+        self, evaluator: Evaluator, request: TrialRequest
+    ) -> tuple[tuple[TrialOutcome, ...], TrialCost | None]:
+        outcomes: list[TrialOutcome] = []
+        for partition in request.partitions:
+            self._begin(f"evaluating {partition.topic}-{partition.partition}")
+            outcomes += outcomes_of(partition, await _evaluate_partition(evaluator, partition))
+            self._done += 1
+        cost = None
+        if request.measured:
+            self._begin(f"measuring {request.name}")
+            cost = await _measure(evaluator)
+        return tuple(outcomes), cost
+
+
+def _steps(request: TrialRequest) -> int:
+    return 1 + len(request.partitions) + request.measured
 
 
 def _options(request: TrialRequest) -> EvaluationOptions:
@@ -160,7 +200,7 @@ def _secrets(request: TrialRequest) -> Mapping[str, bytes]:
     return {name: secret.encode() for name, secret in request.secrets.items()}
 
 
-async def _evaluate_partition(evaluator: TransformEvaluator, partition: TrialPartition) -> list[TransformAnswer]:
+async def _evaluate_partition(evaluator: Evaluator, partition: TrialPartition) -> list[TransformAnswer]:
     """Return answers that decide all records of a partition."""
     answers = []
     for batches in requests_of(batches_of(partition.records)):
@@ -174,8 +214,8 @@ async def _evaluate_partition(evaluator: TransformEvaluator, partition: TrialPar
     return answers
 
 
-async def _measure(evaluator: TransformEvaluator) -> TrialCost:
-    """Return what calls cost with sample records, after the JVM has compiled the statement for them."""
+async def _measure(evaluator: Evaluator) -> TrialCost:
+    """Return what calls cost with sample records, after the JVM has compiled a statement for them."""
     sample = [TrialRecord(offset, 1_700_000_000_000 + offset, b"%d" % offset, SAMPLE) for offset in range(SAMPLES)]
     many, single = ([batch.data for batch in batches_of(records)] for records in (sample, sample[:1]))
     first = await evaluator.evaluate(single, 0, 0, SAMPLE_TOPIC)
@@ -188,7 +228,7 @@ async def _measure(evaluator: TransformEvaluator) -> TrialCost:
     return TrialCost(small * 1000, SAMPLES / large, len(SAMPLE))
 
 
-async def _times(evaluator: TransformEvaluator, batches: Sequence[bytes | memoryview], for_s: float) -> list[float]:
+async def _times(evaluator: Evaluator, batches: Sequence[bytes | memoryview], for_s: float) -> list[float]:
     """Return how many seconds each of the calls took that fit in this time; there is at least one."""
     times: list[float] = []
     ends = time.monotonic() + for_s
@@ -206,6 +246,13 @@ def _find_own_server(context: Any) -> tuple[int, Path]:
     if path is None:
         raise NoTransformServer(f"the JVM {pid} evaluates no transforms, though it has the transforms' plugin")
     return pid, path
+
+
+def _function_mistake(error: TransformError) -> TrialMistake:
+    """Return why a function cannot be used, or did not decide its records."""
+    if isinstance(error, TransformRefused):
+        return TrialMistake(error.code, 0, 0, "", error.message)
+    return TrialMistake("FUNCTION_NOT_EVALUATED", 0, 0, "", str(error))
 
 
 def _mistakes(refused: StatementRefused) -> tuple[TrialMistake, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lockstep_data_plane.core.record_transform import RecordTransform, transformed_records
+from lockstep_data_plane.core.record_transform import TopicTransform, transformed_records
 from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_state.offsets import TopicPartition
@@ -21,7 +21,7 @@ class TransformedBatch(NamedTuple):
     failed: Sequence[int] = ()
 
 
-async def transform_batch(transform: RecordTransform, batch: Batch, tp: TopicPartition) -> TransformedBatch:
+async def transform_batch(transform: TopicTransform, batch: Batch, tp: TopicPartition) -> TransformedBatch:
     """Return what a transform leaves of a batch that is copied.
 
     Raises:

@@ -32,15 +32,14 @@ MOST_RECORDS = 10_000
 EXIT_CODES = """\b
 Exit codes:
   0  every transform can be used
-  1  a statement has mistakes, or lacks a secret
+  1  a statement has mistakes or lacks a secret, or a function cannot be used
   2  FILE cannot be used, or the data plane or Java is missing
-  3  Spark did not start
-  4  nothing is wrong, but a function in Python was not checked"""
+  3  Spark did not start"""
 
 TRY_EXIT_CODES = """\b
 Exit codes:
   0  each record could be transformed
-  1  a record failed, or the statement has mistakes
+  1  a record failed, or the statement or function has mistakes
   2  FILE or the arguments cannot be used, or the data plane or Java is missing
   3  the source did not answer, or Spark did not start
   4  there was no record"""
@@ -57,18 +56,19 @@ def command() -> None:
     """
 
 
-@command.command(short_help="Compile each transform, and name every mistake.", epilog=EXIT_CODES)
+@command.command(short_help="Compile or load each transform, and name every mistake.", epilog=EXIT_CODES)
 @file_argument
 @shown_flows_option
 @click.option("--no-cost", is_flag=True, help="Do not measure what a call costs. It takes about 3 s a transform.")
 @output_option
 @asynchronous
 async def check(file: Path, flows: tuple[str, ...], no_cost: bool, output: str) -> int:
-    """Compile each transform of FILE in a JVM of its own, as the data plane does when it starts. Each mistake has its
-    place in the statement, and what may have been meant. For a transform that can be used: which columns it makes
-    anew, what else changes with them, whether it filters records, its version, and what a call costs.
+    """Compile each statement of FILE in a JVM of its own, as the data plane does when it starts, and load each function
+    in a process of its own. Each mistake has its place in the statement, and what may have been meant. For a transform
+    that can be used: which columns a statement makes anew, what else changes with them, whether it filters records, its
+    version, and what a call costs.
 
-    No cluster is asked.
+    No cluster is asked. A function is imported as this command finds it: run it where the data plane runs.
 
     \b
       lockstep transform check mm2.properties
@@ -85,12 +85,10 @@ async def check(file: Path, flows: tuple[str, ...], no_cost: bool, output: str) 
     )
 
     transforms = transforms_of(choose_flows(file, flows, all_enabled=not flows))
-    statements = [transform for transform in transforms if transform.sql]
-    results = await _run_trial(file, [trial_request(each, measured=not no_cost) for each in statements])
+    results = await _run_trial(file, [trial_request(each, measured=not no_cost) for each in transforms])
     if isinstance(results, Exit):
         return results
-    results_of = dict(zip(statements, results, strict=True))
-    checks = [TransformCheck(transform, having, results_of.get(transform)) for transform, having in transforms.items()]
+    checks = [TransformCheck(*having, result) for having, result in zip(transforms.items(), results, strict=True)]
     if output == "text":
         print_parts(
             (line for each in checks for mistake in each.mistakes for line in mistake_lines(each, mistake)), stderr=True
@@ -145,10 +143,10 @@ async def try_records(
     output: str,
 ) -> int:
     """Read records of a topic and show each before and after its transform, side by side: what changes, what is
-    dropped, and what fails with Spark's reason.
+    dropped, and what fails with its reason.
 
-    The records are evaluated in a JVM of this command, as slots have it done. No group commits, no topic is created,
-    and nothing is written to either cluster.
+    The records are evaluated in a JVM or a Python process of this command, as slots have it done. No group commits, no
+    topic is created, and nothing is written to either cluster.
 
     \b
       lockstep transform try mm2.properties --topic customers --limit 20
@@ -188,7 +186,7 @@ async def try_records(
 
 
 def _transform_of(settings: "FlowSettings", topic: str) -> "TransformSettings":
-    """Return the transform of a topic. Raises CannotUse if there is none, or none that can be tried."""
+    """Return the transform of a topic. Raises CannotUse if there is none, or more than one."""
     if dispute := settings.transform_dispute(topic):
         raise CannotUse(dispute)
     transform = settings.data_plane.transform_of(topic)
@@ -197,8 +195,6 @@ def _transform_of(settings: "FlowSettings", topic: str) -> "TransformSettings":
         ruled = settings.record_rules(topic) is not None
         rules = ", and the rules of lockstep.filter or lockstep.headers that hold for it are not tried here"
         raise CannotUse(f"{settings.flow}: no transform selects {topic}{rules if ruled else ''}; transforms: {names}")
-    if transform.python:
-        raise CannotUse(f"{transform.name} is the function {transform.python} in Python: try runs statements only")
     return transform
 
 

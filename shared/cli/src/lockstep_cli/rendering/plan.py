@@ -21,6 +21,7 @@ from lockstep_ops.plan.rules.flow_plan import (
     FlowPlan,
     Plan,
     TopicForecast,
+    treatments,
 )
 from lockstep_ops.plan.rules.rate import rate_text, size_text
 from lockstep_ops.status.report import PausedPart
@@ -65,6 +66,8 @@ COPY: Sequence[Column[TopicForecast]] = (
     Column("time", lambda topic: _duration(topic), "number"),
     Column("retention", lambda topic: _retention(topic), "number"),
 )
+ON_THE_WAY: Column[TopicForecast] = Column("on the way", lambda topic: ", ".join(treatments(topic)))
+"""The column of what becomes of records, if a topic is not copied as it is."""
 
 Parts = Iterator[RenderableType]
 
@@ -184,7 +187,8 @@ def _copy(copy: CopyForecast, *, terminal: bool) -> Parts:
         yield from (_line(_copy_line(topic)) for topic in copy.topics)
     elif copy.topics:
         largest = sorted(copy.topics, key=lambda topic: -(topic.bytes or topic.records or 0))
-        yield RowTable(COPY, largest[:SHOWN])
+        treated = any(treatments(topic) for topic in copy.topics)
+        yield RowTable((*COPY, ON_THE_WAY) if treated else COPY, largest[:SHOWN])
         if len(largest) > SHOWN:
             yield _more(len(largest) - SHOWN)
 
@@ -196,7 +200,8 @@ def _copy_line(topic: TopicForecast) -> str:
         copied = f"{_number(topic.records)} records, {size}, {_duration(topic)}"
     partitions = count_text(len(topic.partitions), "partition")
     names = f"{topic.topic} -> {topic.remote}"
-    return f"{names}: {partitions}, from {_beginnings(topic)}, {copied}, kept {_retention(topic)}"
+    how = "".join(f", {treatment}" for treatment in treatments(topic))
+    return f"{names}: {partitions}, from {_beginnings(topic)}, {copied}, kept {_retention(topic)}{how}"
 
 
 def _beginnings(topic: TopicForecast) -> str:

@@ -22,14 +22,12 @@ def check_parts(file: Path, checks: Sequence[TransformCheck]) -> Iterator[Render
             yield facts(*_facts(check), title=f"{check.settings.name}  {', '.join(check.flows)}")
             yield ""
     wrong = sum(1 for check in checks if check.mistakes)
-    unchecked = sum(1 for check in checks if check.result is None)
     if not checks:
         yield f"{visible(str(file))}: no flow has a transform"
     elif wrong:
         yield f"{visible(str(file))}: {wrong} of {count_text(len(checks), 'transform')} cannot be used"
     else:
-        usable = f"{count_text(len(checks) - unchecked, 'transform')} can be used"
-        yield f"{visible(str(file))}: {usable}{f', {unchecked} in Python not checked' if unchecked else ''}"
+        yield f"{visible(str(file))}: {count_text(len(checks), 'transform')} can be used"
 
 
 def try_parts(
@@ -42,9 +40,8 @@ def try_parts(
         Column("before", lambda row: row.before),
         Column("after", lambda row: Text(visible(row.after), STYLES[row.state])),
     )
-    version = check.result.version if check.result is not None else ""
     if records:
-        title = f"{visible(topic)}  transform {check.settings.name} {version}"
+        title = f"{visible(topic)}  transform {check.settings.name} {check.result.version}"
         yield RowTable(columns, part_rows(records, values=values), title=title)
         yield ""
     state_counts = counts(records)
@@ -56,27 +53,28 @@ def _facts(check: TransformCheck) -> Iterator[tuple[str, str]]:
     settings, result = check.settings, check.result
     yield "  from", settings.place
     yield "  topics", ", ".join(settings.topics.include)
-    if result is None:
-        yield "  function", f"{settings.python}, which is imported where Spark's executors run, and not checked here"
-        yield "  on error", settings.on_error
-        return
-    written, kept = ", ".join(result.columns_written), ", ".join(check.columns_kept)
-    yield "  made anew", written or "nothing"
-    yield "  kept", kept or "nothing"
-    if result.filters:
-        tombstones = "pass" if settings.tombstones == "pass" else "are filtered too"
-        remainder = "" if settings.filtered == "drop" else "; what is filtered leaves a tombstone of its key"
-        yield "  filter", f"records may be filtered; tombstones {tombstones}{remainder}"
+    if settings.python:
+        yield "  function", settings.python
     else:
-        yield "  filter", "none: each record stays"
+        yield "  made anew", ", ".join(result.columns_written) or "nothing"
+        yield "  kept", ", ".join(check.columns_kept) or "nothing"
+        yield "  filter", _filter_text(check)
     yield "  on error", settings.on_error
-    if result.secrets:
-        yield "  secrets", ", ".join(result.secrets)
+    if check.secrets:
+        yield "  secrets", ", ".join(check.secrets)
     yield "  version", result.version or "unknown, because a secret is missing"
     if result.cost is not None:
         yield "  cost", _cost_text(result.cost)
     for remark in check.remarks:
         yield "  note", remark
+
+
+def _filter_text(check: TransformCheck) -> str:
+    if not check.result.filters:
+        return "none: each record stays"
+    tombstones = "pass" if check.settings.tombstones == "pass" else "are filtered too"
+    remainder = "" if check.settings.filtered == "drop" else "; what is filtered leaves a tombstone of its key"
+    return f"records may be filtered; tombstones {tombstones}{remainder}"
 
 
 def _cost_text(cost: TrialCost) -> str:

@@ -31,6 +31,7 @@ from lockstep_rules.record_rules import (
     IsTombstone,
     Rule,
     RuleSelection,
+    split_conditions,
 )
 from lockstep_rules.renames import Rename
 from lockstep_rules.topic_plan import RENAME_KEY as RENAME
@@ -127,7 +128,7 @@ def read_chain(layers: Layers, reader: Reader, findings: Diagnostics) -> Transfo
 
 
 def _is_about_topics(step: Rename | Rule) -> bool:
-    return not isinstance(step, Rename) and any(isinstance(condition, InTopic) for condition in step.conditions)
+    return not isinstance(step, Rename) and bool(step.topics)
 
 
 class _ChainReader:
@@ -155,16 +156,17 @@ class _ChainReader:
         if conditions is None or not self._has_keys(kind, short, f"{TRANSFORMS}.{name}", lines, CLASSES[short]):
             return ()
         values = [lines[key].entry.value.strip() for key in CLASSES[short]]
+        of_records, of_topics = split_conditions(conditions)
         try:
             match short:
                 case "RegexRouter":
                     return (build_rename(*values),)
                 case "Filter":
-                    return (DropRecord(conditions),)
+                    return (DropRecord(of_records, of_topics),)
                 case "InsertHeader":
-                    return (AddHeader(header_name(values[0]), _literal(values[1]), conditions),)
+                    return (AddHeader(header_name(values[0]), _literal(values[1]), of_records, of_topics),)
                 case _:
-                    return [DropHeaders(header_name(header), conditions) for header in split_list(values[0])]
+                    return [DropHeaders(header_name(each), of_records, of_topics) for each in split_list(values[0])]
         except (BadValue, UntranslatablePattern) as exc:
             key = "value.literal" if short == "InsertHeader" else "regex"
             self._findings.problem(lines.get(key, kind).entry, str(exc))

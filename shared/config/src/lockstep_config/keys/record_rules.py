@@ -13,6 +13,8 @@ from lockstep_rules.record_rules import (
     HasHeader,
     InTopic,
     IsTombstone,
+    RecordCondition,
+    split_conditions,
 )
 
 FILTER_KEY, HEADERS_KEY = "lockstep.filter", "lockstep.headers"
@@ -35,7 +37,7 @@ def parse_filter(text: str) -> tuple[DropRecord, ...]:
         BadValue: An element is no rule.
         UntranslatablePattern: A pattern cannot be used.
     """
-    return tuple(DropRecord(_parse_conditions(element)) for element in _elements(text))
+    return tuple(DropRecord(*_parse_conditions(element)) for element in _elements(text))
 
 
 def parse_headers(text: str) -> tuple[DropHeaders | AddHeader, ...]:
@@ -61,22 +63,22 @@ def _elements(text: str) -> list[str]:
 
 def _parse_header_rule(element: str) -> DropHeaders | AddHeader:
     rule, *rest = _IF.split(element, maxsplit=1)
-    conditions = _parse_conditions(rest[0]) if rest else ()
+    conditions, topics = _parse_conditions(rest[0]) if rest else ((), ())
     word, _, argument = rule.partition(" ")
     argument = argument.strip()
     if word == "drop" and argument:
-        return DropHeaders(_header_pattern(argument), conditions)
+        return DropHeaders(_header_pattern(argument), conditions, topics)
     name, equals, value = argument.partition("=")
     if word != "add" or not equals or not name.strip():
         raise BadValue(
             f"has {element!r}, which is no rule: write drop NAME, or add NAME=VALUE. Behind it may be if, and "
             f"{_CONDITIONS}"
         )
-    return AddHeader(header_name(name.strip()), value.strip().encode(), conditions)
+    return AddHeader(header_name(name.strip()), value.strip().encode(), conditions, topics)
 
 
-def _parse_conditions(text: str) -> tuple[Condition, ...]:
-    return tuple(_parse_condition(part.strip()) for part in _AND.split(text))
+def _parse_conditions(text: str) -> tuple[tuple[RecordCondition, ...], tuple[InTopic, ...]]:
+    return split_conditions(_parse_condition(part.strip()) for part in _AND.split(text))
 
 
 def _parse_condition(text: str) -> Condition:

@@ -24,6 +24,7 @@ from lockstep_config.keys.mm1_keys import (
     mm2_topics,
 )
 from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.keys.transform_keys import split_transform_key
 from lockstep_config.loader.configuration import build_configuration, read_config_file, with_overrides
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.text.properties import Entry, PropertiesText, read_properties
@@ -122,6 +123,8 @@ def _mm2_key(side: Side, alias: str, name: str) -> str:
         return f"{FLOW}.{LEGACY_GROUP}"
     if name in CONNECTION:
         return f"{alias}.{name}"
+    if split_transform_key(name) is not None:
+        return f"{FLOW}.{name}"
     key = KEYS.get(name)
     if name.startswith(("config.providers.", "lockstep.spark.")) or name == "config.providers":
         return name

@@ -13,7 +13,6 @@ from lockstep_ops.clusters import source_client, target_client
 from lockstep_ops.services import SERVICES
 from lockstep_ops.status.log_offsets import read_logs
 from lockstep_ops.status.partition_status import LogOffsets, is_conclusive
-from lockstep_ops.status.refused_transforms import refused_transforms
 from lockstep_ops.status.report import Report, Trouble
 from lockstep_ops.status.report_builder import build_report
 from lockstep_ops.status.state_topic_rows import SILENT_S, FollowedRows, StateTopicRows
@@ -110,7 +109,6 @@ async def read_report(
         limits=settings.switch_limits,
         members=await _read_members(target, rows),
         delay_ms=delay_ms,
-        refused_transforms=refused_transforms(settings, rows),
     )
     present = [report for report in reports if report.service in services]
     troubles = (*report.troubles, *reported_troubles(present, report.troubles), *unread)

@@ -67,7 +67,6 @@ SILENCE_IS_TROUBLE_MS = 60_000
 """The silence after which a slot is in trouble. A frozen one is ended after 30 s, and another one is started."""
 
 NO_MEMBERS: Mapping[str, Sequence[str]] = MappingProxyType({})
-NONE_REFUSED: Mapping[str, Reason] = MappingProxyType({})
 
 
 def build_report(
@@ -85,7 +84,6 @@ def build_report(
     limits: SwitchLimits,
     members: Mapping[str, Sequence[str]] = NO_MEMBERS,
     delay_ms: Callable[[str], int] = no_delay,
-    refused_transforms: Mapping[str, Reason] = NONE_REFUSED,
 ) -> Report:
     """Build the report of a flow from its rows.
 
@@ -103,12 +101,9 @@ def build_report(
         limits: What has to hold before a switch.
         members: The members of groups on the target, by group.
         delay_ms: Returns the delay of a source topic in milliseconds, by the file.
-        refused_transforms: Source topics whose transform cannot be evaluated, with the reason.
     """
     unknown, clusters = frozenset(replicas_unknown), logs or LogOffsets()
-    parts = _ReportParts(
-        rows, services, replicas or {}, unknown, states, clusters, at_ms, by_key, refused_transforms, delay_ms
-    )
+    parts = _ReportParts(rows, services, replicas or {}, unknown, states, clusters, at_ms, by_key, delay_ms)
     partitions = tuple(parts.partitions())
     group_rows = parts.of_present_services(GroupStatus)
     not_known = groups_unknown(parts.all(SourceGroupsStatus)) if "checkpoint" in services else NO_REASON
@@ -182,7 +177,6 @@ class _ReportParts:
     logs: LogOffsets
     _at_ms: int
     _by_key: bool
-    _refused_transforms: Mapping[str, Reason]
     delay_ms: InitVar[Callable[[str], int]]
 
     def __post_init__(self, rows: Mapping[str, Row], states: StatedPhases, delay_ms: Callable[[str], int]) -> None:
@@ -268,8 +262,6 @@ class _ReportParts:
                     hold=self._holds.get((topic.source_topic, number)),
                 )
                 cause = failing.get(f"{topic.source_topic}-{number}", NO_REASON)
-                if not cause and row is None and slot >= 0:  # it halted before there was anything to write
-                    cause = self._refused_transforms.get(topic.source_topic, NO_REASON)
                 if cause and line.phase == NOT_BEGUN:
                     line = replace(line, why=format_sentence(cause), cause=line.cause or cause)
                 yield line

@@ -14,7 +14,8 @@ from lockstep_config.flow import client_settings
 from lockstep_kafka.common.errors import ClusterUnreachable
 from lockstep_kafka.librdkafka.client_factory import create_client
 from lockstep_ops.exit_codes import CannotUse
-from lockstep_state.codecs.transform_trial import Header, TrialPartition, TrialRecord
+from lockstep_ops.record_parts import message_headers
+from lockstep_state.codecs.transform_trial import TrialPartition, TrialRecord
 from lockstep_state.kafka.librdkafka_errors import error_text
 
 MOST_AT_ONCE = 500
@@ -156,12 +157,4 @@ def _as_record(message: Message) -> TrialRecord:
     key: Any = message.key()
     value: Any = message.value()
     offset = cast(int, message.offset())
-    try:
-        headers = tuple(cast("list[Header]", message.headers() or []))
-        return TrialRecord(offset, timestamp, key, value, headers, kind == TIMESTAMP_LOG_APPEND_TIME)
-    except (UnicodeDecodeError, SystemError) as exc:
-        # confluent-kafka makes a text of each name. If that fails, its error shows at the next call.
-        raise CannotUse(
-            f"{message.topic()}-{message.partition()}: a header of the record at offset {offset} has a name that is no "
-            "UTF-8, which this command cannot read. Slots can"
-        ) from exc
+    return TrialRecord(offset, timestamp, key, value, message_headers(message), kind == TIMESTAMP_LOG_APPEND_TIME)

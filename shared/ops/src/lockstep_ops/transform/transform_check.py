@@ -1,4 +1,4 @@
-"""What is known about each transform of a file once it was compiled (`lockstep transform check`). Pure."""
+"""What is known about each transform of a file once it was compiled or loaded (`lockstep transform check`). Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -13,39 +13,45 @@ from lockstep_state.codecs.transform_trial import TrialMistake, TrialPartition, 
 COLUMNS = ("key", "value", "headers", "timestamp")
 """The columns that a transform may make anew."""
 LONGEST_EXCERPT = 100
+FUNCTION_REMARKS = (
+    "whether a record alone decides what becomes of it cannot be checked: a copy that differs at a resume is in doubt",
+    "which columns it makes anew, and whether it filters, is not known before it runs: lockstep transform try shows it",
+)
+"""What is to be said of every function in Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransformCheck:
-    """One transform, the flows that have it, and what came of its statement.
-
-    `result` is None for a function in Python, which is not looked at here.
-    """
+    """One transform, the flows that have it, and what came of its statement or function."""
 
     settings: TransformSettings
     flows: tuple[str, ...]
-    result: TrialResult | None
+    result: TrialResult
 
     @property
     def mistakes(self) -> tuple[TrialMistake, ...]:
         """Return the mistakes of the statement, and each secret that it takes and does not have."""
-        if self.result is None:
-            return ()
         missing = [name for name in self.result.secrets if name not in self.settings.secrets]
         return (*self.result.mistakes, *(_missing_secret(self.settings.name, name) for name in missing))
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return the names of the secrets that it gets."""
+        return tuple(sorted(self.settings.secrets)) if self.settings.python else self.result.secrets
+
+    @property
     def columns_kept(self) -> tuple[str, ...]:
-        """Return the columns that stay each record's own."""
-        written = () if self.result is None else self.result.columns_written
-        return tuple(name for name in COLUMNS if name not in written)
+        """Return the columns that stay each record's own under a statement."""
+        return tuple(name for name in COLUMNS if name not in self.result.columns_written)
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Return what else changes with these columns, and with a filter, a sentence each."""
         result = self.result
-        if result is None or result.mistakes:
+        if result.mistakes:
             return ()
+        if self.settings.python:
+            return FUNCTION_REMARKS
         remarks = []
         if "key" in result.columns_written:
             remarks.append(
@@ -60,7 +66,7 @@ class TransformCheck:
         return tuple(remarks)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for programs. No secret is in it, only their names."""
+        """Return it for programs. No secret is in it, only their names. What is not known of a function is None."""
         settings, result = self.settings, self.result
         body: dict[str, Any] = {
             "name": settings.name,
@@ -69,20 +75,20 @@ class TransformCheck:
             "place": settings.place,
             "kind": "python" if settings.python else "sql",
             "statement": settings.python or settings.sql,
-            "checked": result is not None,
             "mistakes": [asdict(mistake) for mistake in self.mistakes],
         }
-        if result is not None and not result.mistakes:
+        if not result.mistakes:
+            is_known = not settings.python
             body |= {
                 "version": result.version,
-                "columns_written": list(result.columns_written),
-                "columns_kept": list(self.columns_kept),
-                "columns_read": list(result.columns_read),
-                "filters": result.filters,
+                "columns_written": list(result.columns_written) if is_known else None,
+                "columns_kept": list(self.columns_kept) if is_known else None,
+                "columns_read": list(result.columns_read) if is_known else None,
+                "filters": result.filters if is_known else None,
                 "tombstones": settings.tombstones,
                 "filtered": settings.filtered,
                 "on_error": settings.on_error,
-                "secrets": list(result.secrets),
+                "secrets": list(self.secrets),
                 "remarks": list(self.remarks),
                 "cost": None if result.cost is None else asdict(result.cost),
             }
@@ -101,7 +107,7 @@ def transforms_of(flows: Iterable[FlowSettings]) -> dict[TransformSettings, tupl
 def trial_request(
     transform: TransformSettings, partitions: Sequence[TrialPartition] = (), *, measured: bool = False
 ) -> TrialRequest:
-    """Return the request of a trial of a statement."""
+    """Return the request of a trial of a transform."""
     return TrialRequest(
         transform.name,
         transform.sql,
@@ -110,15 +116,13 @@ def trial_request(
         transform.secrets,
         tuple(partitions),
         measured,
+        transform.python,
     )
 
 
 def exit_code(checks: Iterable[TransformCheck]) -> Exit:
     """Return the exit code of `lockstep transform check`."""
-    checks = tuple(checks)
-    if any(check.mistakes for check in checks):
-        return Exit.TROUBLE
-    return Exit.NOT_VERIFIED if any(check.result is None for check in checks) else Exit.FINE
+    return Exit.TROUBLE if any(check.mistakes for check in checks) else Exit.FINE
 
 
 def mistake_lines(check: TransformCheck, mistake: TrialMistake) -> list[str]:

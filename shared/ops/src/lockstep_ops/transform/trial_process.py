@@ -38,13 +38,14 @@ async def run_trial(path: object, requests: Sequence[TrialRequest], progress: Wo
         progress: Is set to each step.
 
     Raises:
-        CannotUse: This Python has no data plane, or there is no Java for it.
+        CannotUse: This Python has no data plane, or there is no Java for a statement.
         TrialFailed: Spark did not start, or the process ended before it had answered.
     """
     if not requests:
         return ()
     require_services(path, [DATA_PLANE])
-    if (missing := missing_java(os.environ)) is not None:
+    has_statement = not all(each.function for each in requests)
+    if has_statement and (missing := missing_java(os.environ)) is not None:
         raise CannotUse(missing)
     process = await asyncio.create_subprocess_exec(
         sys.executable,

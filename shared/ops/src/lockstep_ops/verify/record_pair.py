@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
@@ -13,7 +13,7 @@ from lockstep_config.flow import client_settings
 from lockstep_kafka.common.errors import ClusterUnreachable
 from lockstep_kafka.librdkafka.client_factory import create_client
 from lockstep_ops.exit_codes import CannotUse
-from lockstep_ops.record_parts import PARTS, part_text, parts_as_json
+from lockstep_ops.record_parts import PARTS, message_headers, part_text, parts_as_json
 from lockstep_rules.offsets.offset_runs import RunMap
 from lockstep_rules.offsets.verified_copy import find_verification
 from lockstep_state.kafka.librdkafka_errors import error_text
@@ -131,7 +131,7 @@ async def read_pair(
     """Read both records.
 
     Raises:
-        CannotUse: The flow does not mirror the partition.
+        CannotUse: The flow does not mirror the partition, or the name of a header is no UTF-8.
         ClusterUnreachable: A cluster does not answer.
     """
     topic = rows.get(f"{MirroredTopic.kind}/{tp[0]}")
@@ -179,5 +179,4 @@ def _read(conf: Mapping[str, Any], alias: str, tp: TopicPartition, offset: int) 
         raise ClusterUnreachable(alias, str(conf.get("bootstrap.servers", "")), error_text(error))
     if message.offset() != offset:
         return None
-    headers = tuple(cast("list[tuple[str, bytes | None]]", message.headers() or []))
-    return ShownRecord(offset, message.timestamp()[1], message.key(), message.value(), headers)
+    return ShownRecord(offset, message.timestamp()[1], message.key(), message.value(), message_headers(message))

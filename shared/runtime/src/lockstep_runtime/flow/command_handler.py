@@ -7,6 +7,7 @@ twice: verbs are idempotent.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_kafka.common.errors import ClusterError, RefusedCommand
@@ -121,7 +122,7 @@ class CommandHandler:
             answer = Answer("CommandRefused")
             cause = _shortened(ReasonCode.COMMAND_REFUSED.to_reason(text=str(trouble)))
         text = f"{command.verb} {command.subject}".strip() + (f": {format_sentence(cause)}" if cause else "")
-        sender = {"by": command.by} if command.by else {}
+        sender: dict[str, Any] = {"by": command.by} if command.by else {}
         await self._ctx.event(
             answer.kind,
             command.subject,

@@ -13,6 +13,9 @@ from typing import Any, Literal
 
 Header = tuple[str, bytes | None]
 
+REQUEST_FIELDS = ("name", "statement", "function", "tombstones", "filtered", "measured")
+"""The fields of a request that JSON has as they are."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrialRecord:
@@ -60,9 +63,10 @@ class TrialPartition:
 
 @dataclass(frozen=True, slots=True)
 class TrialRequest:
-    """One statement to compile, and records to evaluate. With `measured` its cost is measured with sample records.
+    """One transform to try, and records to evaluate. With `measured` its cost is measured with sample records.
 
-    `tombstones` and `filtered` are those of `lockstep.transform.NAME`.
+    `statement` is compiled, unless there is a `function` in Python, `package.module:function`. `tombstones` and
+    `filtered` are those of `lockstep.transform.NAME`.
     """
 
     name: str
@@ -72,11 +76,12 @@ class TrialRequest:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     partitions: tuple[TrialPartition, ...] = ()
     measured: bool = False
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialMistake:
-    """A mistake in a statement. `line` and `column` count from 1; 0: it is nowhere in particular."""
+    """A mistake in a statement, or of a function. `line` and `column` count from 1; 0: it is nowhere in particular."""
 
     code: str
     line: int
@@ -118,7 +123,10 @@ class TrialOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What became of one statement. With `mistakes` it was not compiled, and all else is empty."""
+    """What became of one transform. With `mistakes` it cannot be used, and all else is empty.
+
+    Which columns a function makes, and whether it filters, is not known: that is empty, too.
+    """
 
     name: str
     mistakes: tuple[TrialMistake, ...] = ()
@@ -145,7 +153,7 @@ def encode_requests(requests: Sequence[TrialRequest]) -> bytes:
     """Return the one line that the trial reads."""
     body = [
         {
-            **{name: getattr(request, name) for name in ("name", "statement", "tombstones", "filtered", "measured")},
+            **{name: getattr(request, name) for name in REQUEST_FIELDS},
             "secrets": dict(request.secrets),
             "partitions": [
                 {

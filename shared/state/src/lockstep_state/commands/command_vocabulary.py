@@ -247,7 +247,8 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
                 summary="Stop a flow, a connector or a slot, until it is resumed.",
                 help="Stop WHAT: it drains, writes down how far it is and ends. Offsets may be altered and a flow "
                 "handed back to MirrorMaker 2 only while it is stopped. `lockstep resume` starts it again.",
-                example="lockstep stop mm2.properties connector:MirrorSourceConnector --flow 'A->B'",
+                example="lockstep stop mm2.properties connector:MirrorSourceConnector --flow 'A->B'\n"
+                "  lockstep stop mm2.properties topic:orders --before '10m ago' --wait",
             ),
             ControlCommand(
                 verb=STOP_BEFORE,

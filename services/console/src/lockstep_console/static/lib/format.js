@@ -61,7 +61,7 @@ export function inTime(ms) {
     const amount = length / size;
     if (amount >= 1) return `${amount < 9.95 ? amount.toFixed(1) : WHOLE.format(amount)} ${unit}`;
   }
-  return `${Math.round(length)} ms`;
+  return length < 0.5 ? "0 s" : `${Math.round(length)} ms`;
 }
 
 /**

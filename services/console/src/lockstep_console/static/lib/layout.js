@@ -41,7 +41,7 @@ function placeClusters(names, flows) {
   }
   const hub = names.find((name) => flows.every((flow) => flow.source === name || flow.target === name));
   const ring = names.filter((name) => name !== hub);
-  let around = Math.max(300, (hub ? 2 : 1) * (BOX.width + GAP));
+  let around = Math.max(300, (hub ? 3 : 2) * (BOX.width + GAP));
   let places = onEllipse(ring, hub, around);
   while (!areApart(places)) {
     around *= 1.1;

@@ -159,13 +159,13 @@ function Confirmation({ action, onChange }) {
   if (action.confirm === "type") {
     return html`<p>
       <label for=${id}>Type <strong>${visible(action.flow)}</strong> to confirm</label>
-      <input id=${id} type="text" autocomplete="off" spellcheck=${false} autofocus
+      <input id=${id} type="text" autocomplete="off" spellcheck=${false}
         onInput=${(/** @type {any} */ event) => onChange(event.currentTarget.value.trim() === action.flow)} />
     </p>`;
   }
   return html`<p>
     <label class="check">
-      <input type="checkbox" autofocus onChange=${(/** @type {any} */ event) => onChange(event.currentTarget.checked)} />
+      <input type="checkbox" onChange=${(/** @type {any} */ event) => onChange(event.currentTarget.checked)} />
       I have read what it does and loses, for ${visible(action.scope)}
     </label>
   </p>`;

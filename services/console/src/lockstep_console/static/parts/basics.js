@@ -49,7 +49,7 @@ export function Section({ title, extra, children, level = "h2" }) {
  */
 export function ProblemNote({ problem, retry }) {
   const text = problem instanceof Error ? problem.message : String(problem);
-  return html`<div class="note bad" role="alert">
+  return html`<div class="notice bad" role="alert">
     <p>
       <span class="mark" aria-hidden="true">${MARKS.bad}</span>
       <strong>This cannot be shown.</strong> ${visible(asSentence(capitalized(text)))}
@@ -64,7 +64,7 @@ export function ProblemNote({ problem, retry }) {
  * @param {{ reason: string }} props
  */
 export function UnknownNote({ reason }) {
-  return html`<div class="note unknown">
+  return html`<div class="notice unknown">
     <p>
       <span class="mark" aria-hidden="true">${MARKS.unknown}</span>
       <strong>Unknown.</strong> ${visible(asSentence(capitalized(reason)))}

@@ -1,5 +1,6 @@
 // A chart over time, by uPlot. It is loaded when the first chart is shown.
 
+import { inClock } from "../lib/format.js";
 import { html, useEffect, useRef, useState } from "../lib/preact.js";
 
 const HEIGHT = 170;
@@ -7,7 +8,7 @@ const HEIGHT = 170;
 /**
  * @typedef {object} ChartLine
  * @property {string} title
- * @property {string} unit What the axis says.
+ * @property {number} least What the axis reaches at least, so that noise looks flat.
  * @property {number[]} times Unix seconds.
  * @property {(number | null)[]} values
  * @property {(value: number | null) => string} text
@@ -49,9 +50,9 @@ function draw(Plot, element, line, onPoint) {
       legend: { show: false },
       cursor: { sync: { key: "lockstep" }, y: false, drag: { x: false, y: false } },
       hooks: { setCursor: [(plot) => onPoint(plot.cursor.idx ?? null)] },
-      scales: { x: { time: true }, y: { range: (_plot, _least, most) => [0, Math.max(1, (most || 0) * 1.1)] } },
+      scales: { x: { time: true }, y: { range: (_plot, _least, most) => [0, Math.max(line.least, (most || 0) * 1.1)] } },
       axes: [
-        axis,
+        { ...axis, values: (_plot, splits) => splits.map((value) => inClock(value * 1_000).slice(0, 5)) },
         { ...axis, size: 70, values: (_plot, splits) => splits.map((value) => line.text(value)) },
       ],
       series: [{}, { stroke, fill, width: 1.5, spanGaps: false, points: { show: false } }],
@@ -100,7 +101,7 @@ export function Chart({ line }) {
       <span class="muted">
         ${at === undefined || point === null
           ? line.summary
-          : `${new Date(at * 1000).toLocaleTimeString()}: ${line.text(line.values[point] ?? null)}`}
+          : `${inClock(at * 1_000)}: ${line.text(line.values[point] ?? null)}`}
       </span>
     </figcaption>
     <div class="plot" ref=${box} role="img" aria-label=${`${line.title}. ${line.summary}`}></div>

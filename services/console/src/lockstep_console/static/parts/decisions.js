@@ -56,7 +56,7 @@ function DecisionCard({ decision, showsFlow }) {
           <span>
             ${visible(asSentence(capitalized(choice.does)))}
             ${choice.line && html`<pre tabindex="0">${visible(choice.line)}</pre>`}
-            <span class="loses"> ${visible(asSentence(`It loses: ${choice.loses}`))}</span>
+            <strong> It loses:</strong> ${visible(asSentence(choice.loses))}
           </span>
         </li>`;
       })}

@@ -20,7 +20,7 @@ export function FlowMap({ names }) {
   return html`<svg class="map" role="img" viewBox=${`0 0 ${drawing.width} ${drawing.height}`}
     aria-label=${`Clusters ${drawing.places.map((place) => place.name).join(", ")} and the flows ${names.join(", ")}`}>
     <defs>
-      <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">
+      <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="11" markerHeight="11" markerUnits="userSpaceOnUse" orient="auto">
         <path d="M0 0L8 4L0 8Z" class="arrow-head" />
       </marker>
     </defs>

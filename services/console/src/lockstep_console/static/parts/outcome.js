@@ -40,12 +40,33 @@ export function Outcome({ command }) {
     if (connection.value.state === "live" || (reply && reply.phase !== "running")) return;
     readCommand(command).catch(() => undefined); // the page says already that it is not live
   }, [Math.floor(now.value / ASKED_MS)]);
-  const lines = (reply?.steps ?? []).flatMap((step) => step.lines.map((line) => ({ line, verb: step.verb })));
+  const lines = linesOf(reply);
   return html`<div class="outcome">
-    <p><${State} word=${word} tone=${tone} /> <span>${visible(asSentence(capitalized(reply?.sentence || command.sentence)))}</span></p>
-    ${lines.length > 0 &&
-    html`<ul class="plain muted">${lines.map(({ line, verb }, index) => html`<li key=${index}>${verb}: ${visible(line)}</li>`)}</ul>`}
+    <p>
+      <${State} word=${word} tone=${tone} />
+      ${!lines.length && html` <span>${visible(asSentence(capitalized(reply?.sentence || command.sentence)))}</span>`}
+    </p>
+    ${reply?.phase === "running" && reply.missing.length > 0 && html`<p class="muted">Until now there is no answer from ${reply.missing.join(", ")}.</p>`}
+    ${lines.length > 0 && html`<ul class="plain">${lines.map((line) => html`<li key=${line}>${visible(asSentence(line))}</li>`)}</ul>`}
   </div>`;
+}
+
+/**
+ * Return what each service has answered, once all is over. Pure.
+ *
+ * @param {Api.CommandReply | null} reply
+ * @returns {string[]}
+ */
+export function linesOf(reply) {
+  if (!reply || reply.phase === "running") return [];
+  const steps = reply.steps ?? [];
+  const head = `${reply.flow}  `;
+  return steps.flatMap(({ verb, lines }) =>
+    lines.map((line) => {
+      const text = line.startsWith(head) ? line.slice(head.length) : line;
+      return steps.length > 1 ? `${verb}: ${text}` : text;
+    }),
+  );
 }
 
 /** What was asked for from this page. A screen reader says each change. */

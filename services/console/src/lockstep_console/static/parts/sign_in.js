@@ -82,7 +82,7 @@ function TokenForm({ onDone, onCancel }) {
   return html`<form onSubmit=${submit}>
     <p>
       <label for=${id}>Token</label>
-      <input id=${id} type="password" autocomplete="off" autofocus value=${value}
+      <input id=${id} type="password" autocomplete="off" value=${value}
         onInput=${(/** @type {any} */ event) => setValue(event.currentTarget.value)} />
       <span class="muted">It is the token of the console's --token-file. This tab keeps it until it is closed.</span>
     </p>

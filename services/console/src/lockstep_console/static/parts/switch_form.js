@@ -177,7 +177,7 @@ function CheckResult({ check, action, onBegun }) {
     </p>
     ${isRefused &&
     html`<ul class="plain">
-      ${check.refusals.map((refusal) => html`<li key=${refusal.text}>${visible(asSentence(capitalized(refusal.text)))} <code>${refusal.code}</code></li>`)}
+      ${check.refusals.map((refusal) => html`<li key=${refusal.text}>${visible(asSentence(refusal.text))}${refusal.text.includes(refusal.code) ? "" : html` <code>${refusal.code}</code>`}</li>`)}
     </ul>`}
     ${(check.notes ?? []).length > 0 &&
     html`<ul class="plain">${(check.notes ?? []).map((note) => html`<li key=${note}>Note: ${visible(asSentence(note))}</li>`)}</ul>`}

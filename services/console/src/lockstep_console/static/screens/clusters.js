@@ -1,7 +1,7 @@
 // Each cluster once: what it can and cannot do, and what that costs.
 
 import { get } from "../lib/api.js";
-import { asSentence, capitalized, inText, inWords, visible } from "../lib/format.js";
+import { asSentence, capitalized, inText, visible } from "../lib/format.js";
 import { html } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
 import { Age, Details, Facts, Pending, State, useResource } from "../parts/basics.js";
@@ -44,7 +44,7 @@ function Cluster({ cluster }) {
       ${(cluster.capabilities ?? []).map(
         (capability) =>
           html`<li key=${capability.name}>
-            <${State} word=${inWords(capability.name)} tone=${capability.can === null ? "unknown" : capability.can ? "good" : "note"} />
+            <${State} word=${capability.name} tone=${capability.can === null ? "unknown" : capability.can ? "good" : "note"} />
             ${capability.costs && html`<span class="muted">: ${visible(capability.costs)}</span>`}
           </li>`,
       )}

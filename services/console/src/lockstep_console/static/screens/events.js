@@ -4,7 +4,7 @@ import { flowPath, get, saveJson } from "../lib/api.js";
 import { inMoment, inWords, visible } from "../lib/format.js";
 import { html, useEffect, useId, useRef, useState } from "../lib/preact.js";
 import { onChange } from "../lib/store.js";
-import { Details, Empty, Pending, State, useResource } from "../parts/basics.js";
+import { Details, Empty, Pending, State, UnknownNote, useResource } from "../parts/basics.js";
 
 const PAGE = 200;
 
@@ -18,12 +18,14 @@ export function Events({ flow }) {
   const [isHeld, setIsHeld] = useState(false);
   const [lines, setLines] = useState(/** @type {Api.EventLine[]} */ ([]));
   const [waiting, setWaiting] = useState(/** @type {Api.EventLine[]} */ ([]));
-  const [isAll, setIsAll] = useState(false);
+  const [isMore, setIsMore] = useState(false);
   const body = useResource(`${flow} events`, (cancel) => get(flowPath(flow, "/events"), { limit: PAGE }, cancel));
   const held = useRef(isHeld);
   held.current = isHeld;
   useEffect(() => {
-    if (body.value) setLines(body.value.events);
+    if (!body.value) return;
+    setLines(body.value.events);
+    setIsMore(body.value.older);
   }, [body.value]);
   useEffect(
     () =>
@@ -41,7 +43,7 @@ export function Events({ flow }) {
   const earlier = async () => {
     const last = lines.at(-1);
     const more = await get(flowPath(flow, "/events"), { limit: PAGE, before_ms: timeOf(last) });
-    setIsAll(more.events.length === 0);
+    setIsMore(more.older);
     setLines((before) => joined(before, more.events));
   };
   const kinds = [...new Set(lines.map((line) => line.kind))].sort();
@@ -61,11 +63,12 @@ export function Events({ flow }) {
       <button type="button" onClick=${() => saveJson(shown, `events-${flow}.json`)}>Download</button>
     </div>
     <${Pending} resource=${body} what="the events" />
-    ${body.value && !shown.length && html`<${Empty}>No event is known.<//>`}
+    ${body.value?.unknown && html`<${UnknownNote} reason=${body.value.unknown} />`}
+    ${body.value && !body.value.unknown && !shown.length && html`<${Empty}>No event is known.<//>`}
     <ul class="events" aria-label="Events, newest first">
       ${shown.map((line) => html`<${EventRow} key=${keyOf(line)} line=${line} />`)}
     </ul>
-    ${shown.length > 0 && !isAll && html`<button type="button" onClick=${earlier}>Show earlier ones</button>`}
+    ${isMore && html`<button type="button" onClick=${earlier}>Show earlier ones</button>`}
   </div>`;
 }
 

@@ -2,7 +2,7 @@
 
 import { flowPath, get } from "../lib/api.js";
 import { FLOW_VERBS, commandAction } from "../lib/actions.js";
-import { ago, asSentence, capitalized, inBytes, inClock, inNumber, inRate, inTime, isKnown, visible } from "../lib/format.js";
+import { ago, asSentence, inBytes, inClock, inNumber, inRate, inTime, isKnown, visible } from "../lib/format.js";
 import { html, useEffect, useMemo, useState } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
 import { flowSignal, now, onChange, session } from "../lib/store.js";
@@ -106,22 +106,22 @@ function linesOf(lag, hours) {
   const times = Array.from({ length: count }, (_, index) => begins + index * lag.step_s);
   /**
    * @param {string} title
-   * @param {string} unit
+   * @param {number} least
    * @param {(number | null)[]} values
    * @param {(value: number | null) => string} text
    */
-  const line = (title, unit, values, text) => {
+  const line = (title, least, values, text) => {
     const part = values.slice(skipped);
     const worst = worstOf(part);
     const unknown = part.filter((value) => !isKnown(value)).length * lag.step_s;
     const most = worst ? `most ${text(worst.value)} at ${inClock((times[worst.index] ?? 0) * 1_000)}` : "nothing is known";
     const summary = `${most}${unknown && worst ? `, unknown for ${inTime(unknown * 1_000)}` : ""}`;
-    return { title, unit, times, values: part, text, summary };
+    return { title, least, times, values: part, text, summary };
   };
   return [
-    line("Lag in time", "ms", lag.lag_ms, inTime),
-    line("Lag in records", "records", lag.lag_records, inNumber),
-    line("Records a second", "1/s", lag.records_per_s, inRate),
+    line("Lag in time", 1_000, lag.lag_ms, inTime),
+    line("Lag in records", 10, lag.lag_records, inNumber),
+    line("Records a second", 10, lag.records_per_s, inRate),
   ];
 }
 
@@ -155,7 +155,7 @@ function SwitchReadiness({ status, flow }) {
         (blocker) =>
           html`<li key=${`${blocker.reason} ${blocker.subject}`}>
             <${State} word=${blocker.blocks ? "prevents it" : "note"} tone=${blocker.blocks ? "bad" : "note"} />
-            ${" "}${visible(asSentence(capitalized(blocker.text)))} <code>${blocker.reason}</code>
+            ${" "}${visible(asSentence(blocker.text))} <code>${blocker.reason}</code>
           </li>`,
       )}
     </ul>`}

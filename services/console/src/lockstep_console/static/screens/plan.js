@@ -21,7 +21,7 @@ export function Plan({ flow }) {
   const mine = value?.flows.find((part) => part.flow === flow);
   return html`<div>
     <div class="list-head">
-      <p class="lead">${value && visible(asSentence(summaryText(value)))}</p>
+      ${value && html`<p class="lead">${visible(asSentence(summaryText(value)))}</p>`}
       ${value && html`<p class="muted">made <${Age} ms=${value.made_at_ms} /></p>`}
       <button type="button" disabled=${plan.loading} onClick=${plan.reload}>${plan.loading ? "Reading both clusters ..." : "Make it anew"}</button>
       ${value && html`<button type="button" onClick=${() => saveJson(value, `plan-${flow}.json`)}>Download</button>`}

@@ -70,15 +70,23 @@ export function Records({ flow }) {
   </div>`;
 }
 
+/** Characters of a record in its line. Its values are below it. */
+const LONGEST = 400;
+
+/** @param {string} text */
+function shortened(text) {
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text;
+}
+
 /** @param {{ records: Api.EventLine[] }} props */
 function RecordTable({ records }) {
   return html`<${Table} label="Records of the topic" rows=${records}
     keyOf=${(/** @type {Api.EventLine} */ row) => `${row.partition}-${row.offset}`}
     columns=${/** @type {import("../parts/table.js").Column<Api.EventLine>[]} */ ([
       { title: "Offset", name: true, cell: (row) => `${row.partition ?? "?"}-${row.offset ?? "?"}` },
-      { title: "Time", cell: (row) => inMoment(row.timestamp_ms ?? row.at_ms) },
+      { title: "Time", cell: (row) => html`<span class="moment">${inMoment(row.timestamp_ms ?? row.at_ms)}</span>` },
       { title: "Kind", cell: (row) => visible(row.kind) },
       { title: "About", cell: (row) => visible(row.about) },
-      { title: "Record", cell: (row) => html`<span class="wide">${visible(row.text)}</span><${Details} value=${row} />` },
+      { title: "Record", cell: (row) => html`<span class="wide">${shortened(visible(row.text))}</span><${Details} value=${row} />` },
     ])} />`;
 }

@@ -41,7 +41,7 @@ export function Switch({ flow }) {
   return html`<div>
     <p class="lead">
       <${State} word=${readiness.word} tone=${readiness.tone} />
-      ${status?.switch_blockers?.[0] ? ` ${visible(asSentence(capitalized(status.switch_blockers[0].text)))}` : ""}
+      ${status?.switch_blockers?.[0] ? ` ${visible(asSentence(status.switch_blockers[0].text))}` : ""}
     </p>
     ${!value && !problem && html`<${Loading} what="the last switch" />`}
     ${problem !== null && !hasNone && html`<${ProblemNote} problem=${problem} retry=${body.reload} />`}
@@ -87,7 +87,7 @@ function LastSwitch({ flow, body, rows, reload }) {
 
 /** @param {{ flow: string, body: Api.Switch, reload: () => void }} props */
 function UnderWay({ flow, body, reload }) {
-  return html`<div class="note">
+  return html`<div class="notice">
     <p>Its steps are rows on the target: it goes on when this page or the console ends.</p>
     <${ReadOnlyNote} />
     <div class="buttons left">

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lockstep_ops.plan.rules.changes import change_text
-from lockstep_ops.plan.rules.flow_plan import VERSION, FlowPlan, Plan
+from lockstep_ops.plan.rules.flow_plan import VERSION, FlowPlan, Plan, treatments
 
 THIS, OTHER = "this", "other"
 
@@ -79,7 +79,8 @@ def _lines(flow: FlowPlan | None) -> Iterator[str]:
         return
     yield from map(change_text, flow.changes)
     for topic in flow.copy.topics:
-        yield f"copy {topic.topic} to {topic.remote} from {topic.begins or 'an unknown position'}"
+        how = f", {', '.join(treatments(topic))}" if treatments(topic) else ""
+        yield f"copy {topic.topic} to {topic.remote} from {topic.begins or 'an unknown position'}{how}"
     for group in flow.groups:
         yield f"group {group.group}: {group.fate}"
     for part in flow.held_back:

@@ -12,6 +12,7 @@ most".
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from lockstep_config.flow.transform_settings import SeveralTransforms
 from lockstep_ops.plan.rules.flow_facts import FlowFacts, LogFacts, TopicFacts
 from lockstep_ops.plan.rules.flow_plan import (
     EARLIEST,
@@ -25,6 +26,7 @@ from lockstep_ops.plan.rules.flow_plan import (
 )
 from lockstep_ops.plan.rules.log_growth import stored_per_second
 from lockstep_ops.plan.rules.shared_rate import SharedRate
+from lockstep_rules.record_rules import RecordRules
 from lockstep_state.offsets import TopicPartition
 
 
@@ -119,7 +121,26 @@ def _topics(
             retention_ms=kept_ms,
             retention_bytes=kept_bytes,
             partitions=partitions,
+            delay_ms=facts.settings.delay_ms(topic),
+            transform=_transform_names(facts, topic),
+            rules=_rule_effects(facts.settings.record_rules(topic)),
         )
+
+
+def _transform_names(facts: FlowFacts, topic: str) -> str:
+    """Return the name of the transform of a topic, or the names of all that select it, which is a hazard; "": none."""
+    try:
+        transform = facts.settings.data_plane.transform_of(topic)
+    except SeveralTransforms as exc:
+        return ", ".join(exc.names)
+    return "" if transform is None else transform.name
+
+
+def _rule_effects(rules: RecordRules | None) -> tuple[str, ...]:
+    if rules is None:
+        return ()
+    effects = (("filter", rules.drops_records), ("headers", rules.changes_headers))
+    return tuple(name for name, holds in effects if holds)
 
 
 def _retention(topic: TopicFacts | None) -> tuple[int | None, int | None]:

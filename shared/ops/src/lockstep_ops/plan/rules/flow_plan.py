@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from lockstep_ops.formatting import in_time
 from lockstep_ops.status.report import PausedPart
 
 VERSION = 1
@@ -92,6 +93,12 @@ class TopicForecast:
     retention_bytes: int | None
     """`retention.bytes` of the source topic, for each partition. None: unlimited, or not known."""
     partitions: tuple[PartitionForecast, ...]
+    delay_ms: int = 0
+    """The time that records stay on the source before they are copied (`lockstep.delay`)."""
+    transform: str = ""
+    """The transform of its records (`lockstep.transform.NAME`). "": it has none."""
+    rules: tuple[str, ...] = ()
+    """The effects of rules on its records: `filter` (some may be dropped) | `headers` (headers are changed)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +272,13 @@ class Plan:
     """The release of Lockstep that made it."""
     flows: tuple[FlowPlan, ...]
     summary: PlanSummary
+
+
+def treatments(topic: TopicForecast) -> tuple[str, ...]:
+    """Return what becomes of the records of a topic on the way, as phrases."""
+    delay = (f"delayed {in_time(topic.delay_ms)}",) if topic.delay_ms else ()
+    transform = (f"transform {topic.transform}",) if topic.transform else ()
+    return (*delay, *transform, *topic.rules)
 
 
 def total(numbers: Iterable[int | None]) -> int | None:

@@ -80,18 +80,27 @@ def _lost_records(facts: FlowFacts, topic: str) -> str:
     if rules is not None and rules.drops_records:
         return f"its rules may drop {'tombstones' if rules.drops_tombstones else 'records, but no tombstones'}"
     transform = _transform_of(facts, topic)
-    if transform is None or transform.filtered == "tombstone" or not filters_records(transform.sql):
+    if (
+        transform is None
+        or transform.filtered == "tombstone"
+        or not (transform.python or filters_records(transform.sql))
+    ):
         return ""
     what = "records, but no tombstones" if transform.tombstones == "pass" else "tombstones"
-    return f"its transform {transform.name} may drop {what}"
+    return f"its transform {transform.name}{', a function,' if transform.python else ''} may drop {what}"
 
 
 def find_transformed_identity(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find topics whose records get another key or another timestamp from a transform."""
     for topic in copy.topics:
-        transform = _transform_of(facts, topic.topic)
-        made = made_columns(transform.sql) & {"key", "timestamp"} if transform is not None else frozenset()
-        if transform is not None and made:
+        if (transform := _transform_of(facts, topic.topic)) is None:
+            continue
+        if transform.python:
+            yield (
+                topic.topic,
+                f"{topic.topic}: the transform {transform.name}, a function, may make key or timestamp anew",
+            )
+        elif made := made_columns(transform.sql) & {"key", "timestamp"}:
             names = " and ".join(sorted(made))
             yield topic.topic, f"{topic.topic}: the transform {transform.name} makes {names} anew"
 
