@@ -80,6 +80,7 @@ def main(
 
     identity = ConsoleIdentity(instance, configuration.path)
     del configuration  # it may have a hundred times as many flows: each two clusters are one
+    memory.trim_heap()
 
     def work() -> int:
         process = ConsoleProcess(
