@@ -50,7 +50,7 @@ def shown(flow: Flow) -> Flow:
 
 @contextmanager
 def console(file: Path, *arguments: str, instance: str = "test") -> Iterator[ServiceProcess]:
-    with ServiceProcess("lockstep_console", file, instance=instance, arguments=arguments).start() as process:
+    with ServiceProcess("lockstep_console", file, instance=instance, arguments=arguments) as process:
         process.hear("started")
         yield process
 
@@ -352,6 +352,6 @@ def test_killed_console_leaves_nothing_and_the_next_one_shows_the_same(
 
 def test_console_without_a_usable_configuration_ends_with_its_code(tmp_path: Path) -> None:
     missing = ServiceProcess("lockstep_console", tmp_path / "none.properties")
-    with missing.start():
+    with missing:
         assert missing.wait() == 2
     assert "there is no such file" in missing.text()

@@ -64,6 +64,8 @@ def test_rows_are_those_of_a_fold_that_reads_each_at_once(
             continue
         late.add(record(offset, *step))
         at_once.fold(offset, *step)
+    assert [late.get(key) for key in sorted(at_once.rows)] == [row for _, row in sorted(at_once.rows.items())]
+    assert late.get("partition/other/0") is None
     assert late.rows == at_once.rows
     assert late.position == at_once.position
 

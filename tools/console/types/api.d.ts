@@ -103,7 +103,9 @@ declare namespace Api {
     switch_ready: boolean | null;
     switch_blockers: Blocker[];
     held_back?: { scope: string; wanted: string }[];
+    switch_blockers_left_out?: number;
     troubles?: Trouble[];
+    troubles_left_out?: number;
     clusters?: Cluster[];
     history?: History | null;
     verified_until_ms?: number | null;

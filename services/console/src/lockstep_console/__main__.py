@@ -78,10 +78,14 @@ def main(
         for remark in (*configuration.notes, *configuration.unused):
             logging.getLogger("lockstep.console").warning("%s", remark)
 
+    identity = ConsoleIdentity(instance, configuration.path)
+    del configuration  # it may have a hundred times as many flows: each two clusters are one
+    memory.trim_heap()
+
     def work() -> int:
         process = ConsoleProcess(
             shown,
-            ConsoleIdentity(instance, configuration.path),
+            identity,
             ConsoleAccess(replace(access, port=port), trusted_header, anonymous_read),
         )
         return asyncio.run(run_until_stopped(process))

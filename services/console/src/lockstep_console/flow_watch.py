@@ -6,8 +6,9 @@ A cluster that is away, a right that is missing, a flow that has never run and a
 
 import asyncio
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from lockstep_console.followed.watched_rows import WatchedRows
 from lockstep_console.json_text import json_text
 from lockstep_console.views.flow_body import flow_body, partition_body
 from lockstep_console.views.lag_series import LagSeries, recent_worst
+from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.asyncio_util import set_within, share_kept_s
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.status.flow_report import FlowClients
@@ -85,6 +87,24 @@ class ReportTurns:
     def __init__(self, flows: int) -> None:
         self.turns = asyncio.Semaphore(AT_ONCE)
         self._share = UNSEEN_SHARE / max(1, flows)
+        self._asking: Counter[Admin] = Counter()
+        self._watches: defaultdict[Admin, list[FlowWatch]] = defaultdict(list)
+
+    def add(self, watch: "FlowWatch") -> None:
+        """Take a flow whose reports are read in these turns."""
+        self._watches[watch.clients.source].append(watch)
+
+    @asynccontextmanager
+    async def turn(self, source: Admin) -> AsyncIterator[None]:
+        """Wait for a turn to read a report. A source that nobody looks at keeps no connection afterwards."""
+        async with self.turns:
+            self._asking[source] += 1
+            try:
+                yield
+            finally:
+                self._asking[source] -= 1
+        if not self._asking[source] and not any(watch.is_looked_at for watch in self._watches[source]):
+            await source.close()
 
     def unseen_s(self, cost_s: float) -> float:
         """Return the seconds until a report that took this processor time is read again while nobody looks."""
@@ -125,6 +145,7 @@ class FlowWatch:
         self.away: dict[str, str] = {}
         """Why clusters of the flow do not answer now, by alias, as far as they were asked."""
         self.lags = LagSeries()
+        turns.add(self)
         self._shown: tuple[object, ShownFlow] | None = None
         """What the last shown flow was made of, and that flow: several streams show it."""
 
@@ -215,7 +236,7 @@ class FlowWatch:
     async def _keep_reading(self) -> None:
         await self.rows.judged()
         while True:
-            async with self._turns.turns:
+            async with self._turns.turn(self.clients.source):
                 self._has_new_rows.clear()
                 self._was_looked_at.clear()
                 self._dated = await self._read()

@@ -200,7 +200,7 @@ class SwitchRunner:
 def _current_switch(watch: "FlowWatch") -> Switch | None:
     """Return the last switch by a flow, or None if there was none or its rows cannot be read."""
     try:
-        row = watch.rows.rows.get("switch/current")
+        row = watch.rows.get("switch/current")
     except NewerVersion:
         return None
     return row if isinstance(row, Switch) else None

@@ -46,6 +46,20 @@ class RawFold:
             self._merged = {**self._fold.rows, **self._late_fold.rows}
         return self._merged
 
+    def get(self, key: str) -> Row | None:
+        """Return one row. Those of partitions are read only if it is one of them.
+
+        Raises:
+            NewerVersion: It is of a newer release.
+        """
+        name = key.encode()
+        is_late = name.startswith(LATE)
+        if is_late:
+            self._read_waiting()
+        if name in self._newer:
+            raise self._newer[name].with_traceback(None)
+        return (self._late_fold if is_late else self._fold).rows.get(key)
+
     @property
     def unreadable(self) -> Mapping[bytes, str]:
         """Return sentences about records that are no rows, by key."""

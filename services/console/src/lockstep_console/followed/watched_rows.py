@@ -36,6 +36,10 @@ class WatchedRows(WatchedTopic):
         """
         return self._fold.rows
 
+    def get(self, key: str) -> Row | None:
+        """Return one row, which is much cheaper than `rows`. Raises as `rows`, but of this row alone."""
+        return self._fold.get(key)
+
     @property
     def unreadable(self) -> Collection[str]:
         """Return sentences about records that are no rows."""

@@ -21,6 +21,9 @@ from lockstep_state.rows.state_rows import LagBlock, Row
 
 NOT_BEGUN_UPSTREAM = -1
 
+MOST_NAMED = 50
+"""Most troubles, and most blockers of a switch, of a flow without sections. With sections it has all of them."""
+
 
 def flow_body(
     settings: FlowSettings,
@@ -68,7 +71,19 @@ def flow_body(
         "verified_until_ms": verified_ms,
         "decisions": [decision.as_json() for decision in decisions(status, rows)],
     }
-    return _with_source_away(body, flow.source, away[flow.source]) if flow.source in away else body
+    if flow.source in away:
+        body = _with_source_away(body, flow.source, away[flow.source])
+    return body if sections else _shortened(body)
+
+
+def _shortened(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the body with at most `MOST_NAMED` of each list that may have an entry for each partition."""
+    lists = {name: body[name] for name in ("switch_blockers", "troubles")}
+    return {
+        **body,
+        **{name: entries[:MOST_NAMED] for name, entries in lists.items()},
+        **{f"{name}_left_out": max(0, len(entries) - MOST_NAMED) for name, entries in lists.items()},
+    }
 
 
 def _with_source_away(body: dict[str, Any], alias: str, sentence: str) -> dict[str, Any]:

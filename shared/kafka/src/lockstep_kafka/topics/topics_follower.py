@@ -23,6 +23,20 @@ from lockstep_state.kafka.librdkafka_errors import error_text
 WAIT_S = 0.5
 """Seconds for which the thread waits at a time. A topic that is added or left waits as long."""
 
+SELDOM = {
+    "fetch.min.bytes": "1000000",
+    "fetch.wait.max.ms": "250",
+    "fetch.max.bytes": "2097152",
+    "queued.max.messages.kbytes": "2048",
+}
+"""Settings by which a broker answers four times a second, and not once for each record of many topics.
+
+What is read ahead of many long topics is bounded for all of them together.
+"""
+
+GATHER_S = 0.1
+"""Seconds for which the thread waits for more behind the first record, so that the loop wakes ten times a second."""
+
 AHEAD = 4
 """Batches that the thread may be ahead of the loop. It bounds memory while long topics are read."""
 
@@ -94,7 +108,7 @@ class TopicsFollower:
     def __init__(self, conf: Mapping[str, str], alias: str, *, access: Access = NO_ACCESS, partition: int = 0) -> None:
         self._alias, self._access, self._partition = alias, access, partition
         self._bootstrap = conf.get("bootstrap.servers", "")
-        self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING}
+        self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING, **SELDOM}
         self._followed: dict[str, FollowedTopic] = {}
         self._generation = 0
         self._assigned: dict[str, int] = {}
@@ -164,11 +178,16 @@ class TopicsFollower:
             self._call_loop(self._fail_all, ClusterUnreachable(self._alias, self._bootstrap, error_text(exc.args[0])))
             return
         try:
+            is_full = False
             while not self._stopping.is_set():
                 self._carry_out_calls(consumer)
                 first = consumer.poll(WAIT_S)
                 if first is not None:
-                    self._hand_over([first, *consumer.consume(AT_ONCE, 0)])
+                    if not is_full:
+                        self._stopping.wait(GATHER_S)
+                    messages = [first, *consumer.consume(AT_ONCE, 0)]
+                    is_full = len(messages) > AT_ONCE
+                    self._hand_over(messages)
         except Exception as exc:  # noqa: BLE001  # raised by `failed` of each topic
             self._call_loop(self._fail_all, exc)
         finally:

@@ -38,6 +38,16 @@ def tune_malloc_for_slot(large_bytes: int) -> None:
     _set({M_MMAP_THRESHOLD: large_bytes, M_TRIM_THRESHOLD: large_bytes})
 
 
+def trim_heap() -> None:
+    """Return free pages anywhere in the heap to the kernel, which takes some milliseconds.
+
+    A process that reads much now and then keeps what it once needed otherwise: free blocks lie between used ones.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "malloc_trim"):
+        library.malloc_trim(0)
+
+
 def freeze_gc(after: tuple[int, int, int] = COLLECT_AFTER) -> None:
     """Exclude all present objects from garbage collection, and collect no oftener than `after` (`gc.set_threshold`).
 

@@ -23,7 +23,7 @@ export function Flow({ flow }) {
     ${status?.unknown && html`<${UnknownNote} reason=${status.unknown} />`}
     ${(status?.decisions ?? []).length > 0 &&
     html`<${Section} title="Needs a decision"><${Decisions} list=${status?.decisions ?? []} /><//>`}
-    ${(status?.troubles ?? []).length > 0 && html`<${Troubles} troubles=${status?.troubles ?? []} />`}
+    ${(status?.troubles ?? []).length > 0 && html`<${Troubles} troubles=${status?.troubles ?? []} leftOut=${status?.troubles_left_out ?? 0} />`}
     <${LagCharts} flow=${flow} />
     <${SwitchReadiness} status=${status} flow=${flow} />
     <${Work} flow=${flow} status=${status} />
@@ -43,8 +43,13 @@ function Summary({ status }) {
   </div>`;
 }
 
-/** @param {{ troubles: Api.Trouble[] }} props */
-function Troubles({ troubles }) {
+/** @param {{ leftOut: number }} props */
+function LeftOut({ leftOut }) {
+  return leftOut > 0 && html`<p class="muted">and ${leftOut} more</p>`;
+}
+
+/** @param {{ troubles: Api.Trouble[], leftOut: number }} props */
+function Troubles({ troubles, leftOut }) {
   return html`<${Section} title="In trouble">
     <ul class="plain">
       ${troubles.map(
@@ -54,6 +59,7 @@ function Troubles({ troubles }) {
           </li>`,
       )}
     </ul>
+    <${LeftOut} leftOut=${leftOut} />
   <//>`;
 }
 
@@ -159,6 +165,7 @@ function SwitchReadiness({ status, flow }) {
           </li>`,
       )}
     </ul>`}
+    <${LeftOut} leftOut=${status?.switch_blockers_left_out ?? 0} />
   <//>`;
 }
 
