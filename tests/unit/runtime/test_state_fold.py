@@ -90,6 +90,7 @@ def test_every_kind_of_row_has_its_writer() -> None:
         **dict.fromkeys(
             ("assignment", "origin", "legacy", "verification", "source-ends", "seen", "transform"), "data-plane"
         ),
+        **dict.fromkeys(("lag", "lag-worst"), "data-plane"),
         "flow": "heartbeat",
         **dict.fromkeys(("wanted", "restarts", "handover", "leader", "partition", "runs", "slot", "verify")),
         **dict.fromkeys(("switch", "switch-topic", "switch-group")),

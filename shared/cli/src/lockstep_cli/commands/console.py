@@ -103,6 +103,8 @@ def command(
     from lockstep_ops.installation import require_services
 
     try:
+        if not file.exists():
+            raise CannotUse(f"{file}: there is no such file")
         require_services(file, ["console"])
     except CannotUse as exc:
         click.echo(str(exc), err=True)
