@@ -81,7 +81,7 @@ test-long: setup spark-archive ## the long tests (about an hour, more on slow co
 e2e: setup ## install the chart on a real Kubernetes, break it and count (KUBECONFIG=, or a kubelab starts one; under 12 minutes)
 	@$(PY) -m tests.kube
 
-e2e-console: setup spark-archive ## every test of the console in a real browser (Debian's chromium, or CHROMIUM=; 15 minutes)
+e2e-console: setup spark-archive ## every test of the console in a real browser (Debian's chromium, or CHROMIUM=; 8 minutes)
 	@$(PY) -m pytest -q -rsR tests/console
 
 console-images: setup spark-archive ## write the console's screens as the pages of docs show them (Debian's chromium, or CHROMIUM=)
