@@ -1,11 +1,10 @@
 """The recorder of a flow's lag: a row for each ten minutes of the last day, which the driver writes while it leads."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
-from lockstep_kafka.common.asyncio_util import cancelled
+from lockstep_kafka.common.asyncio_util import BesideTask
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_rules.offsets.lag_history import (
     SAMPLE_MS,
@@ -36,24 +35,18 @@ class LagRecorder:
         self._counted: tuple[float, int] | None = None
         """When the last sample was taken, in monotonic seconds, and the records that were counted by then."""
         self._worst_minute = -1
-        self._task: asyncio.Task[None] | None = None
+        self._task = BesideTask("record the lag", self._run)
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Take a sample each ten seconds as long as the context lasts."""
-        self._counted, self._worst_minute = None, -1
-        self._task = asyncio.create_task(self._run(), name="record the lag")
-        try:
-            yield
-        finally:
-            await cancelled([self._task])
+        return self._task.running()
 
     def check(self) -> None:
         """Raise what has ended the task of `running`: LeadershipLost, or a mistake."""
-        if self._task is not None and self._task.done() and not self._task.cancelled():
-            self._task.result()
+        self._task.check()
 
     async def _run(self) -> None:
+        self._counted, self._worst_minute = None, -1
         while True:
             wait_ms = SAMPLE_MS - self._ctx.clock.wall_ms() % SAMPLE_MS
             await asyncio.sleep((wait_ms + BEHIND_BOUNDARY_MS) / 1000)

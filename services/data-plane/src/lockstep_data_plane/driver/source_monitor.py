@@ -1,15 +1,15 @@
 """The driver's own view of both clusters' logs, for outages of the source, lags, and stuck partitions."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from lockstep_data_plane.driver.end_history import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.driver.source_ends_watch import SourceEndsWatch, SourceReading, WatchedPartitions
 from lockstep_data_plane.slot.desired_partitions import DesiredPartition, desired_partitions
-from lockstep_kafka.common.asyncio_util import cancelled, done_within, to_next_tick
+from lockstep_kafka.common.asyncio_util import BesideTask, done_within, to_next_tick
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_rules.offsets.first_seen import released_offset
 from lockstep_rules.offsets.lag import NOT_ASKED
@@ -88,21 +88,15 @@ class SourceMonitor:
         self._stall_detector = CopyStallDetector()
         self.watch = SourceEndsWatch(ctx)
         self._applied: SourceReading | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._task = BesideTask("watch the source", self._run)
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Check the source as long as the context lasts, also while the driver waits for something else."""
-        self._task = asyncio.create_task(self._run(), name="watch the source")
-        try:
-            yield
-        finally:
-            await cancelled([self._task])
+        return self._task.running()
 
     def check(self) -> None:
         """Raise what has ended the task of `running`: ClusterError of the target, LeadershipLost, or a mistake."""
-        if self._task is not None and self._task.done() and not self._task.cancelled():
-            self._task.result()
+        self._task.check()
 
     async def _run(self) -> None:
         async with self.watch.running(self._watched()):

@@ -7,8 +7,8 @@ it is carried out after any restart.
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.session import SlotFailed, SparkSession
 from lockstep_data_plane.verify.batch_comparison import Depth
 from lockstep_data_plane.verify.partition_share import comparing_slot, copied_partitions
-from lockstep_kafka.common.asyncio_util import cancelled, set_within, to_next_tick
+from lockstep_kafka.common.asyncio_util import BesideTask, set_within, to_next_tick
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import ClusterError, LeadershipLost
 from lockstep_rules.offsets.verified_copy import present_verification
@@ -48,17 +48,12 @@ class VerifySupervisor:
         self._changed = asyncio.Event()
         self._since_ms = ctx.clock.wall_ms()
         self._crowded = False
-        self._task: asyncio.Task[None] | None = None
+        self._task = BesideTask("verify slots", self._run)
         ctx.metrics.ask(self.samples)
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Keep the slots that are needed running as long as the context lasts."""
-        self._task = asyncio.create_task(self._run(), name="verify slots")
-        try:
-            yield
-        finally:
-            await cancelled([self._task])
+        return self._task.running()
 
     def check(self, *, crowded: bool) -> None:
         """Raise what has ended the supervision by mistake.
@@ -68,8 +63,7 @@ class VerifySupervisor:
         if crowded and not self._crowded and self._slots:
             self._ctx.log.warn("verification waits", "a slot that copies has no place in Spark")
         self._crowded = crowded
-        if self._task is not None and self._task.done() and not self._task.cancelled():
-            self._task.result()
+        self._task.check()
 
     async def _run(self) -> None:
         try:

@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
@@ -126,6 +127,34 @@ async def cancelled(tasks: Iterable[asyncio.Future[Any]]) -> None:
     for task in ending:
         task.cancel()
     await asyncio.gather(*ending, return_exceptions=True)
+
+
+class BesideTask:
+    """A task that works beside its owner as long as a context lasts.
+
+    Args:
+        name: The name of the task.
+        work: It is called at the beginning of each context, and returns what the task does.
+    """
+
+    def __init__(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._name = name
+        self._work = work
+        self._task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Work as long as the context lasts."""
+        self._task = asyncio.create_task(self._work(), name=self._name)
+        try:
+            yield
+        finally:
+            await cancelled([self._task])
+
+    def check(self) -> None:
+        """Raise what has ended the task, if anything has but a cancellation."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.result()
 
 
 def error_retrieved(future: asyncio.Future[Any]) -> None:
