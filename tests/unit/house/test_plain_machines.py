@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from lockstep_cli.__main__ import main as lockstep
-from lockstep_cli.processes.run import CONSOLE_PORT, PORT
+from lockstep_cli.options import CONSOLE_PORT
+from lockstep_cli.processes.run import PORT
 from tests.support.source_modules import REPOSITORY
 from tests.support.watched import LABELS, RULES, named_in, undeclared
 

@@ -85,6 +85,9 @@ def configuration_argument(takes_next: TakesNext | None = None) -> Callable[[Cal
     return decorate
 
 
+CONSOLE_PORT = 9405
+"""The port of the console, unless another one is asked for."""
+
 # The table of options: each has one meaning and one default rule in all commands.
 
 

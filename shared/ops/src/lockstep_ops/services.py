@@ -92,11 +92,16 @@ def process_arguments(
     """
     modules = [module_name(plan.name) for plan in process.services]
     program = modules if len(modules) == 1 else [SHARED_PROCESS, *(f"--service={module}" for module in modules)]
-    files = {"--tls-cert": access.certificate, "--tls-key": access.key, "--token-file": access.token_file}
     flows = dict.fromkeys(flow for plan in process.services for flow in plan.flows)
     return (
         *(*program, *config, *(part for flow in flows for part in ("--flow", str(flow)))),
         *("--instance", instance, "--host", access.host, "--port", "0"),
-        *(part for flag, path in files.items() if path is not None for part in (flag, str(path.resolve()))),
+        *file_arguments(access),
         *("--log-level", "debug" if debug else "info", "--log-format", "json", REMARKS_PRINTED),
     )
+
+
+def file_arguments(access: AccessPolicy) -> tuple[str, ...]:
+    """Return the arguments that name the files of pages: certificate, key and token, as far as there are such."""
+    files = {"--tls-cert": access.certificate, "--tls-key": access.key, "--token-file": access.token_file}
+    return tuple(part for flag, path in files.items() if path is not None for part in (flag, str(path.resolve())))

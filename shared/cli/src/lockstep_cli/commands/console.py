@@ -9,12 +9,9 @@ from typing import Any
 import click
 
 from lockstep_cli.command_group import CliCommand
-from lockstep_cli.options import file_argument, shown_flows_option
+from lockstep_cli.options import CONSOLE_PORT, file_argument, shown_flows_option
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.http.options import page_options
-
-PORT = 9405
-"""The port of the console, unless another one is asked for."""
 
 HELP = """\
 Show the flows of FILE in a browser, and take decisions there: http://127.0.0.1:9405/
@@ -47,7 +44,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         page_options("--host", "--http-host"),
         click.option(
             "--port",
-            default=PORT,
+            default=CONSOLE_PORT,
             show_default=True,
             type=click.IntRange(0, 65_535),
             envvar="LOCKSTEP_CONSOLE_PORT",
@@ -101,6 +98,7 @@ def command(
 ) -> None:
     from lockstep_ops.exit_codes import CannotUse, Exit
     from lockstep_ops.installation import require_services
+    from lockstep_ops.services import file_arguments
 
     try:
         if not file.exists():
@@ -109,11 +107,10 @@ def command(
     except CannotUse as exc:
         click.echo(str(exc), err=True)
         raise SystemExit(int(Exit.USAGE)) from None
-    files = {"--tls-cert": access.certificate, "--tls-key": access.key, "--token-file": access.token_file}
-    values = {**files, "--trust-header": trust_header, "--log-level": log_level}
+    values = {"--trust-header": trust_header, "--log-level": log_level}
     arguments = ["--config", str(file), "--host", access.host, "--port", str(port), "--log-format", log_format]
     arguments += [part for name in flows for part in ("--flow", name)]
-    arguments += [part for flag, value in values.items() if value for part in (flag, str(value))]
+    arguments += [*file_arguments(access), *(part for flag, value in values.items() if value for part in (flag, value))]
     arguments += ["--anonymous-read"] if anonymous_read else []
     # This process becomes the console: signals reach it, and nothing is left between it and the terminal.
     sys.stdout.flush()

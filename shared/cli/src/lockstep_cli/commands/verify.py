@@ -23,14 +23,12 @@ from lockstep_cli.options import (
 )
 from lockstep_cli.rendering.result import print_document, print_parts, print_result
 from lockstep_ops.exit_codes import CannotUse, Exit
+from lockstep_state.commands.command_vocabulary import VERIFY_DEPTHS
 
 if TYPE_CHECKING:
     from lockstep_config import FlowSettings
     from lockstep_ops.verify.verification_report import FoundDifference, VerificationReport
     from lockstep_state.rows.state_rows import Row
-
-DEPTHS = ("count", "crc", "bytes", "record")
-"""`Depth`, which is the data plane's."""
 
 POLL_S = 1.0
 WAIT_S = 60.0
@@ -116,7 +114,7 @@ topic_option = click.option(
 @file_argument
 @flow_option
 @topic_option
-@click.option("--depth", type=click.Choice(DEPTHS), help="How closely. Default: lockstep.verify.depth.")
+@click.option("--depth", type=click.Choice(VERIFY_DEPTHS), help="How closely. Default: lockstep.verify.depth.")
 @click.option(
     "--rate", type=click.IntRange(min=0), default=0, help="Bytes a second each slot may read. Default: no limit."
 )
@@ -250,7 +248,7 @@ async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str], w
     from lockstep_cli.rendering.progress_display import ProgressDisplay
     from lockstep_ops.verify.verification_report import compared_share
     from lockstep_ops.work_progress import WorkProgress
-    from lockstep_state.rows.state_rows import Verification, VerifiedPartition
+    from lockstep_state.rows.state_rows import VERIFICATION_KEY, Verification, VerifiedPartition
 
     moved_at, compared = time.monotonic(), -1
     progress = WorkProgress("verifying")
@@ -260,7 +258,7 @@ async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str], w
             report = _report(settings, rows, topics, request)
             share = compared_share((row for row in rows.values() if isinstance(row, VerifiedPartition)), request)
             progress.done, progress.total = share.compared, share.wanted
-            row = rows.get("verification/request")
+            row = rows.get(VERIFICATION_KEY)
             if isinstance(row, Verification) and (row.id != request or row.phase == "ended"):
                 if row.id != request:
                     click.echo(f"{settings.flow}: a later request has replaced this one", err=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lockstep_cli.options import CONSOLE_PORT
 from lockstep_cli.processes.output import RUN, RunOutput
 from lockstep_cli.processes.supervisor import LogEvent, ServicePages, Supervisor
 from lockstep_config import Configuration, load
@@ -35,9 +36,6 @@ PORT = 9404
 """The port of the pages of a run, unless another one is asked for."""
 
 CONSOLE = "console"
-
-CONSOLE_PORT = 9405
-"""The port of the console, unless another process has it."""
 
 MOST_RUNS = 100
 """Runs beside each other on one host that get a number."""

@@ -9,6 +9,7 @@ from datetime import timedelta
 from lockstep_config.keys.key_types import Key, Kind, flag, interval
 from lockstep_config.keys.key_values import PerTopic, key_field
 from lockstep_config.text.values import duration, moment
+from lockstep_state.commands.command_vocabulary import VERIFY_DEPTHS
 
 
 def _policy(name: str, choices: tuple[str, ...], meaning: str) -> Key:
@@ -135,7 +136,7 @@ class VerifySettings:
         Key(
             name="lockstep.verify.depth",
             default="bytes",
-            choices=("count", "crc", "bytes", "record"),
+            choices=VERIFY_DEPTHS,
             meaning="how closely. count: the offset runs and ends. crc: the CRC of each batch. bytes: all of a batch "
             "but what Lockstep changes. record: each record. Batches that are not equal are compared by record",
         )

@@ -198,15 +198,15 @@ class TopicsFollower:
             self._calls.get()(consumer)
 
     def _assign(self, followed: FollowedTopic, consumer: Consumer) -> None:
-        place = TopicPartition(followed.topic, self._partition, followed.first)
+        partition = TopicPartition(followed.topic, self._partition, followed.first)
         self._unassign(followed.topic, consumer)
         self._assigned[followed.topic], self._told[followed.topic] = followed.generation, followed.first
-        consumer.incremental_assign([place])
-        consumer.resume([place])
+        consumer.incremental_assign([partition])
+        consumer.resume([partition])
 
     def _unassign(self, topic: str, consumer: Consumer) -> None:
         self._assigned.pop(topic, None)
-        present = [place for place in consumer.assignment() if place.topic == topic]
+        present = [partition for partition in consumer.assignment() if partition.topic == topic]
         if present:
             consumer.incremental_unassign(present)
 

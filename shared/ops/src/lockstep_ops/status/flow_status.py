@@ -27,6 +27,11 @@ class UnknownStatus:
     fails: bool = False
     """True if the flow cannot begin as it is."""
 
+    @classmethod
+    def because(cls, flow: Flow, reason: str, *, never_run: bool = False, fails: bool = False) -> "UnknownStatus":
+        """Return the status of a flow of which nothing is known for this reason. It is the blocker of a switch too."""
+        return cls(flow, reason, blockers_without_rows(flow, reason, never_run=never_run), fails)
+
     def as_json(self) -> dict[str, Any]:
         body = {"flow": str(self.flow), "fine": False, "unknown": self.reason, "switch_ready": False}
         return {**body, "switch_blockers": blockers_as_json(self.blockers)}
@@ -63,5 +68,4 @@ async def read_status(
             without = await explain_missing_state_topic(settings, timeout)
             never_run, fails = without.never_run, bool(without.causes)
             reason = f"{exc}: {without}"
-        blockers = blockers_without_rows(settings.flow, reason, never_run=never_run)
-        return UnknownStatus(settings.flow, reason, blockers, fails)
+        return UnknownStatus.because(settings.flow, reason, never_run=never_run, fails=fails)

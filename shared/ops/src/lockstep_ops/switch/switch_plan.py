@@ -55,7 +55,7 @@ from lockstep_state.commands.command_vocabulary import Connector, Scope, ScopeKi
 from lockstep_state.names import Flow
 from lockstep_state.reasons.refusal_catalogue import RefusalCode
 from lockstep_state.reasons.switch_reason import Blocker
-from lockstep_state.rows.state_rows import Row, Switch
+from lockstep_state.rows.state_rows import SWITCH_KEY, Row, Switch
 
 REPORTED_WITHIN_S = 5.0
 
@@ -327,7 +327,7 @@ async def _present_rows(opposite: OppositeFlow) -> Mapping[str, Row]:
 
 
 def _current_switch(rows: Mapping[str, Row]) -> Switch | None:
-    row = rows.get("switch/current")
+    row = rows.get(SWITCH_KEY)
     return row if isinstance(row, Switch) else None
 
 

@@ -3,6 +3,7 @@
 import hmac
 import ipaddress
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -153,6 +154,12 @@ class Certificate:
             return tuple((s.st_mtime_ns, s.st_size, s.st_ino) for s in (self._certificate.stat(), self._key.stat()))
         except OSError:
             return ()
+
+
+def bearer_token(headers: Mapping[str, str]) -> str:
+    """Return the token of a request, or "" if it has none. Names of headers are in any case."""
+    scheme, _, token = headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def same_token(token: str, expected: str) -> bool:

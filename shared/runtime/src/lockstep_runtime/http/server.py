@@ -15,9 +15,17 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from lockstep_runtime.http.access import EVERY_ADDRESS, AccessPolicy, Certificate, PagesUnusable, PortInUse
+from lockstep_runtime.http.access import (
+    EVERY_ADDRESS,
+    AccessPolicy,
+    Certificate,
+    PagesUnusable,
+    PortInUse,
+    bearer_token,
+)
 from lockstep_runtime.http.answers import JSON, METHODS, page, refusal
 from lockstep_runtime.http.guard import BODY_BYTES, GuardedConnection
+from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
 
 BACKLOG = 1_024
@@ -166,8 +174,7 @@ class GuardedServer:
 
     def admits(self, request: web.Request) -> bool:
         """Return whether the request has the token, or none is required."""
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        return self._access.admits(token.strip() if scheme.lower() == "bearer" else "")
+        return self._access.admits(bearer_token(request.headers))
 
 
 class PageServer(GuardedServer):
@@ -229,6 +236,18 @@ class PageServer(GuardedServer):
             return page(HTTPStatus.OK, f"{word}\n".encode())
         text = why_not if self.admits(request) else f"not {word}"
         return page(HTTPStatus.SERVICE_UNAVAILABLE, f"{text}\n".encode())
+
+
+def certificate_log(log: FlowLog, access: AccessPolicy) -> Callable[[str], None]:
+    """Return the `warn` of a `GuardedServer` that writes to the log of a service."""
+
+    def write(refusal: str) -> None:
+        if refusal:
+            log.warn("certificate not taken up", f"{refusal}; the one of before serves on")
+        else:
+            log.info("certificate taken up", str(access.certificate))
+
+    return write
 
 
 def _keep_waiting(listener: asyncio.Server, backlog: int) -> None:

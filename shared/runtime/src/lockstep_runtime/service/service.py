@@ -23,7 +23,7 @@ from lockstep_runtime.flow.common_metrics import build_samples, certificate_samp
 from lockstep_runtime.flow.context import Clock, FlowContext, FlowService
 from lockstep_runtime.flow.credential_rotation import CredentialRotation
 from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
-from lockstep_runtime.http.server import PageServer
+from lockstep_runtime.http.server import PageServer, certificate_log
 from lockstep_runtime.membership.faust_membership import FaustMembership
 from lockstep_runtime.membership.flow_runner import FlowRunner
 from lockstep_runtime.service.definition import ServiceDefinition
@@ -138,7 +138,11 @@ class Process:
     async def run(self, stop: asyncio.Event) -> int:
         """Run until `stop` is set or a crash, and return the exit code."""
         pages = PageServer(
-            self.metrics, live=self.live, ready=self.ready, status=self.status, warn=self._log_certificate
+            self.metrics,
+            live=self.live,
+            ready=self.ready,
+            status=self.status,
+            warn=certificate_log(self.log, self.identity.access),
         )
         try:
             address = await pages.open(self.identity.access)
@@ -165,12 +169,6 @@ class Process:
         await asyncio.to_thread(self._tracing.end, LAST_SPANS)
         self.log.info("ended")
         return code
-
-    def _log_certificate(self, refusal: str) -> None:
-        if refusal:
-            self.log.warn("certificate not taken up", f"{refusal}; the one of before serves on")
-        else:
-            self.log.info("certificate taken up", str(self.identity.access.certificate))
 
     async def _flows(self) -> None:
         async with asyncio.TaskGroup() as tasks:

@@ -149,6 +149,9 @@ OFFSETS_RESET = "offsets-reset"
 SYNC_GROUPS = "sync-groups"
 VERIFY = "verify"
 
+VERIFY_DEPTHS = ("count", "crc", "bytes", "record")
+"""The values of `depth`, an argument of VERIFY: how closely copies are compared."""
+
 _CONNECTORS = tuple(connector.value for connector in Connector)
 SCOPE_FORMS: Mapping[ScopeKind, tuple[str, str]] = MappingProxyType(
     {

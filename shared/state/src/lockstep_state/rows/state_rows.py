@@ -22,12 +22,14 @@ from lockstep_state.rows.lag_rows import LagBlock, WorstLags
 from lockstep_state.rows.reasoned_row import ReasonedRow
 from lockstep_state.rows.row import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
 from lockstep_state.rows.source_rows import LegacyGroup, SeenEnds, SourceEnds
-from lockstep_state.rows.switch_rows import Switch, SwitchGroup, SwitchTopic
+from lockstep_state.rows.switch_rows import SWITCH_KEY, Switch, SwitchGroup, SwitchTopic
 from lockstep_state.rows.value_types import Count, PartitionCount, PartitionNumber, UnixMs
-from lockstep_state.rows.verification_rows import Verification, VerifiedPartition
+from lockstep_state.rows.verification_rows import VERIFICATION_KEY, Verification, VerifiedPartition
 
 __all__ = [
     "ROWS",
+    "SWITCH_KEY",
+    "VERIFICATION_KEY",
     "AclStatus",
     "Assignment",
     "ClusterCapabilities",

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from lockstep_state.rows.row import Row, row_kind
 from lockstep_state.rows.value_types import Count, Offset, PartitionNumber, UnixMs
 
+SWITCH_KEY = "switch/current"
+"""The key of the only `Switch` of a flow."""
+
 
 @row_kind("switch", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class Switch(Row):
     """The Unix milliseconds up to which the groups of the source were known; 0: unknown."""
 
     def identity(self) -> tuple[str, ...]:
-        return ("current",)
+        return (SWITCH_KEY.partition("/")[2],)
 
 
 @row_kind("switch-topic", "topic", owner=None)

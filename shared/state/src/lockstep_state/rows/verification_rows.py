@@ -6,6 +6,9 @@ from lockstep_state.rows.reasoned_row import ReasonedRow
 from lockstep_state.rows.row import Row, row_kind
 from lockstep_state.rows.value_types import Count, Epoch, Offset, PartitionNumber, UnixMs
 
+VERIFICATION_KEY = "verification/request"
+"""The key of the only `Verification` of a flow."""
+
 
 @row_kind("verification", owner="data-plane")
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +32,7 @@ class Verification(Row):
     since_ms: UnixMs = 0
 
     def identity(self) -> tuple[str, ...]:
-        return ("request",)
+        return (VERIFICATION_KEY.partition("/")[2],)
 
 
 @row_kind("verify", "topic", "partition", owner=None)
