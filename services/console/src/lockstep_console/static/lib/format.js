@@ -39,6 +39,15 @@ export function inNumber(value) {
 }
 
 /**
+ * Return an offset; a negative one is none.
+ *
+ * @param {number | null | undefined} offset
+ */
+export function inOffset(offset) {
+  return isKnown(offset) && offset < 0 ? "none" : inNumber(offset);
+}
+
+/**
  * Return a number with its noun: `1 topic`, `2,000 topics`.
  *
  * @param {number | null | undefined} value

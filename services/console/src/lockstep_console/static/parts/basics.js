@@ -3,7 +3,7 @@
 import { Problem } from "../lib/api.js";
 import { ago, asSentence, capitalized, inMoment, visible } from "../lib/format.js";
 import { html, useCallback, useEffect, useRef, useState } from "../lib/preact.js";
-import { now } from "../lib/store.js";
+import { now, onChange } from "../lib/store.js";
 import { MARKS, toneOf } from "../lib/tone.js";
 
 /** @typedef {import("../lib/preact.js").Children} Children */
@@ -196,6 +196,32 @@ export function useThrottled(call, everyMs = 1_000) {
       latest.current();
     }, waitMs);
   }, [everyMs]);
+}
+
+/**
+ * Return the rows of a flow that have changed since the screen was opened, by key. `call` is called after each change,
+ * and when the stream has begun anew.
+ *
+ * @param {string} flow
+ * @param {(key: string) => boolean} isShown Whether the screen shows the row of this key.
+ * @param {() => void} call
+ * @returns {Record<string, unknown>}
+ */
+export function useChangedRows(flow, isShown, call) {
+  const [rows, setRows] = useState(/** @type {Record<string, unknown>} */ ({}));
+  useEffect(() => {
+    const ends = [
+      onChange("rows", (/** @type {{ flow: string, key: string, value: unknown }[]} */ changed) => {
+        const mine = changed.filter((row) => row.flow === flow && isShown(row.key));
+        if (!mine.length) return;
+        setRows((before) => ({ ...before, ...Object.fromEntries(mine.map((row) => [row.key, row.value])) }));
+        call();
+      }),
+      onChange("hello", call),
+    ];
+    return () => ends.forEach((end) => end());
+  }, [flow]);
+  return rows;
 }
 
 /**

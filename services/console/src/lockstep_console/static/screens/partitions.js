@@ -2,7 +2,7 @@
 
 import { commandAction } from "../lib/actions.js";
 import { flowPath } from "../lib/api.js";
-import { ago, asSentence, capitalized, inMoment, inNumber, inTime, isKnown, visible } from "../lib/format.js";
+import { ago, asSentence, capitalized, inMoment, inNumber, inOffset, inTime, isKnown, visible } from "../lib/format.js";
 import { html, signal, useEffect, useId, useRef, useState } from "../lib/preact.js";
 import { route } from "../lib/route.js";
 import { now, onChange } from "../lib/store.js";
@@ -88,11 +88,6 @@ function lagText(row) {
 /** @param {Api.Partition} row */
 function copiedTo(row) {
   return row.copied_to === undefined ? row.upstream : row.copied_to;
-}
-
-/** @param {number | null | undefined} offset */
-function inOffset(offset) {
-  return isKnown(offset) && offset < 0 ? "none" : inNumber(offset);
 }
 
 /** @param {Api.Partition} row */

@@ -4,11 +4,11 @@ import { SwitchForm } from "../parts/switch_form.js";
 import { underWayAction } from "../lib/actions.js";
 import { Problem, download, flowPath, get } from "../lib/api.js";
 import { asSentence, capitalized, inCount, inMoment, inNumber, inTime, isKnown, visible } from "../lib/format.js";
-import { html, useEffect, useState } from "../lib/preact.js";
-import { flowSignal, onChange } from "../lib/store.js";
+import { html, useState } from "../lib/preact.js";
+import { flowSignal } from "../lib/store.js";
 import { readinessTone, toneOf } from "../lib/tone.js";
 import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
-import { Details, Empty, Facts, Loading, ProblemNote, Section, State, UnknownNote, useResource, useThrottled } from "../parts/basics.js";
+import { Details, Empty, Facts, Loading, ProblemNote, Section, State, UnknownNote, useChangedRows, useResource, useThrottled } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 import { Timeline } from "../parts/timeline.js";
 
@@ -18,20 +18,8 @@ const UNDER_WAY = ["running", "aborting"];
 export function Switch({ flow }) {
   const status = flowSignal(flow).value;
   const body = useResource(`${flow} switch`, (cancel) => get(flowPath(flow, "/switch"), {}, cancel));
-  const [rows, setRows] = useState(/** @type {Record<string, unknown>} */ ({}));
   const refresh = useThrottled(body.reload, 1_000);
-  useEffect(() => {
-    const ends = [
-      onChange("rows", (/** @type {{ flow: string, key: string, value: unknown }[]} */ changed) => {
-        const mine = changed.filter((row) => row.flow === flow && row.key.startsWith("switch"));
-        if (!mine.length) return;
-        setRows((before) => ({ ...before, ...Object.fromEntries(mine.map((row) => [row.key, row.value])) }));
-        refresh();
-      }),
-      onChange("hello", refresh),
-    ];
-    return () => ends.forEach((end) => end());
-  }, [flow]);
+  const rows = useChangedRows(flow, (key) => key.startsWith("switch"), refresh);
   /** @type {(Api.Switch & { unknown?: string }) | null} */
   const value = body.value;
   const problem = body.problem;

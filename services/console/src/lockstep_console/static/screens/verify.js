@@ -2,31 +2,18 @@
 
 import { verifyAction } from "../lib/actions.js";
 import { flowPath, get, saveJson } from "../lib/api.js";
-import { asSentence, capitalized, inBytes, inCount, inNumber, inTime, inWords, visible } from "../lib/format.js";
-import { html, useEffect, useId, useState } from "../lib/preact.js";
-import { onChange } from "../lib/store.js";
+import { asSentence, capitalized, inBytes, inCount, inNumber, inOffset, inTime, inWords, visible } from "../lib/format.js";
+import { html, useId, useState } from "../lib/preact.js";
 import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
-import { Age, Empty, Pending, Section, State, UnknownNote, useResource, useThrottled } from "../parts/basics.js";
+import { Age, Empty, Pending, Section, State, UnknownNote, useChangedRows, useResource, useThrottled } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 import { Timeline } from "../parts/timeline.js";
 
 /** @param {{ flow: string }} props */
 export function Verify({ flow }) {
   const body = useResource(`${flow} verification`, (cancel) => get(flowPath(flow, "/verification"), {}, cancel));
-  const [rows, setRows] = useState(/** @type {Record<string, unknown>} */ ({}));
   const refresh = useThrottled(body.reload, 2_000);
-  useEffect(() => {
-    const ends = [
-      onChange("rows", (/** @type {{ flow: string, key: string, value: unknown }[]} */ changed) => {
-        const mine = changed.filter((row) => row.flow === flow && /^verif/.test(row.key));
-        if (!mine.length) return;
-        setRows((before) => ({ ...before, ...Object.fromEntries(mine.map((row) => [row.key, row.value])) }));
-        refresh();
-      }),
-      onChange("hello", refresh),
-    ];
-    return () => ends.forEach((end) => end());
-  }, [flow]);
+  const rows = useChangedRows(flow, (key) => /^verif/.test(key), refresh);
   /** @type {Api.Verification | null} */
   const value = body.value;
   return html`<div>
@@ -116,11 +103,6 @@ function topicText(topic) {
     topic.not_verified ? `${inCount(topic.not_verified, "record")} could not be compared` : "",
   ];
   return parts.filter(Boolean).join("; ");
-}
-
-/** @param {number} offset */
-function inOffset(offset) {
-  return offset < 0 ? "none" : inNumber(offset);
 }
 
 /** @param {{ list: Api.Difference[] }} props */
