@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lockstep_runtime.http.access import AccessPolicy
+from lockstep_runtime.http.access import AccessPolicy, bearer_token
 
 REQUEST_HEADER = "X-Lockstep-Request"
 """The header of every request that acts. Another site's page cannot set it without being asked first."""
@@ -87,7 +87,7 @@ def _request_token(headers: Mapping[str, str]) -> str:
             return b64decode(given.strip(), validate=True).decode().partition(":")[2]
         except ValueError:
             return ""
-    return given.strip() if scheme.lower() == "bearer" else ""
+    return bearer_token(headers)
 
 
 def forgery_refusal(headers: Mapping[str, str]) -> str:

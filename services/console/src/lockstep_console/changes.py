@@ -79,7 +79,7 @@ class ChangeBroadcast:
 
 
 class ChangeStream:
-    """What one client is to be told, and has not been told yet."""
+    """The stream of one client. It keeps what the client is to be told, and has not been told yet."""
 
     def __init__(self, watches: Sequence[FlowWatch], row_kinds: Collection[str], worst: int) -> None:
         """Take the flows that the client shows, the kinds of rows and how many of the worst partitions it wants."""

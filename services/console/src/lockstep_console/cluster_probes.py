@@ -1,4 +1,4 @@
-"""Whether the clusters of all flows answer, asked while somebody looks. A cluster of several flows is asked once.
+"""Ask the clusters of all flows whether they answer, while somebody looks. A cluster of several flows is asked once.
 
 A report of many flows takes longer than an operator wants to wait for this sentence: so the clusters are asked for it
 alone.

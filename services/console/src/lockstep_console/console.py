@@ -1,4 +1,4 @@
-"""What all routes of a console share."""
+"""The console as all its routes share it."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine

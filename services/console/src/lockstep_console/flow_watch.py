@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from lockstep_config import FlowSettings
 from lockstep_console.followed.target_topics import TargetTopics
-from lockstep_console.followed.watched_events import WatchedEvent, WatchedEvents
+from lockstep_console.followed.watched_events import WatchedEvents
 from lockstep_console.followed.watched_rows import WatchedRows
 from lockstep_console.json_text import json_text
 from lockstep_console.views.flow_body import flow_body, partition_body
@@ -24,7 +24,6 @@ from lockstep_kafka.common.asyncio_util import set_within, share_kept_s
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.status.flow_report import FlowClients
 from lockstep_ops.status.flow_status import UnknownStatus, read_status
-from lockstep_ops.status.readiness import blockers_without_rows
 from lockstep_ops.status.report import PartitionLine, Report
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
@@ -146,13 +145,8 @@ class FlowWatch:
         """Why clusters of the flow do not answer now, by alias, as far as they were asked."""
         self.lags = LagSeries()
         turns.add(self)
-        self._shown: tuple[object, ShownFlow] | None = None
-        """What the last shown flow was made of, and that flow: several streams show it."""
-
-    @property
-    def events(self) -> Sequence[WatchedEvent]:
-        """Return the last events, newest last."""
-        return [*self.watched_events.events()][::-1]
+        self._shown: tuple[DatedReport, dict[str, str], ShownFlow] | None = None
+        """The report and the clusters away of which the last shown flow was made, and it: several streams show it."""
 
     @property
     def dated(self) -> DatedReport:
@@ -165,19 +159,20 @@ class FlowWatch:
         status = dated.report if dated.report is not None else dated.unknown
         rows: Mapping[str, Row] = {}
         if status is None:
-            status = _unknown_status(self.settings, NOT_YET)
+            status = UnknownStatus.because(self.settings.flow, NOT_YET)
         try:
             rows = self.rows.rows
         except NewerVersion as exc:
-            status = _unknown_status(self.settings, str(exc))
+            status = UnknownStatus.because(self.settings.flow, str(exc))
         return flow_body(self.settings, status, rows, self.away, read_ms=dated.at_ms, now_ms=moment, sections=sections)
 
     def shown(self) -> "ShownFlow":
         """Return the body without sections as text."""
-        made_of = (id(self._dated), tuple(self.away.items()))
-        if self._shown is None or self._shown[0] != made_of:
-            self._shown = made_of, ShownFlow.of(self.body())
-        return self._shown[1]
+        made_of = self._dated, dict(self.away)
+        # By `is`: to compare two reports costs more than to show one.
+        if self._shown is None or self._shown[0] is not made_of[0] or self._shown[1] != made_of[1]:
+            self._shown = *made_of, ShownFlow.of(self.body())
+        return self._shown[2]
 
     def partition_bodies(self, lines: Sequence[PartitionLine]) -> list[dict[str, Any]]:
         """Return partitions of the last report as the API shows them."""
@@ -282,7 +277,7 @@ class FlowWatch:
                 heard=self.watched_events.reports(),
             )
         except NewerVersion as exc:
-            status = _unknown_status(self.settings, str(exc))
+            status = UnknownStatus.because(self.settings.flow, str(exc))
         if isinstance(status, UnknownStatus):
             return DatedReport(None, status.reason, now_ms(), status)
         return DatedReport(status, "", status.at_ms, took_s=loop.time() - began, cost_s=time.process_time() - used)
@@ -295,8 +290,3 @@ class FlowWatch:
     def _on_events(self, records: Sequence[Record]) -> None:
         for listener in list(self._listeners):
             listener.on_events(self, records)
-
-
-def _unknown_status(settings: FlowSettings, sentence: str) -> UnknownStatus:
-    """Return the status of a flow of which nothing is known for this reason."""
-    return UnknownStatus(settings.flow, sentence, blockers_without_rows(settings.flow, sentence, never_run=False))

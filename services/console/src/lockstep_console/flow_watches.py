@@ -23,10 +23,10 @@ class FlowWatches:
         self._watches: dict[str, FlowWatch] = {}
         for settings in flows:
             of_flow = _shared_clients(settings, clients)
-            place = (settings.flow.target, _connection(settings.clients.target_consumer))
-            if place not in topics:
-                topics[place] = TargetTopics(settings, of_flow.target)
-            self._watches[str(settings.flow)] = FlowWatch(settings, of_flow, topics[place], turns)
+            connection = (settings.flow.target, _connection(settings.clients.target_consumer))
+            if connection not in topics:
+                topics[connection] = TargetTopics(settings, of_flow.target)
+            self._watches[str(settings.flow)] = FlowWatch(settings, of_flow, topics[connection], turns)
         self._topics = tuple(topics.values())
 
     @property

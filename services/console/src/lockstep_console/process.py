@@ -19,7 +19,7 @@ from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.errors import errors_in
 from lockstep_runtime.flow.common_metrics import build_samples, memory_samples
 from lockstep_runtime.http.access import PagesUnusable
-from lockstep_runtime.http.server import PageServer
+from lockstep_runtime.http.server import PageServer, certificate_log
 from lockstep_runtime.service.stop_signals import stop_on_signals
 from lockstep_runtime.telemetry.metrics import Metrics, Sample
 from lockstep_runtime.util.memory import resident, trim_heap
@@ -83,7 +83,7 @@ class ConsoleProcess:
             live=lambda: None,
             ready=self.ready,
             status=self.status,
-            warn=self._log_certificate,
+            warn=certificate_log(self._log, self._access.policy),
             routes=handlers(self.console, StaticFiles(self._static_folder)),
             headers=HEADERS,
         )
@@ -111,12 +111,6 @@ class ConsoleProcess:
         await pages.close()
         self._log.info("ended")
         return code
-
-    def _log_certificate(self, refusal: str) -> None:
-        if refusal:
-            self._log.warn("certificate not taken up", f"{refusal}; the one of before serves on")
-        else:
-            self._log.info("certificate taken up", str(self._access.policy.certificate))
 
 
 async def _keep_small() -> None:

@@ -30,7 +30,7 @@ SOURCE = str(Scope.for_connector(Connector.SOURCE))
 
 @dataclass(slots=True, kw_only=True)
 class CommandOutcome:
-    """What was asked, and what has come of it until now. Its time is Unix milliseconds."""
+    """Something that was asked, with what has come of it until now. Its time is Unix milliseconds."""
 
     id: str
     flow: str
@@ -43,7 +43,7 @@ class CommandOutcome:
     sentence: str = ""
     replies: list[CommandReply] = field(default_factory=list)
     """The commands that were asked of services, in order."""
-    found: Sequence[Mapping[str, Any]] = ()
+    earlier_answers: Sequence[Mapping[str, Any]] = ()
     """Answers that were found in the events topic, if the console that asked has ended."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further values for programs, such as the refusals of a switch."""
@@ -56,7 +56,7 @@ class CommandOutcome:
             for body in (reply.as_json() for reply in self.replies)
             for answer in body["answers"]
         ]
-        return [*self.found, *heard]
+        return [*self.earlier_answers, *heard]
 
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as JSON values. The fields of `CommandReply.as_json` are of all commands together."""
@@ -146,7 +146,7 @@ def found_outcome(asked_id: str, flow: str, events: Iterable[Mapping[str, Any]])
         at_ms=int(first.get("at_ms", 0)),
         phase=phase,
         sentence=sentence,
-        found=[
+        earlier_answers=[
             {
                 "verb": detail.get("verb", ""),
                 "service": event.get("service", ""),

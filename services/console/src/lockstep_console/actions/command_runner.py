@@ -275,7 +275,9 @@ def requests_for(
 def event_bodies(watch: "FlowWatch") -> Sequence[Mapping[str, Any]]:
     """Return the last events of a flow that answer commands, as JSON values, newest first."""
     return [
-        event.decoded.detail for event in reversed(watch.events) if ANSWERS_NOTHING not in (event.record.value or b"")
+        event.decoded.detail
+        for event in watch.watched_events.events()
+        if ANSWERS_NOTHING not in (event.record.value or b"")
     ]
 
 

@@ -8,7 +8,7 @@ from lockstep_console.access import BY_TOKEN, Session
 from lockstep_console.actions.command_outcome import CommandOutcome, stopped_for
 from lockstep_console.actions.command_runner import CommandRunner, event_bodies, find_partition, requests_for
 from lockstep_console.flow_watch import FlowWatch
-from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, json_answer
+from lockstep_console.route import API, NOTHING, Answer, ConsoleRequest, RequestRefused, Route, json_answer
 from lockstep_ops.command_request import command_scope
 from lockstep_ops.command_words import BY_CLICK, choice_words, command_words
 from lockstep_ops.exit_codes import CannotUse
@@ -65,6 +65,18 @@ def field_of(body: Mapping[str, Any], name: str, kind: type[Any], default: Any) 
     return value
 
 
+def texts_of(body: Mapping[str, Any], name: str) -> list[str]:
+    """Return a list of texts in a request's body; [] if it is not there.
+
+    Raises:
+        RequestRefused: It has another type, or a part that is empty or no text.
+    """
+    values = field_of(body, name, list, [])
+    if not all(isinstance(value, str) and value for value in values):
+        raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", f"{name} in the body is no list of texts.")
+    return list(values)
+
+
 async def _post_command(request: ConsoleRequest) -> Answer:
     """Ask the services of a flow for something, or say what that would do."""
     watch, body = request.flow, await request.json()
@@ -86,10 +98,7 @@ async def _post_command(request: ConsoleRequest) -> Answer:
             raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", f"{verb} takes no arguments.")
         by = acting_user(request.session)
         if dry_run:
-            asked = requests_for(watch, verb, scope, by)
-            services = sorted({name for question in asked for name in question.services})
-            words = command_words(watch.settings.flow, verb, scope)
-            return json_answer(_dry_run(watch, verb, str(scope), arguments, words.as_json(), services))
+            return json_answer({"subject": str(scope), **dry_run_of(watch, verb, scope, by)})
         return accepted(request.console.part(CommandRunner).ask(watch, verb, scope, by))
     except CannotUse as exc:
         raise RequestRefused(HTTPStatus.BAD_REQUEST, "cannot-use", f"{exc}.") from exc
@@ -119,25 +128,30 @@ def _decide(
         given = {"offset": choice.begin} if choice.begin >= 0 else {}
         services = [] if choice.line else ["data-plane", "topic-sync"]
         line = {"line": choice.line} if choice.line else {}
-        return json_answer({**_dry_run(watch, verb, str(scope), given, words, services), **line})
+        body = _dry_run_body(watch, verb, given, words, services)
+        return json_answer({"subject": str(scope), **body, **line})
     choice = choose(flow, row, verb, offset)
     runner = request.console.part(CommandRunner)
     return accepted(runner.decide(watch, row, choice, verb, acting_user(request.session)))
 
 
-def _dry_run(
-    watch: FlowWatch,
-    verb: str,
-    subject: str,
-    arguments: Mapping[str, Any],
-    words: Mapping[str, Any],
-    services: list[str],
+def dry_run_of(
+    watch: FlowWatch, verb: str, scope: Scope, by: str, arguments: Mapping[str, Any] = NOTHING
+) -> dict[str, Any]:
+    """Return what a command of the services would do, as JSON values. Raises as `requests_for`."""
+    asked = requests_for(watch, verb, scope, by, arguments)
+    services = sorted({name for question in asked for name in question.services})
+    words = command_words(watch.settings.flow, verb, scope).as_json()
+    return _dry_run_body(watch, verb, arguments, words, services)
+
+
+def _dry_run_body(
+    watch: FlowWatch, verb: str, arguments: Mapping[str, Any], words: Mapping[str, Any], services: list[str]
 ) -> dict[str, Any]:
     return {
         "dry_run": True,
         "flow": watch.name,
         "verb": verb,
-        "subject": subject,
         "arguments": dict(arguments),
         **words,
         "asked": services,
@@ -164,8 +178,8 @@ async def _get_commands(request: ConsoleRequest) -> Answer:
     outcomes = runner.outcomes.of_flow(watch.name)
     unfinished = stopped_for(event_bodies(watch))
     if unfinished is not None and runner.outcomes.get(watch.name, unfinished[0]) is None:
-        found = runner.find(watch, unfinished[0])
-        outcomes = [found, *outcomes] if found is not None else outcomes
+        outcome = runner.find(watch, unfinished[0])
+        outcomes = [outcome, *outcomes] if outcome is not None else outcomes
     return request.json_answer({"flow": watch.name, "commands": [outcome.as_json() for outcome in outcomes]})
 
 

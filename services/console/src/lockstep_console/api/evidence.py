@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from aiohttp import web
-
 from lockstep_console.api.known_rows import known_rows
 from lockstep_console.api.schemas import OBJECTS, TEXT, object_of, perhaps
 from lockstep_console.flow_watch import FlowWatch
@@ -15,9 +13,8 @@ from lockstep_console.views.flow_body import verified_until
 from lockstep_ops.switch.evidence import Evidence, collect_evidence
 from lockstep_ops.switch.switch_steps import MEANINGS, step_states
 from lockstep_ops.verify.verification_report import build_verification
-from lockstep_state.rows.state_rows import Row, Switch, Verification
-
-SWITCH_KEY, REQUEST_KEY = "switch/current", "verification/request"
+from lockstep_runtime.http.answers import page
+from lockstep_state.rows.state_rows import SWITCH_KEY, VERIFICATION_KEY, Row, Switch, Verification
 
 
 async def _show_switch(request: ConsoleRequest) -> Answer:
@@ -66,9 +63,9 @@ async def _required_evidence(watch: FlowWatch) -> Evidence:
 def _file(evidence: Evidence, ending: str, content_type: str, text: str) -> Answer:
     name = f"{evidence.row.verb}-{evidence.flow.source}-{evidence.flow.target}-{evidence.row.id[:12]}.{ending}"
     safe = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "_" for letter in name)
-    headers = {"Content-Disposition": f'attachment; filename="{safe}"', "Cache-Control": "no-store"}
-    headers |= {"X-Content-Type-Options": "nosniff"}
-    return web.Response(text=text, content_type=content_type, charset="utf-8", headers=headers)
+    answer = page(HTTPStatus.OK, text.encode(), f"{content_type}; charset=utf-8")
+    answer.headers["Content-Disposition"] = f'attachment; filename="{safe}"'
+    return answer
 
 
 async def _show_verification(request: ConsoleRequest) -> Answer:
@@ -77,7 +74,7 @@ async def _show_verification(request: ConsoleRequest) -> Answer:
     dated = await watch.report()
     rows, unknown = await known_rows(watch)
     report = build_verification(watch.settings.flow, rows)
-    row = rows.get(REQUEST_KEY)
+    row = rows.get(VERIFICATION_KEY)
     asked = (
         {"id": row.id, "phase": row.phase, "depth": row.depth, "topics": list(row.topics), "since_ms": row.since_ms}
         if isinstance(row, Verification)

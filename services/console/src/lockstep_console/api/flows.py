@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from lockstep_console.api.schemas import FLAG, NUMBER, OBJECTS, PERHAPS_NUMBER, TEXT
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import API, Answer, ConsoleRequest, Parameter, Route, text_answer
 from lockstep_console.views.listing import LIST_PARAMETERS, ListQuery, partition_page, topic_page
@@ -64,7 +65,6 @@ def list_head(watch: FlowWatch) -> dict[str, Any]:
     return body if dated.report is not None else {**body, "unknown": dated.trouble}
 
 
-TEXT, NUMBER, LIST = {"type": "string"}, {"type": "integer"}, {"type": "array", "items": {"type": "object"}}
 FLOW = {
     "type": "object",
     "properties": {
@@ -72,29 +72,33 @@ FLOW = {
         "source": TEXT,
         "target": TEXT,
         "at_ms": NUMBER,
-        "fine": {"type": "boolean"},
+        "fine": FLAG,
         "sentence": TEXT,
         "unknown": TEXT,
         "switch_ready": {"type": ["boolean", "null"]},
-        "switch_blockers": LIST,
+        "switch_blockers": OBJECTS,
         "switch_blockers_left_out": NUMBER,
-        "troubles": LIST,
+        "troubles": OBJECTS,
         "troubles_left_out": NUMBER,
         "history": {"type": "object"},
-        "verified_until_ms": {"type": ["integer", "null"]},
-        "decisions": LIST,
+        "verified_until_ms": PERHAPS_NUMBER,
+        "decisions": OBJECTS,
     },
     "required": ["flow", "source", "target", "at_ms", "fine", "sentence", "switch_ready", "history", "decisions"],
 }
 
 
 def _list_of(field: str) -> dict[str, Any]:
-    properties = {"at_ms": NUMBER, "total": NUMBER, "matching": NUMBER, "unknown": TEXT, field: LIST}
+    properties = {"at_ms": NUMBER, "total": NUMBER, "matching": NUMBER, "unknown": TEXT, field: OBJECTS}
     return {"type": "object", "properties": properties, "required": ["at_ms", "total", "matching", field]}
 
 
 FLOWS = {"type": "object", "properties": {"at_ms": NUMBER, "flows": {"type": "array", "items": FLOW}}}
-DECISIONS = {"type": "object", "properties": {"at_ms": NUMBER, "decisions": LIST}, "required": ["at_ms", "decisions"]}
+DECISIONS = {
+    "type": "object",
+    "properties": {"at_ms": NUMBER, "decisions": OBJECTS},
+    "required": ["at_ms", "decisions"],
+}
 SECTIONS_PARAMETER = Parameter("sections", f"Sections of the report, of {', '.join(SECTIONS)}, separated by commas")
 
 ROUTES = (

@@ -1,4 +1,4 @@
-"""What a watch knows of its flow now, or why it knows nothing."""
+"""Read the rows that a watch has of its flow now, or say why it has none."""
 
 import asyncio
 from collections.abc import Mapping

@@ -7,9 +7,9 @@ from typing import Any
 
 from lockstep_config import ConfigurationError, UnknownFlow
 from lockstep_console.api.schemas import NUMBER, OBJECTS, TEXT, object_of
+from lockstep_console.changes import message
 from lockstep_console.console import Console
 from lockstep_console.flow_watch import FlowWatch
-from lockstep_console.json_text import json_text
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_ops.plan.effective_settings import read_effective
@@ -68,20 +68,16 @@ async def _show_plan(request: ConsoleRequest) -> Answer:
         raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-streams", "Too many streams are open.")
     try:
         while not task.done():
-            await stream.send(_message("progress", {"text": progress.text, "fraction": progress.fraction}))
+            await stream.send(message("progress", {"text": progress.text, "fraction": progress.fraction}))
             await asyncio.wait({task}, timeout=SHOWN_EVERY_S)
         try:
-            await stream.send(_message("plan", task.result()))
+            await stream.send(message("plan", task.result()))
         except RequestRefused as exc:
             error = {"code": exc.code, "sentence": str(exc), **exc.details}
-            await stream.send(_message("problem", {"error": error}))
+            await stream.send(message("problem", {"error": error}))
     except ConnectionResetError:
         pass  # the client has gone; others may wait for the same plan
     return stream.answer
-
-
-def _message(event: str, body: Any) -> bytes:
-    return f"event: {event}\ndata: {json_text(body)}\n\n".encode()
 
 
 PLAN = object_of(version=NUMBER, file=TEXT, made_at_ms=NUMBER, release=TEXT, summary={"type": "object"}, flows=OBJECTS)

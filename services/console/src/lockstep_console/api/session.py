@@ -1,5 +1,6 @@
 """Who asks, what they may do, and which console answers."""
 
+from lockstep_console.api.schemas import FLAG, NUMBER, TEXT, TEXTS, object_of, perhaps
 from lockstep_console.console import VERSION
 from lockstep_console.route import API, Answer, ConsoleRequest, Route
 from lockstep_runtime.util.clock import now_ms
@@ -22,24 +23,12 @@ async def _show_session(request: ConsoleRequest) -> Answer:
     return request.json_answer(body)
 
 
-TEXT, MOMENT, FLAG = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
-
-SESSION = {
-    "type": "object",
-    "properties": {
-        "user": TEXT,
-        "may_read": FLAG,
-        "may_act": FLAG,
-        "read_only": FLAG,
-        "why_read_only": TEXT,
-        "version": TEXT,
-        "at_ms": MOMENT,
-        "file": TEXT,
-        "instance": TEXT,
-        "flows": {"type": "array", "items": TEXT},
-    },
-    "required": ["user", "may_read", "may_act", "read_only", "why_read_only", "version", "at_ms"],
-}
+SESSION = perhaps(
+    object_of(user=TEXT, may_read=FLAG, may_act=FLAG, read_only=FLAG, why_read_only=TEXT, version=TEXT, at_ms=NUMBER),
+    file=TEXT,
+    instance=TEXT,
+    flows=TEXTS,
+)
 
 ROUTES = (
     Route(

@@ -1,12 +1,13 @@
 """Switches from the console: switchover, failover, failback and drills."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
 from lockstep_config.text.values import BadValue, moment
 from lockstep_console.actions.switch_runner import SwitchRunner, find_switch
-from lockstep_console.api.commands import ACCEPTED, accepted, acting_user, field_of
+from lockstep_console.api.commands import ACCEPTED, accepted, acting_user, field_of, texts_of
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, json_answer
 from lockstep_kafka.common.errors import ClusterError
@@ -19,7 +20,7 @@ from lockstep_state.rows.row import NewerVersion
 from lockstep_state.rows.state_rows import Switch
 
 FOR_FAILOVER = frozenset({Allowance.UNKNOWN_LOSS, Allowance.STALE_GROUPS})
-"""What only a failover may be allowed."""
+"""Allowances that only a failover takes."""
 
 MORE = {
     "allow": {"type": "array", "items": {"enum": [str(allowance) for allowance in Allowance]}},
@@ -59,8 +60,8 @@ def switch_options(body: Mapping[str, Any], by: str, at_ms: int) -> SwitchOption
         raise RequestRefused(HTTPStatus.BAD_REQUEST, "unknown-verb", f"verb is one of {verbs}.") from None
     cutoff = field_of(body, "cutoff", str, "")
     diverged = field_of(body, "diverged", str, "")
-    topics = tuple(_texts(body, "topics"))
-    allows = frozenset(_allowance(name) for name in _texts(body, "allow"))
+    topics = tuple(texts_of(body, "topics"))
+    allows = frozenset(_allowance(name) for name in texts_of(body, "allow"))
     allowed_loss = field_of(body, "allowed_loss", int, -1)
     if verb is Verb.FAILOVER and cutoff:
         raise _misfit("cutoff needs the source, which a failover does without")
@@ -85,13 +86,6 @@ def switch_options(body: Mapping[str, Any], by: str, at_ms: int) -> SwitchOption
 
 def _misfit(sentence: str) -> RequestRefused:
     return RequestRefused(HTTPStatus.BAD_REQUEST, "cannot-use", f"{sentence[0].upper()}{sentence[1:]}.")
-
-
-def _texts(body: Mapping[str, Any], name: str) -> list[str]:
-    values = field_of(body, name, list, [])
-    if not all(isinstance(value, str) and value for value in values):
-        raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", f"{name} in the body is no list of texts.")
-    return list(values)
 
 
 def _allowance(name: str) -> Allowance:
@@ -138,7 +132,7 @@ def _under_way(request: ConsoleRequest, body: Mapping[str, Any]) -> tuple[FlowWa
     watch, switch_id = request.flow, request.path.get("id", "")
     flow = watch.settings.flow
     opposite = request.watches.watch(f"{flow.target}->{flow.source}")
-    present = find_switch([one for one in (watch, opposite) if one is not None], switch_id)
+    present = find_switch([each for each in (watch, opposite) if each is not None], switch_id)
     if present is None:
         raise RequestRefused(
             HTTPStatus.NOT_FOUND, "unknown-switch", f"The last switch of {watch.name} is not {switch_id[:60]!r}."
@@ -147,19 +141,8 @@ def _under_way(request: ConsoleRequest, body: Mapping[str, Any]) -> tuple[FlowWa
     if row.phase not in UNDER_WAY:
         raise RequestRefused(HTTPStatus.CONFLICT, "switch-ended", f"The {row.verb} is {row.phase} already.")
     asked = switch_options({**body, "verb": row.verb}, acting_user(request.session), now_ms())
-    return (
-        owner,
-        row,
-        SwitchOptions(
-            verb=asked.verb,
-            id=row.id,
-            rewind_groups=asked.rewind_groups,
-            diverged=asked.diverged,
-            allowed_loss=asked.allowed_loss,
-            allows=asked.allows,
-            by=asked.by,
-        ),
-    )
+    # What the row of the switch says stays so, whatever the body has of it.
+    return owner, row, replace(asked, id=row.id, topics=(), cutoff_ms=0, drill=False)
 
 
 async def _post_continue(request: ConsoleRequest) -> Answer:

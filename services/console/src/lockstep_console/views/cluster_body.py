@@ -47,11 +47,11 @@ def cluster_bodies(flows: Iterable[FlowClusters]) -> list[dict[str, Any]]:
 
 
 def _reachable(troubles: Iterable[str | None]) -> dict[str, Any]:
-    known = [trouble for trouble in troubles if trouble is not None]
-    if not known:
+    answered = [trouble for trouble in troubles if trouble is not None]
+    if not answered:
         return {"reachable": None, "why": "It was not asked yet."}
-    answers = "" in known
-    return {"reachable": answers, "why": "" if answers else known[0]}
+    answers = "" in answered
+    return {"reachable": answers, "why": "" if answers else answered[0]}
 
 
 def _capabilities(row: ClusterCapabilities | None, roles: Iterable[Role]) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from lockstep_config import FlowSettings
 from lockstep_ops.decisions import decisions
 from lockstep_ops.status.flow_status import UnknownStatus
 from lockstep_ops.status.overview_sentence import overview_sentence
-from lockstep_ops.status.readiness import blockers_without_rows
-from lockstep_ops.status.report import PartitionLine, Report
+from lockstep_ops.status.report import PartitionLine, Report, combine_if_known
 from lockstep_ops.status.report_json import line_as_json, report_as_json
 from lockstep_rules.offsets.lag_history import summarize
 from lockstep_rules.offsets.verified_copy import find_verification
@@ -48,8 +47,7 @@ def flow_body(
     """
     flow = settings.flow
     if flow.target in away and not isinstance(status, UnknownStatus):
-        sentence = away[flow.target]
-        status = UnknownStatus(flow, sentence, blockers_without_rows(flow, sentence, never_run=False))
+        status = UnknownStatus.because(flow, away[flow.target])
     names = {"source": flow.source, "target": flow.target}
     if isinstance(status, UnknownStatus):
         return {
@@ -116,8 +114,7 @@ def verified_until(partitions: Collection[PartitionLine], rows: Mapping[str, Row
         for line in partitions
         if line.upstream != NOT_BEGUN_UPSTREAM
     ]
-    known = [moment for moment in moments if moment is not None]
-    return min(known) if known and len(known) == len(moments) else None
+    return combine_if_known(moments, min) if moments else None
 
 
 def _partition_verified(rows: Mapping[str, Row], tp: TopicPartition) -> int | None:

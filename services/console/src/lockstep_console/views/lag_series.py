@@ -54,8 +54,8 @@ class LagSeries:
             if sample is not None and tp in sample[0]:
                 values.append(sample[1].get(tp, 0))
             else:
-                place = len(minutes) - 1 - (now_ms // WORST_SAMPLE_MS - number * STEP_MS // WORST_SAMPLE_MS)
-                values.append(minutes[place] if 0 <= place < len(minutes) else None)
+                minute = len(minutes) - 1 - (now_ms // WORST_SAMPLE_MS - number * STEP_MS // WORST_SAMPLE_MS)
+                values.append(minutes[minute] if 0 <= minute < len(minutes) else None)
         return values
 
 
