@@ -10,6 +10,7 @@ from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_rules.offsets.gap_policy import GapCase, GapDecision, GapFound, decide_gap
+from lockstep_state.codecs.connect_offsets import source_request
 from lockstep_state.names import Flow
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import PartitionProgress
@@ -115,16 +116,16 @@ def offsets_request(settings: FlowSettings, row: PartitionProgress, choice: Halt
     Raises:
         CannotDecide: It would begin at offset 0, which only a reset can say, and a reset begins elsewhere.
     """
-    partition = {"cluster": settings.aliases.source, "topic": row.topic, "partition": row.partition}
+    source = settings.aliases.source
     if choice.begin > 0:
-        return {"offsets": [{"partition": partition, "offset": {"offset": choice.begin - 1}}]}
+        return source_request(source, row.topic, row.partition, choice.begin - 1)
     plane = settings.data_plane
     if plane.start_timestamp.for_topic(row.topic) is not None or plane.auto_offset_reset != "earliest":
         raise CannotDecide(
             f"{row.topic}-{row.partition} can begin at offset 0 only where a first copy would, and the file says that "
             "a first copy begins elsewhere (lockstep.start.timestamp, auto.offset.reset)."
         )
-    return {"offsets": [{"partition": partition, "offset": None}]}
+    return source_request(source, row.topic, row.partition, None)
 
 
 def _choices(flow: Flow, row: PartitionProgress) -> Iterator[HaltChoice]:

@@ -204,7 +204,7 @@ def build_request(
     Raises:
         CannotUse: The request is wrong.
     """
-    from lockstep_state.codecs.connect_offsets import RefusedOffsets, parse_changes
+    from lockstep_state.codecs.connect_offsets import RefusedOffsets, parse_changes, source_request
 
     if body is not None:
         try:
@@ -214,10 +214,7 @@ def build_request(
     elif topic is not None:
         if connector.value != SOURCE:
             raise CannotUse(f"--topic and --partition are for the {SOURCE}: give a {connector.value} a REQUEST")
-        source_partition = {"cluster": source, "topic": topic, "partition": partition}
-        request = {
-            "offsets": [{"partition": source_partition, "offset": None if offset is None else {"offset": offset}}]
-        }
+        request = source_request(source, topic, partition, offset)
     else:
         return None
     try:

@@ -105,6 +105,15 @@ def parse_changes(connector: Connector, request: object) -> tuple[OffsetChange, 
     return tuple(_change(connector, number, entry) for number, entry in enumerate(entries, start=1))
 
 
+def source_request(cluster: str, topic: str, partition: int | None, offset: int | None) -> dict[str, Any]:
+    """Return the request that sets the last copied offset of one source partition. None: it is reset.
+
+    `parse_changes` checks it, also whether it has a partition.
+    """
+    source_partition = {"cluster": cluster, "topic": topic, "partition": partition}
+    return {"offsets": [{"partition": source_partition, "offset": None if offset is None else {"offset": offset}}]}
+
+
 def encode_change(name: str, change: OffsetChange) -> tuple[bytes, bytes | None]:
     """Return key and value for the offsets topic, byte for byte as Connect writes them. `name` is the connector's."""
     key = connect_json([name, change.partition])
