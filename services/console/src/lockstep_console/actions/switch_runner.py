@@ -23,7 +23,6 @@ from lockstep_ops.switch.switch_run import SwitchRun, opposite_flow, switch_flow
 from lockstep_ops.switch.switch_steps import MEANINGS, Verb, step_states
 from lockstep_ops.switch.switch_under_way import TAKEN_UP_AFTER_S, SwitchRefused, is_in_console
 from lockstep_runtime.util.liveness_timer import LivenessTimer
-from lockstep_state.rows.row import NewerVersion
 from lockstep_state.rows.state_rows import SWITCH_KEY, Switch
 
 if TYPE_CHECKING:
@@ -199,10 +198,7 @@ class SwitchRunner:
 
 def _current_switch(watch: "FlowWatch") -> Switch | None:
     """Return the last switch by a flow, or None if there was none or its rows cannot be read."""
-    try:
-        row = watch.rows.get(SWITCH_KEY)
-    except NewerVersion:
-        return None
+    row = watch.rows.find(SWITCH_KEY)
     return row if isinstance(row, Switch) else None
 
 

@@ -25,6 +25,7 @@ from lockstep_ops.exit_codes import CannotUse
 from lockstep_rules.versions import DEFAULT_VERSION
 from lockstep_runtime.http.answers import JSON, page
 from lockstep_state.commands.command_vocabulary import PAUSE, RESUME, STOP, Scope
+from lockstep_state.rows.state_rows import ClusterCapabilities, Row
 
 ANSWERED_WITHIN_S = 10.0
 """The seconds for which the answer of the services to a command is waited for."""
@@ -61,8 +62,13 @@ def asks_for_page(headers: Mapping[str, str]) -> bool:
 
 async def _show_server(request: ConsoleRequest) -> Answer:
     watches = request.watches.all
-    ids = [each for watch in watches for each in connect_view.target_ids(watch.settings, watch.rows.rows.values())]
+    ids = [each for watch in watches for each in connect_view.target_ids(watch.settings, _target_row(watch))]
     return request.json_answer(connect_view.server_info((watch.settings for watch in watches), VERSION, ids))
+
+
+def _target_row(watch: FlowWatch) -> tuple[Row, ...]:
+    row = watch.rows.find(f"{ClusterCapabilities.kind}/{watch.settings.flow.target}")
+    return () if row is None else (row,)
 
 
 async def _list_connectors(request: ConsoleRequest) -> Answer:

@@ -11,6 +11,7 @@ from lockstep_kafka.common.asyncio_util import set_within
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_state.names import state_topic
+from lockstep_state.rows.row import NewerVersion
 from lockstep_state.rows.state_rows import Row
 
 CAUGHT_UP_WITHIN_S = 3.0
@@ -36,9 +37,15 @@ class WatchedRows(WatchedTopic):
         """
         return self._fold.rows
 
-    def get(self, key: str) -> Row | None:
-        """Return one row, which is much cheaper than `rows`. Raises as `rows`, but of this row alone."""
-        return self._fold.get(key)
+    def find(self, key: str) -> Row | None:
+        """Return one row, which is much cheaper than `rows`, or None if there is none or it is of a newer release.
+
+        The status of the flow says that a row is of a newer release.
+        """
+        try:
+            return self._fold.get(key)
+        except NewerVersion:
+            return None
 
     @property
     def unreadable(self) -> Collection[str]:
