@@ -17,7 +17,6 @@ from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_kafka.admin.acl_requests import AclRequests
 from lockstep_kafka.admin.address_probe import ServerKind, probe_address, silence_sentence
-from lockstep_kafka.admin.admin_requests import OFFSETS_TOPIC
 from lockstep_kafka.admin.group_requests import GroupRequests
 from lockstep_kafka.admin.topic_requests import TopicRequests
 from lockstep_kafka.common.errors import ClusterUnreachable, NotPermitted, RequestUnsupported
@@ -83,7 +82,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         """
         silent = [] if self._has_answered else await self._require_broker(within)
         try:
-            await self._metadata(within.total_seconds(), OFFSETS_TOPIC)
+            await self._metadata(within.total_seconds())
         except ClusterUnreachable as exc:
             if not silent:
                 raise
@@ -139,7 +138,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
             The reason for each broker that cannot be reached, by `broker N at HOST:PORT`.
         """
         ends_at = time.monotonic() + within.total_seconds()
-        brokers = (await self._metadata(within.total_seconds(), OFFSETS_TOPIC)).brokers.values()
+        brokers = (await self._metadata(within.total_seconds())).brokers.values()
         remaining = timedelta(seconds=max(0.0, ends_at - time.monotonic()))
         reasons = await asyncio.gather(*(connects(str(broker.host), broker.port, remaining) for broker in brokers))
         return {
@@ -161,7 +160,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         Such brokers are known from the replicas of the topics that we may describe. A broker that restarts counts, so
         topics that are created meanwhile do not get fewer replicas for good.
         """
-        metadata = await self._up(None)
+        metadata = await self._up()
         parts = (part for topic in metadata.topics.values() for part in topic.partitions.values())
         return len(metadata.brokers.keys() | {replica for part in parts for replica in part.replicas})
 
@@ -190,15 +189,13 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         """Return the ids of the brokers that are up now, at least one."""
         return list((await self._up()).brokers)
 
-    async def _up(self, topic: str | None = OFFSETS_TOPIC) -> ClusterMetadata:
-        """Return the metadata of a cluster of which at least one broker is up, with one topic, or with all topics.
-
-        All topics are megabytes on a large cluster.
+    async def _up(self) -> ClusterMetadata:
+        """Return the metadata of a cluster of which at least one broker is up.
 
         Raises:
             ClusterUnreachable: No broker answered, or no broker is up yet.
         """
-        metadata = await self._metadata(self._quick, topic)
+        metadata = await self._metadata(self._quick)
         if not metadata.brokers:
             raise ClusterUnreachable(self.alias, self.bootstrap, "none of its brokers is up yet")
         return metadata
