@@ -17,9 +17,11 @@ import pytest
 
 from lockstep_console.pages import HEADERS
 from lockstep_state.events import Event
-from lockstep_state.names import Flow
+from lockstep_state.names import Flow, state_topic
 from tests.support.broker import Broker
+from tests.support.clusters import create_topic, delete_topic
 from tests.support.console_scene import (
+    COMPACTED,
     create_control_topics,
     fan_in_file,
     flow_rows,
@@ -348,6 +350,21 @@ def test_killed_console_leaves_nothing_and_the_next_one_shows_the_same(
         process.hear("started")
         assert seen(process) == before
         assert process.stop() == 0
+
+
+def test_state_topic_that_is_created_again_is_read_anew(file: Path, shown: Flow, broker_b: Broker) -> None:
+    topic = f"{shown.source}-orders"
+    scene(broker_b, shown, topic)
+    with console(file) as process:
+        assert ask(process, path_of(shown) + "/partitions")[1]["total"] == 3
+        delete_topic(broker_b.bootstrap, state_topic(shown))
+        create_topic(broker_b.bootstrap, state_topic(shown), configs=COMPACTED)
+        write_rows(broker_b.bootstrap, shown, flow_rows(topic, 5))
+        wait_until(
+            lambda: ask(process, path_of(shown) + "/partitions")[1]["total"] == 5,
+            within=40,
+            what="the rows of the new topic are shown",
+        )
 
 
 def test_console_without_a_usable_configuration_ends_with_its_code(tmp_path: Path) -> None:

@@ -71,6 +71,9 @@ CASES = (
         if words.startswith("runs") or one == "status"
     ),
     UnhappyCase("config show", ("gone.properties", "A->X"), 2, "runs no flow A->X"),
+    UnhappyCase("console", ("none.properties",), 2, "none.properties: there is no such file"),
+    UnhappyCase("console", ("gone.properties", "--flow", "A->X", "--port", "0"), 2, "runs no flow A->X"),
+    UnhappyCase("console", ("gone.properties", "--token-file", "none"), 2, "--token-file"),
     *(UnhappyCase(one, ("gone.properties", "topics:orders"), 2, "topics:orders") for one in VERBS),
     *(_gone(one) for one in (*VERBS, *OFFSETS, "status", "watch", "plan", "takeover", "handback")),
     *(_gone(one) for one in ("switchover", "failover", *VERIFICATION)),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from lockstep_config import Configuration, FlowSettings, UnknownFlow
-from lockstep_runtime.http.access import AccessPolicy
+from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
 from lockstep_runtime.service.cli import WIDE, end_with, load_for_process, process_options
 from lockstep_runtime.telemetry.log import LogFormat
 from lockstep_runtime.util import memory
@@ -69,6 +69,11 @@ def main(
     """Run the console until a signal."""
     configuration, _ = load_for_process("console", path, log_level, log_format, legacy)
     shown = _select_flows(configuration, flows)
+    try:
+        access.check()
+    except PagesUnusable as exc:
+        click.echo(str(exc), err=True)
+        raise SystemExit(2) from None
     with memory.without_default_certificates():
         from lockstep_console.access import ConsoleAccess  # aiohttp and librdkafka take long: not for --help
         from lockstep_console.console import ConsoleIdentity

@@ -193,9 +193,15 @@ class CommandRunner:
         """Stop the source connector, and return what it is to be afterwards, or None if it did not stop.
 
         A connector that an operator has stopped stays so. One that an unfinished decision has stopped does not.
+
+        Raises:
+            ClusterError: The connector is stopped, and the events that say for what are not known.
         """
         before = DesiredStateView(watch.rows.rows, watch.settings.states).connector(Connector.SOURCE)
         if before is DesiredPhase.STOPPED:
+            await watch.watched_events.wait_read()
+            if watch.watched_events.trouble is not None:
+                raise watch.watched_events.trouble.with_traceback(None)
             unfinished = stopped_for(event_bodies(watch))
             return before if unfinished is None else unfinished[1]
         phase, sentence = judge([await self._step(watch, outcome, STOP_STEP[before], STOP)])

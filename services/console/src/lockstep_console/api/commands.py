@@ -161,6 +161,7 @@ def _dry_run_body(
 async def _get_command(request: ConsoleRequest) -> Answer:
     """Return the outcome of a command."""
     watch, asked_id = request.flow, request.path.get("id", "")
+    await watch.watched_events.wait_read()
     outcome = request.console.part(CommandRunner).find(watch, asked_id)
     if outcome is None:
         raise RequestRefused(
@@ -175,6 +176,7 @@ async def _get_command(request: ConsoleRequest) -> Answer:
 async def _get_commands(request: ConsoleRequest) -> Answer:
     """Return the last outcomes of a flow, newest first. A decision that a dead console left unfinished is the first."""
     watch, runner = request.flow, request.console.part(CommandRunner)
+    await watch.watched_events.wait_read()
     outcomes = runner.outcomes.of_flow(watch.name)
     unfinished = stopped_for(event_bodies(watch))
     if unfinished is not None and runner.outcomes.get(watch.name, unfinished[0]) is None:

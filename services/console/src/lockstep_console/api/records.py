@@ -5,7 +5,6 @@ from http import HTTPStatus
 from typing import Any
 
 from lockstep_config.credentials.permissions import needed_access
-from lockstep_console.api.known_rows import wait_read
 from lockstep_console.api.schemas import FLAG, NUMBER, OBJECTS, PERHAPS_NUMBER, TEXT, object_of, perhaps
 from lockstep_console.console import Console
 from lockstep_console.flow_watch import FlowWatch
@@ -76,7 +75,7 @@ async def _show_events(request: ConsoleRequest) -> Answer:
         is_kind = not kind or decode("events", record.key, record.value).kind.casefold() == kind
         return record.timestamp_ms <= before_ms and is_kind
 
-    await wait_read(watch.watched_events)
+    await watch.watched_events.wait_read()
     watched = [event.record for event in watch.watched_events.events()]
     kept = [event for event in watch.watched_events.events() if matches(event.record)]
     trouble = watch.watched_events.trouble

@@ -16,6 +16,9 @@ from lockstep_runtime.util.task_restarts import TaskRestarts
 
 LONGEST_PAUSE_S = 5.0
 
+READ_WITHIN_S = 5.0
+"""The seconds for which a request waits for the first reading of a topic, when the console has just begun."""
+
 
 class WatchedTopic:
     """The topic. A subclass keeps what comes (`begin`, `apply`)."""
@@ -49,6 +52,17 @@ class WatchedTopic:
     async def judged(self) -> None:
         """Return once the topic was read to its end for the first time, or it is known why it cannot be."""
         await self._judged.wait()
+
+    async def wait_read(self) -> None:
+        """Return once the topic was read, or it is known why it cannot be.
+
+        If that takes long, `trouble` says so.
+        """
+        try:
+            async with asyncio.timeout(READ_WITHIN_S):
+                await self.judged()
+        except TimeoutError:
+            return
 
     async def run(self) -> None:
         """Follow until cancelled."""

@@ -2,6 +2,9 @@
 
 `TopicFollower` has a client and a thread for each topic, which is right for the few topics of a service. A process
 that follows two topics of each of many flows would have a hundred of both.
+
+librdkafka says nothing of a topic that is missing, or is deleted or created again while it is read. Ask the cluster for
+its topics before `follow`, and now and then afterwards.
 """
 
 import asyncio
