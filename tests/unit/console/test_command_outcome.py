@@ -1,6 +1,6 @@
 """The outcome of a command: in memory, and from the events after the console has ended."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -9,18 +9,16 @@ from lockstep_console.actions.command_outcome import (
     DONE,
     REFUSAL,
     RUNNING,
-    SOURCE,
     UNANSWERED,
     UNFINISHED,
     CommandOutcome,
     OutcomeStore,
     found_outcome,
     judge,
-    stopped_for,
 )
 from lockstep_ops.command_request import CommandReply, command_request
-from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_state.commands.command_vocabulary import FLOW, PAUSE
+from lockstep_state.commands.decision_steps import SOURCE, UnfinishedDecision
 from lockstep_state.events import Event
 from tests.support.plan_facts import settings_for
 
@@ -47,6 +45,8 @@ def test_refusal_counts_before_a_missing_answer() -> None:
     phase, sentence = judge([reply(topic_sync="Paused")])
     assert phase == UNANSWERED
     assert "no answer to pause" in sentence
+    assert ";" not in sentence
+    assert ".." not in sentence
 
 
 def outcome(name: str, phase: str = DONE, flow: str = "A->B") -> CommandOutcome:
@@ -83,7 +83,7 @@ def event(kind: str, answers: str, verb: str, service: str = "topic-sync", **det
         "kind": kind,
         "service": service,
         "flow": "A->B",
-        "subject": SOURCE,
+        "subject": str(SOURCE),
         "at_ms": 5,
         "answers": answers,
         "detail": {"verb": verb, "by": "alice", **detail},
@@ -95,21 +95,28 @@ ALTERED = event("OffsetsAltered", "d.alter", "offsets-alter", "data-plane")
 RESUMED = event("Resumed", "d.resume", "resume")
 
 
-def test_decision_is_unfinished_until_the_connector_is_resumed() -> None:
-    found = found_outcome("d", "A->B", [STOPPED])
+OPEN = UnfinishedDecision("d", "running", 7)
+
+
+@pytest.mark.parametrize("events", [[STOPPED], [ALTERED, STOPPED], []])
+def test_decision_is_unfinished_while_its_connector_is_stopped(events: Sequence[Mapping[str, Any]]) -> None:
+    found = found_outcome("d", "A->B", events, OPEN)
     assert found is not None
-    assert (found.phase, found.by, found.verb) == (UNFINISHED, "alice", "stop")
-    assert "Nothing is altered" in found.sentence
-    assert "decide anew" in found.sentence
-    altered = found_outcome("d", "A->B", [ALTERED, STOPPED])
-    assert altered is not None
-    assert altered.phase == UNFINISHED
-    assert f"resume {SOURCE}" in altered.sentence
-    assert "decide anew" not in altered.sentence
-    done = found_outcome("d", "A->B", [RESUMED, ALTERED, STOPPED])
-    assert done is not None
-    assert (done.phase, len(done.answers)) == (DONE, 3)
-    assert [answer["kind"] for answer in done.answers] == ["Stopped", "OffsetsAltered", "Resumed"]
+    assert found.phase == UNFINISHED
+    assert found.at_ms == (5 if events else 7)
+    assert f"resume {SOURCE} now." in found.sentence
+    assert ("decided anew" in found.sentence) is (ALTERED not in events)
+    assert ".." not in found.sentence
+    assert ";" not in found.sentence
+
+
+def test_decision_is_done_once_its_connector_is_resumed() -> None:
+    for unfinished in (None, UnfinishedDecision("another", "running", 9)):
+        done = found_outcome("d", "A->B", [RESUMED, ALTERED, STOPPED], unfinished)
+        assert done is not None
+        assert (done.phase, done.by, done.verb) == (DONE, "alice", "stop")
+        assert [answer["kind"] for answer in done.answers] == ["Stopped", "OffsetsAltered", "Resumed"]
+        assert "source connector" not in done.sentence
 
 
 def test_refused_step_is_found_as_refused() -> None:
@@ -123,19 +130,3 @@ def test_refused_step_is_found_as_refused() -> None:
 @pytest.mark.parametrize("asked", ["", "x", "d.stop-running"])
 def test_unknown_id_finds_nothing(asked: str) -> None:
     assert found_outcome(asked, "A->B", [STOPPED, event("Paused", "", "pause")]) is None
-
-
-@pytest.mark.parametrize(
-    ("events", "found"),
-    [
-        ([STOPPED], ("d", DesiredPhase.RUNNING)),
-        ([event("Stopped", "d.stop-paused", "stop")], ("d", DesiredPhase.PAUSED)),
-        ([ALTERED, STOPPED], ("d", DesiredPhase.RUNNING)),
-        ([RESUMED, STOPPED], None),
-        ([event("Stopped", "an operator's", "stop"), STOPPED], None),
-        ([event("Stopped", "e.stop-running", "stop", "checkpoint"), RESUMED], None),
-        ([], None),
-    ],
-)
-def test_who_has_stopped_the_connector(events: list[Mapping[str, Any]], found: tuple[str, DesiredPhase] | None) -> None:
-    assert stopped_for(events) == found

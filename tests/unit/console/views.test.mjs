@@ -106,17 +106,20 @@ test("a failover asks for the name of the flow, and its drill does not", () => {
   assert.deepEqual(switchAction("A->B", "switchover", { drill: true }, {}).body, { verb: "switchover", drill: true });
 });
 
-test("an outcome has the word of its phase, and a line for each answer once all is over", () => {
+test("an outcome has the word of its phase, its sentence, and a line for each answer that the sentence lacks", () => {
   const reply = {
     phase: "running",
     flow: "A->B",
-    steps: [{ verb: "refresh", lines: ["A->B  topic-sync: refreshed", "A->B  checkpoint: no answer to refresh"] }],
+    sentence: "checkpoint: no answer to refresh. Look at its log.",
+    steps: [{ verb: "refresh", lines: ["topic-sync: refreshed", "checkpoint: no answer to refresh. Look at its log."] }],
   };
   assert.equal(outcomeOf(null).word, "under way");
   assert.deepEqual(linesOf(reply), [], "a service that has not answered yet may do so");
   assert.equal(outcomeOf({ ...reply, phase: "unanswered" }).word, "no answer");
-  assert.deepEqual(linesOf({ ...reply, phase: "unanswered" }), ["topic-sync: refreshed", "checkpoint: no answer to refresh"]);
-  const two = [...reply.steps, { verb: "resume", lines: ["A->B  topic-sync: resumed"] }];
+  assert.deepEqual(linesOf({ ...reply, phase: "unanswered" }), ["topic-sync: refreshed"]);
+  const two = [...reply.steps, { verb: "resume", lines: ["topic-sync: resumed"] }];
   assert.equal(linesOf({ ...reply, phase: "done", steps: two }).at(-1), "resume: topic-sync: resumed");
+  const shares = Array.from({ length: 8 }, () => ({ verb: "sync-groups", lines: ["checkpoint: groups synced"] }));
+  assert.deepEqual(linesOf({ ...reply, phase: "done", sentence: "", steps: shares }), ["sync-groups: checkpoint: groups synced"]);
   assert.equal(outcomeOf({ ...reply, phase: "a later one" }).tone, "plain");
 });

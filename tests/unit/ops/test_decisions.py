@@ -1,10 +1,11 @@
 """What waits for a decision, and the sentence of the overview."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from lockstep_ops.decisions import decisions
+from lockstep_ops.decisions import UNDER_WAY_MS, decisions
 from lockstep_ops.status.overview_sentence import overview_sentence
 from lockstep_ops.status.report import (
     GroupLine,
@@ -15,10 +16,13 @@ from lockstep_ops.status.report import (
     TopicLine,
     Trouble,
 )
+from lockstep_runtime.state.desired_state import apply_verb
+from lockstep_state.commands.command_vocabulary import STOP
+from lockstep_state.commands.decision_steps import SOURCE
 from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.reasons.switch_reason import Blocker, SwitchReason
-from lockstep_state.rows.state_rows import PartitionProgress, Restarts, Row
+from lockstep_state.rows.state_rows import DesiredState, PartitionProgress, Restarts, Row
 from tests.support.console_scene import halted_row
 from tests.support.takeover_rows import rows_of
 
@@ -94,6 +98,35 @@ def test_part_that_failed_too_often_waits_for_a_restart() -> None:
     )
     assert (second.kind, second.subject, second.since_ms) == ("failed-slot", "slot:3", 0)
     assert [choice.verb for choice in (*first.choices, *second.choices)] == ["restart", "restart"]
+
+
+def stopped_row(identity: str, since_ms: int) -> Row:
+    row = apply_verb(DesiredState(scope=str(SOURCE), at_ms=since_ms), STOP, identity)
+    return replace(row, at_ms=since_ms)
+
+
+def test_decision_that_was_not_finished_comes_first_and_is_finished_by_a_resume() -> None:
+    halt = halted_row("orders", 0)
+    told = report(partitions=(partition(state="halted", cause=halt.cause),))
+    stopped = stopped_row("d.stop-running", NOW - UNDER_WAY_MS)
+    unfinished, halted = decisions(told, rows_of(stopped, halt))
+    assert (unfinished.kind, unfinished.subject, unfinished.since_ms) == (
+        "unfinished-decision",
+        str(SOURCE),
+        NOW - UNDER_WAY_MS,
+    )
+    assert [choice.verb for choice in unfinished.choices] == ["resume"]
+    assert "nothing of A->B is copied" in unfinished.sentence
+    assert halted.kind == "halted-partition"
+    (paused,) = decisions(report(), rows_of(stopped_row("d.stop-paused", 5)))
+    assert [choice.verb for choice in paused.choices] == ["pause"]
+
+
+@pytest.mark.parametrize(
+    "row", [stopped_row("d.stop-running", NOW - UNDER_WAY_MS + 1), stopped_row("an operator's", 5)]
+)
+def test_decision_under_way_and_a_stop_of_an_operator_wait_for_nobody(row: Row) -> None:
+    assert decisions(report(), rows_of(row)) == ()
 
 
 def test_service_without_a_replica_is_a_trouble_and_no_decision() -> None:

@@ -63,7 +63,7 @@ def test_desired_phase_of_a_later_release_runs_nothing() -> None:
 @pytest.mark.parametrize(("verb", "phase"), [(PAUSE, "paused"), (RESUME, "running"), (STOP, "stopped")])
 def test_commands_change_the_phase_and_nothing_else(verb: str, phase: str) -> None:
     row = DesiredState(scope=SOURCE, phase="paused", restart="r1")
-    assert apply_verb(row, verb, "c1") == DesiredState(scope=SOURCE, phase=phase, restart="r1")
+    assert apply_verb(row, verb, "c1") == DesiredState(scope=SOURCE, phase=phase, command="c1", restart="r1")
 
 
 def test_restart_keeps_the_phase_and_has_its_id() -> None:
@@ -162,7 +162,9 @@ def ending(scope: str, *ends: tuple[str, int, int]) -> DesiredState:
 @pytest.mark.parametrize("scope", [SOURCE, "topic:orders"])
 def test_scope_that_ends_at_offsets_runs_until_then(scope: str) -> None:
     row = apply_verb(DesiredState(scope=scope, restart="r1"), STOP_BEFORE, "c1", ENDS)
-    assert row == DesiredState(scope=scope, phase="stopped", restart="r1", before_ms=5_000, ends=ENDS.ends)
+    assert row == DesiredState(
+        scope=scope, phase="stopped", command="c1", restart="r1", before_ms=5_000, ends=ENDS.ends
+    )
     view = DesiredStateView({row.key(): row})
     assert view.connector(Connector.SOURCE) is DesiredPhase.RUNNING
     assert view.partition("orders", 0, slot=0) is DesiredPhase.RUNNING

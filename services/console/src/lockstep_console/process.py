@@ -8,6 +8,7 @@ from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_console.access import ConsoleAccess
+from lockstep_console.actions.decision_runner import DecisionRunner
 from lockstep_console.actions.switch_runner import SwitchRunner
 from lockstep_console.changes import ChangeBroadcast
 from lockstep_console.console import Console, ConsoleIdentity
@@ -99,6 +100,7 @@ class ConsoleProcess:
             self._log.warn("pages are not on this machine alone", f"{address}: {warning}")
         self.console.spawn("free memory", _keep_small())
         self.console.spawn("switches of silent consoles", self.console.part(SwitchRunner).take_up_silent())
+        self.console.spawn("decisions of silent consoles", self.console.part(DecisionRunner).take_up_silent())
         watching, stopping = asyncio.ensure_future(self.console.watches.run()), asyncio.ensure_future(stop.wait())
         await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
         code = CLEAN

@@ -1,7 +1,7 @@
 """A client that appends a command and waits for the events that answer it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -29,11 +29,17 @@ async def ask(settings: FlowSettings, reply: CommandReply, within: float) -> Non
     await ask_all(settings, [reply], within)
 
 
-async def ask_all(settings: FlowSettings, replies: Sequence[CommandReply], within: float) -> None:
+async def ask_all(
+    settings: FlowSettings,
+    replies: Sequence[CommandReply],
+    within: float,
+    on_answer: Callable[[], None] = lambda: None,
+) -> None:
     """Ask the services of a flow several things at once, and fold the answers into `replies`.
 
     It returns when all answers are there, or after `within` seconds. For services that did not answer, a reply says how
     many replicas run. Failures of a cluster are in the replies too, so that other flows are asked all the same.
+    `on_answer` is called after answers have come.
 
     Raises:
         NewerVersion: An answer is of a newer release.
@@ -41,7 +47,7 @@ async def ask_all(settings: FlowSettings, replies: Sequence[CommandReply], withi
     if not replies:
         return
     try:
-        await _ask_all(settings, replies, within)
+        await _ask_all(settings, replies, within, on_answer)
     except ClusterError as exc:
         never_run = isinstance(exc, TopicMissing)
         advice = ": the flow has never run; start its services, or lockstep run" if never_run else ""
@@ -51,7 +57,9 @@ async def ask_all(settings: FlowSettings, replies: Sequence[CommandReply], withi
                 reply.denied = isinstance(exc, NotPermitted | RequestRefused)
 
 
-async def _ask_all(settings: FlowSettings, replies: Sequence[CommandReply], within: float) -> None:
+async def _ask_all(
+    settings: FlowSettings, replies: Sequence[CommandReply], within: float, on_answer: Callable[[], None]
+) -> None:
     flow, group_id = settings.flow, settings.group_id
     target = target_client(settings)
     await target.probe(min(PROBE, timedelta(seconds=within)))
@@ -59,11 +67,14 @@ async def _ask_all(settings: FlowSettings, replies: Sequence[CommandReply], with
     replies_by_id = {reply.request.command.id.encode(): reply for reply in replies}
 
     def hear(records: Sequence[Record]) -> None:
+        missing = [reply.missing for reply in replies]
         for record in records:
             value = record.value or b""
             for reply in [reply for request_id, reply in replies_by_id.items() if request_id in value]:
                 with suppress(MalformedRow):  # no service wrote it, so it is no answer
                     reply.add_event(decode_event(value))
+        if missing != [reply.missing for reply in replies]:
+            on_answer()
         if not any(reply.missing for reply in replies):
             answered.set()
 

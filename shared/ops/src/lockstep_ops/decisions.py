@@ -1,4 +1,6 @@
-"""What waits for a decision of an operator in a flow: halted partitions, and parts that failed too often. Pure.
+"""What waits for a decision of an operator in a flow. Pure.
+
+It is a decision that was begun and not finished, halted partitions, and parts that failed too often.
 
 Everything else goes on by itself, or is wrong outside of Lockstep: it is among the troubles of the report.
 """
@@ -10,13 +12,19 @@ from typing import Any
 from lockstep_ops.command_words import CommandWords, choice_words, command_words
 from lockstep_ops.halt_choices import HaltChoice, halt_choices
 from lockstep_ops.status.report import PartitionLine, Report
+from lockstep_state.commands import decision_steps
 from lockstep_state.commands.command_vocabulary import RESTART, Scope, ScopeKind
+from lockstep_state.commands.decision_steps import find_unfinished
 from lockstep_state.names import Flow
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import PartitionProgress, Restarts, Row
 
 HALTED_PARTITION, FAILED_SERVICE, FAILED_SLOT = "halted-partition", "failed-service", "failed-slot"
+UNFINISHED = "unfinished-decision"
 """The kinds of decisions."""
+
+UNDER_WAY_MS = 15_000
+"""Milliseconds for which a decision counts as under way. Most take less."""
 
 RANGE = ("wanted", "source_start", "source_end", "first", "last", "target_wanted", "target_end")
 """The details of a reason that are offsets. They come in this order."""
@@ -70,7 +78,9 @@ class Decision:
 
 
 def decisions(report: Report, rows: Mapping[str, Row]) -> tuple[Decision, ...]:
-    """Return what waits for a decision: partitions in the order of their names, then services, then slots.
+    """Return what waits for a decision.
+
+    An unfinished one is the first. Then come partitions in the order of their names, services, and slots.
 
     Args:
         report: The report of the flow.
@@ -78,7 +88,33 @@ def decisions(report: Report, rows: Mapping[str, Row]) -> tuple[Decision, ...]:
     """
     flow = Flow.parse(report.flow)
     restarts = [row for row in rows.values() if isinstance(row, Restarts)]
-    return (*_halted(flow, report, rows), *_failed_services(flow, report, restarts), *_slots(flow, report, restarts))
+    return (
+        *_unfinished(flow, report, rows),
+        *_halted(flow, report, rows),
+        *_failed_services(flow, report, restarts),
+        *_slots(flow, report, restarts),
+    )
+
+
+def _unfinished(flow: Flow, report: Report, rows: Mapping[str, Row]) -> Iterator[Decision]:
+    unfinished = find_unfinished(rows)
+    if unfinished is None or report.at_ms - unfinished.since_ms < UNDER_WAY_MS:
+        return
+    scope = decision_steps.SOURCE
+    yield Decision(
+        flow=str(flow),
+        kind=UNFINISHED,
+        subject=str(scope),
+        since_ms=unfinished.since_ms,
+        case="",
+        sentence=(
+            f"A decision about a halted partition has stopped the source connector of {flow}, and is not finished: "
+            f"nothing of {flow} is copied. A console that runs finishes it within three minutes. What is still halted "
+            "then waits for a decision"
+        ),
+        range={},
+        choices=(_choice_of_verb(flow, unfinished.verb_back, scope),),
+    )
 
 
 def _halted(flow: Flow, report: Report, rows: Mapping[str, Row]) -> Iterator[Decision]:
@@ -155,4 +191,8 @@ def _failed_since(restarts: list[Restarts], subject: str, owner: str) -> int:
 
 
 def _restart(flow: Flow, scope: Scope) -> Choice:
-    return Choice(verb=RESTART, subject=str(scope), words=command_words(flow, RESTART, scope))
+    return _choice_of_verb(flow, RESTART, scope)
+
+
+def _choice_of_verb(flow: Flow, verb: str, scope: Scope) -> Choice:
+    return Choice(verb=verb, subject=str(scope), words=command_words(flow, verb, scope))

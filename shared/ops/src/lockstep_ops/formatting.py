@@ -27,6 +27,16 @@ def without_name(reason: str, kind: str, name: str) -> str:
     return reason
 
 
+def as_sentence(text: str) -> str:
+    """Return the text with a full stop, unless it ends in one."""
+    return text if not text or text.endswith((".", "!", "?", ":")) else f"{text}."
+
+
+def in_sentences(parts: Iterable[str]) -> str:
+    """Return the parts as sentences, each once and none that is empty."""
+    return " ".join(dict.fromkeys(as_sentence(part) for part in parts if part))
+
+
 def shorten(names: Iterable[str], most: int = 5, separator: str = ", ") -> str:
     """Return the first `most` names as a text, and how many more there are."""
     names = list(names)

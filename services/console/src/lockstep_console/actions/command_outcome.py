@@ -11,8 +11,8 @@ from typing import Any
 
 from lockstep_ops.command_request import REFUSED, CommandReply, exit_code
 from lockstep_ops.exit_codes import Exit
-from lockstep_runtime.state.desired_state import DesiredPhase
-from lockstep_state.commands.command_vocabulary import Connector, Scope
+from lockstep_ops.formatting import in_sentences
+from lockstep_state.commands.decision_steps import SOURCE, UnfinishedDecision
 from lockstep_state.events import event_words
 
 RUNNING, DONE, FAILED = "running", "done", "failed"
@@ -22,10 +22,8 @@ REFUSAL, UNANSWERED, UNFINISHED = "refused", "unanswered", "unfinished"
 MOST_OUTCOMES = 200
 """Outcomes that a console keeps."""
 
-STOP_STEP = {DesiredPhase.RUNNING: "stop-running", DesiredPhase.PAUSED: "stop-paused"}
-"""The name of the command that stops a connector for a decision, by what the connector was before."""
-
-SOURCE = str(Scope.for_connector(Connector.SOURCE))
+DECISION = "decision"
+"""The verb of a decision of which only the row of the connector that it has stopped is known."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,24 +70,26 @@ class CommandOutcome:
             "sentence": self.sentence,
             "answers": list(self.answers),
             "missing": sorted({name for reply in self.replies for name in reply.missing}),
-            "trouble": "; ".join(dict.fromkeys(filter(None, (reply.trouble for reply in self.replies)))),
-            "steps": [{**reply.as_json(), "lines": reply.as_lines()} for reply in self.replies],
+            "trouble": in_sentences(reply.trouble for reply in self.replies),
+            "steps": [{**reply.as_json(), "lines": reply_lines(reply)} for reply in self.replies],
             **self.details,
         }
 
 
 def judge(replies: Sequence[CommandReply]) -> tuple[str, str]:
-    """Return the phase of commands that were asked, and the sentence that says what came of them."""
+    """Return the phase of commands that were asked, and the sentences that say what came of them.
+
+    If a service refuses or does not answer, the sentences are about those commands alone.
+    """
     code = exit_code(replies)
     phase = {Exit.FINE: DONE, Exit.TROUBLE: REFUSAL}.get(code, UNANSWERED)
     concerned = [reply for reply in replies if code is Exit.FINE or exit_code([reply]) is not Exit.FINE]
-    lines = [line.removeprefix(f"{reply.request.flow}  ") for reply in concerned for line in reply.as_lines()]
-    return phase, "; ".join(dict.fromkeys(lines))
+    return phase, in_sentences(line for reply in concerned for line in reply_lines(reply))
 
 
-def step_id(outcome_id: str, step: str) -> str:
-    """Return the id of one of the commands that a decision consists of."""
-    return f"{outcome_id}.{step}"
+def reply_lines(reply: CommandReply) -> list[str]:
+    """Return a line for each service that was asked, without the name of the flow."""
+    return [line.removeprefix(f"{reply.request.flow}  ") for line in reply.as_lines()]
 
 
 def _outcome_id(answers: str) -> str:
@@ -97,55 +97,37 @@ def _outcome_id(answers: str) -> str:
     return answers.partition(".")[0]
 
 
-def stopped_for(events: Iterable[Mapping[str, Any]]) -> tuple[str, DesiredPhase] | None:
-    """Return the decision for which the source connector is stopped since, and what the connector was before.
-
-    Args:
-        events: Events as JSON values, newest first.
-
-    Returns:
-        None if no decision has stopped it last.
-    """
-    for event in events:
-        if event.get("service") != Connector.SOURCE.owner or event.get("subject") not in (SOURCE, "flow", ""):
-            continue
-        if event.get("kind") not in ("Stopped", "Resumed", "Paused", "EndsSet"):
-            continue
-        identity, _, step = str(event.get("answers", "")).partition(".")
-        before = {name: phase for phase, name in STOP_STEP.items()}.get(step)
-        return (identity, before) if event["kind"] == "Stopped" and before is not None else None
-    return None
-
-
-def found_outcome(asked_id: str, flow: str, events: Iterable[Mapping[str, Any]]) -> CommandOutcome | None:
+def found_outcome(
+    asked_id: str, flow: str, events: Iterable[Mapping[str, Any]], unfinished: UnfinishedDecision | None = None
+) -> CommandOutcome | None:
     """Return the outcome of a command whose console has ended, from the events that answer it.
 
     Args:
         asked_id: The id of the outcome.
         flow: The name of the flow.
-        events: Events as JSON values, newest first.
+        events: The last events as JSON values, newest first. Those of a decision may be older.
+        unfinished: The decision for which the source connector is stopped now, if there is one.
     """
-    events = list(events)
-    answers = [event for event in reversed(events) if _outcome_id(str(event.get("answers", ""))) == asked_id != ""]
-    if not answers:
+    answers = [
+        event for event in reversed(list(events)) if _outcome_id(str(event.get("answers", ""))) == asked_id != ""
+    ]
+    unfinished = unfinished if unfinished is not None and unfinished.id == asked_id else None
+    if not answers and unfinished is None:
         return None
-    first, details = answers[0], [dict(event.get("detail") or {}) for event in answers]
-    refusals = [detail for event, detail in zip(answers, details, strict=True) if event.get("kind") == REFUSED]
-    open_stop = stopped_for(events)
-    phase = REFUSAL if refusals else DONE
-    sentence = "; ".join(dict.fromkeys(_answer_words(event) for event in answers))
-    if open_stop is not None and open_stop[0] == asked_id:
-        is_altered = any(event.get("kind") == "OffsetsAltered" for event in answers)
-        phase, sentence = UNFINISHED, f"{sentence}. {unfinished_words(flow, is_altered=is_altered)}"
+    details = [dict(event.get("detail") or {}) for event in answers]
+    refused = any(event.get("kind") == REFUSED for event in answers)
+    phase = UNFINISHED if unfinished else REFUSAL if refused else DONE
+    is_altered = any(event.get("kind") == "OffsetsAltered" for event in answers)
+    words = [unfinished_words(flow, is_altered=is_altered)] if unfinished else []
     return CommandOutcome(
         id=asked_id,
         flow=flow,
-        verb=str(details[0].get("verb", "")),
-        subject=str(first.get("subject", "")),
-        by=str(details[0].get("by", "")),
-        at_ms=int(first.get("at_ms", 0)),
+        verb=str(details[0].get("verb", "")) if answers else DECISION,
+        subject=str(answers[0].get("subject", "")) if answers else str(SOURCE),
+        by=str(details[0].get("by", "")) if answers else "",
+        at_ms=int(answers[0].get("at_ms", 0)) if answers else unfinished.since_ms if unfinished else 0,
         phase=phase,
-        sentence=sentence,
+        sentence=in_sentences([*(_answer_words(event) for event in answers), *words]),
         earlier_answers=[
             {
                 "verb": detail.get("verb", ""),
@@ -164,11 +146,14 @@ def unfinished_words(flow: str, *, is_altered: bool) -> str:
 
     Args:
         flow: The name of the flow.
-        is_altered: Whether the offset is altered already.
+        is_altered: Whether the offset is known to be altered.
     """
-    what = "The offset is altered" if is_altered else "Nothing is altered"
-    how = f"resume {SOURCE}" if is_altered else f"decide anew, which goes on from here, or resume {SOURCE}"
-    return f"{what}, and the source connector of {flow} is still stopped, so nothing is copied: {how}"
+    offset = "The offset is altered. The" if is_altered else "The"
+    then = "" if is_altered else " What is still halted then is decided anew."
+    return (
+        f"{offset} source connector of {flow} is still stopped, so nothing is copied. A console that runs finishes it "
+        f"within three minutes, or resume {SOURCE} now.{then}"
+    )
 
 
 def _answer_words(event: Mapping[str, Any]) -> str:

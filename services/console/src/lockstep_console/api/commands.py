@@ -5,8 +5,9 @@ from http import HTTPStatus
 from typing import Any
 
 from lockstep_console.access import BY_TOKEN, Session
-from lockstep_console.actions.command_outcome import CommandOutcome, stopped_for
-from lockstep_console.actions.command_runner import CommandRunner, event_bodies, find_partition, requests_for
+from lockstep_console.actions.command_outcome import CommandOutcome
+from lockstep_console.actions.command_runner import CommandRunner, requests_for, unfinished_decision
+from lockstep_console.actions.decision_runner import DecisionRunner, find_partition
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import API, NOTHING, Answer, ConsoleRequest, RequestRefused, Route, json_answer
 from lockstep_ops.command_request import command_scope
@@ -131,7 +132,7 @@ def _decide(
         body = _dry_run_body(watch, verb, given, words, services)
         return json_answer({"subject": str(scope), **body, **line})
     choice = choose(flow, row, verb, offset)
-    runner = request.console.part(CommandRunner)
+    runner = request.console.part(DecisionRunner)
     return accepted(runner.decide(watch, row, choice, verb, acting_user(request.session)))
 
 
@@ -161,6 +162,7 @@ def _dry_run_body(
 async def _get_command(request: ConsoleRequest) -> Answer:
     """Return the outcome of a command."""
     watch, asked_id = request.flow, request.path.get("id", "")
+    await watch.rows.wait_read()
     await watch.watched_events.wait_read()
     outcome = request.console.part(CommandRunner).find(watch, asked_id)
     if outcome is None:
@@ -176,11 +178,12 @@ async def _get_command(request: ConsoleRequest) -> Answer:
 async def _get_commands(request: ConsoleRequest) -> Answer:
     """Return the last outcomes of a flow, newest first. A decision that a dead console left unfinished is the first."""
     watch, runner = request.flow, request.console.part(CommandRunner)
+    await watch.rows.wait_read()
     await watch.watched_events.wait_read()
     outcomes = runner.outcomes.of_flow(watch.name)
-    unfinished = stopped_for(event_bodies(watch))
-    if unfinished is not None and runner.outcomes.get(watch.name, unfinished[0]) is None:
-        outcome = runner.find(watch, unfinished[0])
+    unfinished = unfinished_decision(watch)
+    if unfinished is not None and runner.outcomes.get(watch.name, unfinished.id) is None:
+        outcome = runner.find(watch, unfinished.id)
         outcomes = [outcome, *outcomes] if outcome is not None else outcomes
     return request.json_answer({"flow": watch.name, "commands": [outcome.as_json() for outcome in outcomes]})
 

@@ -186,7 +186,7 @@ def apply_verb(row: DesiredState, verb: str, command: str, ends: CopyEnds = AT_O
     """
     if verb == RESTART:
         return replace(row, restart=command)
-    return replace(row, phase=PHASE_AFTER[verb].word, before_ms=ends.before_ms, ends=ends.ends)
+    return replace(row, phase=PHASE_AFTER[verb].word, command=command, before_ms=ends.before_ms, ends=ends.ends)
 
 
 def unknown_subject(verb: str, scope: Scope, rows: Mapping[str, Row]) -> Reason:

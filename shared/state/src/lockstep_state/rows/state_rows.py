@@ -205,6 +205,8 @@ class DesiredState(Row):
     scope: str
     """`connector:NAME`, `slot:N`, `topic:T` or `partition:T-N` (`Scope`)."""
     phase: str = "running"
+    command: str = ""
+    """Id of the last command that has set the phase. It says for which decision a connector is stopped."""
     restart: str = ""
     """Id of the last command that asked for a restart. When it changes, the work of the scope ends and begins again."""
     before_ms: UnixMs = 0

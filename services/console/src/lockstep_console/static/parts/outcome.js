@@ -44,7 +44,7 @@ export function Outcome({ command }) {
   return html`<div class="outcome">
     <p>
       <${State} word=${word} tone=${tone} />
-      ${!lines.length && html` <span>${visible(asSentence(capitalized(reply?.sentence || command.sentence)))}</span>`}
+      ${" "}<span>${visible(asSentence(capitalized(reply?.sentence || command.sentence)))}</span>
     </p>
     ${reply?.phase === "running" && reply.missing.length > 0 && html`<p class="muted">Until now there is no answer from ${reply.missing.join(", ")}.</p>`}
     ${lines.length > 0 && html`<ul class="plain">${lines.map((line) => html`<li key=${line}>${visible(asSentence(line))}</li>`)}</ul>`}
@@ -52,7 +52,7 @@ export function Outcome({ command }) {
 }
 
 /**
- * Return what each service has answered, once all is over. Pure.
+ * Return what services have answered, once all is over, as far as the sentence of the outcome does not say it. Pure.
  *
  * @param {Api.CommandReply | null} reply
  * @returns {string[]}
@@ -60,13 +60,10 @@ export function Outcome({ command }) {
 export function linesOf(reply) {
   if (!reply || reply.phase === "running") return [];
   const steps = reply.steps ?? [];
-  const head = `${reply.flow}  `;
-  return steps.flatMap(({ verb, lines }) =>
-    lines.map((line) => {
-      const text = line.startsWith(head) ? line.slice(head.length) : line;
-      return steps.length > 1 ? `${verb}: ${text}` : text;
-    }),
+  const lines = steps.flatMap(({ verb, lines }) =>
+    lines.filter((line) => !reply.sentence.includes(line)).map((line) => (steps.length > 1 ? `${verb}: ${line}` : line)),
   );
+  return [...new Set(lines)];
 }
 
 /** What was asked for from this page. A screen reader says each change. */
