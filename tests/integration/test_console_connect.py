@@ -156,7 +156,13 @@ def test_offsets_are_those_of_the_rows(console: ServiceProcess) -> None:
         ("DELETE", "{at}", 405, "change the file"),
         ("POST", "/connectors", 405, "change the file"),
         ("PATCH", "{at}/offsets", 405, "lockstep offsets"),
-        ("POST", "{at}/restart?includeTasks=true", 405, "lockstep restart"),
+        ("PUT", "{at}/config", 405, "change the file"),
+        ("POST", "/connectors/other/restart", 404, "Unknown connector: other"),
+        ("POST", "{at}/tasks/7/restart", 404, "Unknown task: {name}-7"),
+        ("PUT", "{at}/restart", 405, "takes POST"),
+        ("PATCH", "{at}/tasks/0/restart", 405, "takes POST"),
+        ("DELETE", "{at}/stop", 405, "takes PUT"),
+        ("DELETE", "{at}/nothing", 404, "there is no"),
     ],
 )
 def test_other_requests_are_refused_as_connect_does(
@@ -193,6 +199,19 @@ def test_pause_resume_and_stop_are_commands_of_who_asked(console: ServiceProcess
     answered = [event for event in events if event["kind"] in ("Paused", "Stopped", "Resumed")]
     assert [event["kind"] for event in answered] == ["Paused", "Stopped", "Resumed"]
     assert {event["detail"]["by"] for event in answered} == {"console token"}
+
+
+def test_restarts_answer_as_those_of_connect(console: ServiceProcess, flow: OwnFlow) -> None:
+    assert ask(console, "POST", f"{HEARTBEAT_AT}/restart", BEARER)[:2] == (204, "")
+    assert ask(console, "POST", f"{HEARTBEAT_AT}/tasks/0/restart", BASIC)[:2] == (204, "")
+    status, text, _ = ask(console, "POST", f"{HEARTBEAT_AT}/restart?includeTasks=true&onlyFailed=false", BEARER)
+    assert (status, json.loads(text)["name"]) == (202, HEARTBEAT)
+    status, text, _ = ask(console, "POST", f"{HEARTBEAT_AT}/restart?includeTasks=true&onlyFailed=true", BEARER)
+    assert (status, json.loads(text)["connector"]["state"]) == (202, "RUNNING")
+    assert ask(console, "POST", f"{HEARTBEAT_AT}/restart", {})[0] in (401, 403)
+    events = [json.loads(record.value or b"{}") for record in read_topic(flow.target, events_topic(flow.flow))]
+    restarts = [event for event in events if event["kind"] == "Restarted" and event["service"] == "heartbeat"]
+    assert len(restarts) == 3, "nothing had failed, and nobody else may ask"
 
 
 def test_connectors_of_a_flow_that_cannot_be_read_say_why(flow: OwnFlow, tmp_path: Path) -> None:

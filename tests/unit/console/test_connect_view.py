@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from lockstep_config import FlowSettings, load
+from lockstep_console.api.connect import allowed_methods, failed_scopes
 from lockstep_console.connect_view import (
     SHOWN,
+    ConnectorState,
     FlowConnector,
+    WorkState,
     connector_config,
     connector_info,
     connector_offsets,
@@ -293,3 +296,37 @@ def test_plugins_are_the_classes_of_mirror_maker() -> None:
         "version": "4.3.0",
     }
     assert len(plugins("4.3.0")) == len(Connector)
+
+
+# -- restarts and methods ----------------------------------------------------------------------------------------------
+
+
+def scopes_of(connector: FlowConnector, state: str, tasks: dict[int, str], *, tasks_too: bool) -> list[str]:
+    whole = ConnectorState(WorkState(state), {number: WorkState(word) for number, word in tasks.items()})
+    return [str(scope) for scope in failed_scopes(connector, whole, tasks_too=tasks_too)]
+
+
+def test_only_what_has_failed_is_restarted(source: FlowConnector, tmp_path: Path) -> None:
+    slots = {0: "FAILED", 1: "RUNNING", 2: "UNASSIGNED", 3: "FAILED"}
+    assert scopes_of(source, "RUNNING", slots, tasks_too=True) == ["slot:0", "slot:3"]
+    assert scopes_of(source, "RUNNING", slots, tasks_too=False) == []
+    assert scopes_of(source, "FAILED", slots, tasks_too=True) == ["connector:MirrorSourceConnector"]
+    checkpoint = flow_connectors(flows(tmp_path))["A->B.MirrorCheckpointConnector"]
+    assert scopes_of(checkpoint, "RUNNING", {0: "FAILED"}, tasks_too=True) == ["connector:MirrorCheckpointConnector"]
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/connectors", ["GET", "POST"]),
+        ("/connectors/A->B.MirrorSourceConnector", ["DELETE", "GET"]),
+        ("/connectors/x/config/", ["GET", "PATCH", "PUT"]),
+        ("/connectors/x/restart", ["POST"]),
+        ("/connectors/x/tasks/0/restart", ["POST"]),
+        ("/connectors/x/stop", ["PUT"]),
+        ("/connectors/x/nothing", []),
+        ("/connectors/x/tasks/0/restart/more", []),
+    ],
+)
+def test_path_of_connect_names_its_methods(path: str, methods: list[str]) -> None:
+    assert allowed_methods(path) == methods

@@ -67,7 +67,7 @@ def handlers(console: Console, files: StaticFiles) -> dict[tuple[str, str], Hand
     by_method |= {asked: partial(connect.refuse, reason) for asked, reason in connect.REFUSED.items()}
     # Connect takes a slash at the end too, and some of its clients write it.
     by_method |= {(method, f"{path}/"): by_method[method, path] for method, path in connect.requests()}
-    for method in ("GET", "POST", "PUT"):
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
         by_method[method, "/api/{rest:.*}"] = _refuse_unknown
         for path in connect.PATHS:
             by_method[method, f"{path}/{{rest:.*}}"] = connect.refuse_unknown

@@ -1,12 +1,12 @@
-"""A subset of Kafka Connect's REST interface, for tools that know MirrorMaker 2: what connectors do, pause and resume.
+"""A subset of Kafka Connect's REST interface, for tools that know MirrorMaker 2: what connectors do, pause and restart.
 
 Answers have Connect's bodies, errors too: `{"error_code": 404, "message": "..."}`. What would change a connector
 otherwise is refused, for the file of the flows says what they do.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
@@ -14,17 +14,17 @@ from typing import Any
 from aiohttp import web
 
 from lockstep_console import connect_view
-from lockstep_console.actions.command_outcome import FAILED, REFUSAL, RUNNING, CommandOutcome
-from lockstep_console.actions.command_runner import LOOKS_AGAIN_S, CommandRunner
+from lockstep_console.actions.command_outcome import FAILED, REFUSAL
+from lockstep_console.actions.command_runner import CommandRunner
 from lockstep_console.api.commands import acting_user
-from lockstep_console.connect_view import ConnectorState, FlowConnector
+from lockstep_console.connect_view import ConnectorState, FlowConnector, WorkState
 from lockstep_console.console import VERSION
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import Answer, ConsoleRequest, Handler, Parameter, RequestRefused, Route, json_answer
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_rules.versions import DEFAULT_VERSION
 from lockstep_runtime.http.answers import JSON, page
-from lockstep_state.commands.command_vocabulary import PAUSE, RESUME, STOP, Scope
+from lockstep_state.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
 from lockstep_state.rows.state_rows import ClusterCapabilities, Row
 
 ANSWERED_WITHIN_S = 10.0
@@ -48,8 +48,22 @@ def _refusal(status: HTTPStatus, message: str) -> RequestRefused:
 
 
 async def refuse_unknown(request: web.Request) -> Answer:
-    """Answer a request for a path that Connect does not have, or that is not among those here."""
-    return as_answer(_refusal(HTTPStatus.NOT_FOUND, f"there is no {request.path}"))
+    """Answer a request for a path that Connect does not have, or that is not among those here, or by another method."""
+    methods = allowed_methods(request.path)
+    if not methods:
+        return as_answer(_refusal(HTTPStatus.NOT_FOUND, f"there is no {request.path}"))
+    answer = as_answer(_refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} takes {', '.join(methods)}"))
+    answer.headers["Allow"] = ", ".join(methods)
+    return answer
+
+
+def allowed_methods(path: str) -> list[str]:
+    """Return the methods that a path of Connect is asked by here; [] if there is no such path."""
+    return sorted({method for method, known in requests() if _pattern(known).fullmatch(path.rstrip("/"))})
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\{\w+\}", "[^/]+", path))
 
 
 def asks_for_page(headers: Mapping[str, str]) -> bool:
@@ -113,12 +127,18 @@ async def _list_tasks(request: ConsoleRequest) -> Answer:
 
 async def _show_task_status(request: ConsoleRequest) -> Answer:
     connector = _connector(request, "No status found for connector {name}")
+    number, task = await _task(request, connector, f"No status found for task {connector.name}-{request.path['task']}")
+    return request.json_answer(connect_view.task_status(number, task))
+
+
+async def _task(request: ConsoleRequest, connector: FlowConnector, unknown: str) -> tuple[int, WorkState]:
+    """Return the number and the state of the task of the path. `unknown` is Connect's message if there is none."""
     text = request.path["task"]
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
     task = (await _state(request, connector)).tasks.get(number)
     if task is None:
-        raise _refusal(HTTPStatus.NOT_FOUND, f"No status found for task {connector.name}-{text}")
-    return request.json_answer(connect_view.task_status(number, task))
+        raise _refusal(HTTPStatus.NOT_FOUND, unknown)
+    return number, task
 
 
 async def _list_topics(request: ConsoleRequest) -> Answer:
@@ -170,28 +190,75 @@ def _want(verb: str) -> Handler:
 
     async def handle(request: ConsoleRequest) -> Answer:
         connector = _connector(request, "Unknown connector {name}")
-        scope, user = Scope.for_connector(connector.connector), acting_user(request.session)
-        try:
-            outcome = request.console.part(CommandRunner).ask(_watch(request, connector), verb, scope, user)
-        except CannotUse as exc:
-            raise _refusal(HTTPStatus.BAD_REQUEST, str(exc)) from exc
-        await _wait_ended(outcome)
-        if trouble := next((reply.trouble for reply in outcome.replies if reply.trouble), ""):
-            raise _refusal(HTTPStatus.SERVICE_UNAVAILABLE, trouble)
-        if outcome.phase in (REFUSAL, FAILED):
-            raise _refusal(HTTPStatus.BAD_REQUEST, outcome.sentence)
+        await _ask(request, connector, verb, [Scope.for_connector(connector.connector)])
         # Without an answer yet the command is kept, and carried out by the replica that comes.
         return page(HTTPStatus.ACCEPTED, b"", JSON)
 
     return handle
 
 
-async def _wait_ended(outcome: CommandOutcome) -> None:
-    """Return when a command has been answered, or after `ANSWERED_WITHIN_S`."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(ANSWERED_WITHIN_S):
-            while outcome.phase == RUNNING:
-                await asyncio.sleep(LOOKS_AGAIN_S)
+async def _restart_connector(request: ConsoleRequest) -> Answer:
+    """Restart a connector, or what of it has failed.
+
+    As in Connect the body is empty without parameters. Otherwise it is the status. The slots begin anew with their
+    connector, so `includeTasks` alone adds nothing.
+    """
+    connector = _connector(request, "Unknown connector: {name}")
+    tasks_too, failed_only = _flag(request, "includeTasks"), _flag(request, "onlyFailed")
+    scopes = [Scope.for_connector(connector.connector)]
+    if failed_only:
+        scopes = list(failed_scopes(connector, await _state(request, connector), tasks_too=tasks_too))
+    await _ask(request, connector, RESTART, scopes)
+    if not (tasks_too or failed_only):
+        return page(HTTPStatus.NO_CONTENT, b"", JSON)
+    body = connect_view.connector_status(connector, await _state(request, connector))
+    return request.json_answer(body, HTTPStatus.ACCEPTED)
+
+
+async def _restart_task(request: ConsoleRequest) -> Answer:
+    """Restart a task: a slot, or the connector that has no other task."""
+    connector = _connector(request, "Unknown connector: {name}")
+    number, _ = await _task(request, connector, f"Unknown task: {connector.name}-{request.path['task']}")
+    await _ask(request, connector, RESTART, [_task_scope(connector, number)])
+    return page(HTTPStatus.NO_CONTENT, b"", JSON)
+
+
+def failed_scopes(connector: FlowConnector, state: ConnectorState, *, tasks_too: bool) -> Iterator[Scope]:
+    """Yield what of a connector has failed. Pure. A connector that begins anew has its tasks begin anew."""
+    if state.connector.state == connect_view.FAILED:
+        yield Scope.for_connector(connector.connector)
+    elif tasks_too:
+        failed = [number for number, task in state.tasks.items() if task.state == connect_view.FAILED]
+        yield from (_task_scope(connector, number) for number in failed)
+
+
+def _task_scope(connector: FlowConnector, number: int) -> Scope:
+    if connector.connector is Connector.SOURCE:
+        return Scope(ScopeKind.SLOT, number=number)
+    return Scope.for_connector(connector.connector)
+
+
+def _flag(request: ConsoleRequest, name: str) -> bool:
+    return request.query.get(name, "").lower() == "true"
+
+
+async def _ask(request: ConsoleRequest, connector: FlowConnector, verb: str, scopes: Iterable[Scope]) -> None:
+    """Ask services for something, and wait for their answers.
+
+    Raises:
+        RequestRefused: A service refuses it, or the target does not answer.
+    """
+    runner, watch, user = request.console.part(CommandRunner), _watch(request, connector), acting_user(request.session)
+    try:
+        outcomes = [runner.ask(watch, verb, scope, user) for scope in scopes]
+    except CannotUse as exc:
+        raise _refusal(HTTPStatus.BAD_REQUEST, str(exc)) from exc
+    await asyncio.gather(*(runner.wait_ended(outcome, ANSWERED_WITHIN_S) for outcome in outcomes))
+    for outcome in outcomes:
+        if trouble := next((reply.trouble for reply in outcome.replies if reply.trouble), ""):
+            raise _refusal(HTTPStatus.SERVICE_UNAVAILABLE, trouble)
+        if outcome.phase in (REFUSAL, FAILED):
+            raise _refusal(HTTPStatus.BAD_REQUEST, outcome.sentence)
 
 
 # -- the rest of Connect's interface -----------------------------------------------------------------------------------
@@ -199,7 +266,6 @@ async def _wait_ended(outcome: CommandOutcome) -> None:
 
 BY_FILE = "flows come from the file of Lockstep: change the file, and restart its services"
 BY_COMMAND = "this console does not change offsets: lockstep offsets does, while the connector is stopped"
-BY_RESTART = "this interface does not restart connectors: lockstep restart does"
 REFUSED: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("POST", "/connectors"): BY_FILE,
@@ -208,8 +274,6 @@ REFUSED: Mapping[tuple[str, str], str] = MappingProxyType(
         ("PATCH", f"{CONNECTOR}/config"): BY_FILE,
         ("PATCH", f"{CONNECTOR}/offsets"): BY_COMMAND,
         ("DELETE", f"{CONNECTOR}/offsets"): BY_COMMAND,
-        ("POST", f"{CONNECTOR}/restart"): BY_RESTART,
-        ("POST", f"{CONNECTOR}/tasks/{{task}}/restart"): BY_RESTART,
         ("PUT", f"{CONNECTOR}/topics/reset"): "the topics of a connector are those that it copies now",
         ("PUT", "/connector-plugins/{plugin}/config/validate"): BY_FILE,
     }
@@ -230,6 +294,10 @@ def requests() -> Iterator[tuple[str, str]]:
 
 def _get(path: str, handler: Callable[[ConsoleRequest], Awaitable[Answer]], summary: str, *query: Parameter) -> Route:
     return Route("GET", path, handler, f"Kafka Connect: {summary}", query=query, for_programs=True)
+
+
+def _post(path: str, handler: Handler, summary: str, *query: Parameter) -> Route:
+    return Route("POST", path, handler, f"Kafka Connect: {summary}", query=query, for_programs=True)
 
 
 def _put(verb: str) -> Route:
@@ -257,4 +325,12 @@ ROUTES = (
     _get(f"{CONNECTOR}/offsets", _list_offsets, "the last source offsets that a connector has copied"),
     _get("/connector-plugins", _list_plugins, "the classes of MirrorMaker 2's connectors"),
     *(_put(verb) for verb in (PAUSE, RESUME, STOP)),
+    _post(
+        f"{CONNECTOR}/restart",
+        _restart_connector,
+        "restart a connector of a flow with its tasks",
+        Parameter("includeTasks", "with onlyFailed: restart tasks that have failed, too", "boolean"),
+        Parameter("onlyFailed", "restart only what has failed", "boolean"),
+    ),
+    _post(f"{CONNECTOR}/tasks/{{task}}/restart", _restart_task, "restart a task: a slot, or its connector"),
 )
