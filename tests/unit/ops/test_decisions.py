@@ -36,8 +36,8 @@ def partition(number: int = 0, *, state: str = "copying", cause: Reason = NO_REA
     )
 
 
-def group(name: str, exact: int = 1, behind: int = 0) -> GroupLine:
-    return GroupLine(name, "synced", exact, behind, 0, 0, True)
+def group(name: str, exact: int = 1, behind: int = 0, waiting: int = 0, held: str = "") -> GroupLine:
+    return GroupLine(name, "synced", exact, behind, 0, waiting, True, held=held)
 
 
 def report(**fields: object) -> Report:
@@ -146,7 +146,10 @@ def test_sentence_of_a_flow_that_is_fine() -> None:
         ({"partitions": (partition(state="halted"),)}, "1 halted"),
         ({"partitions": (PartitionLine("o", 0, "copying", "running", None, None, 9, 10, 0, 1, state="copying"),)},
          "of 1 partition it is unknown how far behind"),
-        ({"groups": (group("a"), group("b", 0, 2))}, "1 of 2 groups ready"),
+        ({"groups": (group("a"), group("b", 0, 2))}, ", 2 groups ready, "),
+        ({"groups": (group("a"), group("b", waiting=2))}, ", 1 group ready, 1 waiting, "),
+        ({"groups": (group("b", waiting=2), group("c", waiting=1))}, ", 2 groups waiting, "),
+        ({"groups": (group("a"), group("c", held="in-use"))}, ": 1 group in use on target, 1 topic, "),
         ({"switch_blockers": (Blocker.with_details(SwitchReason.NOTHING_COPIED, "", {"never_run": 1}),)},
          "not ready to switch: "),
     ],
@@ -157,3 +160,11 @@ def test_sentence_names_what_is_not_as_it_should_be(fields: dict[str, object], w
     assert words in sentence
     assert "never verified" in sentence
     assert ("fine" in sentence) is told.fine
+
+
+def test_sentence_counts_no_group_twice_and_none_as_nothing() -> None:
+    for held in ((), (group("c", held="in-use"),)):
+        sentence = overview_sentence(report(groups=held), None, NOW)
+        assert " 0 " not in sentence
+        assert sentence.count("group") == len(held)
+        assert sentence.endswith("ready to switch")

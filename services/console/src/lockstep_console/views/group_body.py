@@ -10,8 +10,8 @@ from lockstep_ops.status.report_json import line_as_json
 from lockstep_state.reasons.reason_catalogue import format_sentence
 from lockstep_state.rows.state_rows import GroupStatus
 
-READY = ("exact", "behind")
-"""The states of groups whose consumers can work on the target now."""
+PLACED = ("exact", "behind")
+"""The places from which the consumers of a group can go on."""
 
 
 def group_page(lines: Sequence[GroupLine], query: ListQuery) -> Page[GroupLine]:
@@ -21,8 +21,8 @@ def group_page(lines: Sequence[GroupLine], query: ListQuery) -> Page[GroupLine]:
         query,
         name=lambda line: line.group,
         place=lambda line: (line.group,),
-        lag=lambda line: (line.readiness not in READY, line.waiting, line.records),
-        is_trouble=lambda line: line.readiness not in READY,
+        lag=lambda line: (not line.is_ready, line.waiting, line.records),
+        is_trouble=lambda line: not line.is_ready,
     )
 
 
@@ -62,7 +62,7 @@ def group_topics(row: GroupStatus) -> list[dict[str, Any]]:
 
 def _topic(topic: str, by_number: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     places = [each["place"] for each in by_number.values()]
-    others = [place for place in places if place not in (*READY, "waiting")]
+    others = [place for place in places if place not in (*PLACED, "waiting")]
     return {
         "topic": topic,
         "place": next((place for place in (*others, "waiting", "behind", "exact") if place in places), "unknown"),

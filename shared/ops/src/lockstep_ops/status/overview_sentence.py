@@ -1,11 +1,10 @@
 """The sentence of the overview: how a flow is, in one line that never says "fine" if something is not. Pure."""
 
+from collections import Counter
+
 from lockstep_ops.formatting import ago, count_text, in_time
 from lockstep_ops.status.report import Report
 from lockstep_rules.switch.switch_sentences import format_blocker
-
-READY = "exact"
-"""The readiness of a group whose clients go on behind the last record that they have read."""
 
 
 def verdict(report: Report) -> str:
@@ -50,11 +49,13 @@ def _behind(report: Report) -> str:
 
 
 def _groups(report: Report) -> list[str]:
-    if not report.groups:
-        return []
-    ready = sum(line.readiness == READY for line in report.groups)
-    total = count_text(len(report.groups), "group")
-    return [f"{total} ready" if ready == len(report.groups) else f"{ready:,} of {total} ready"]
+    """Return how many groups are ready, and what the others are, unless the verdict says it."""
+    counts = Counter("ready" if line.is_ready else line.readiness for line in report.groups if not line.held_back)
+    words = sorted(counts, key=lambda word: (word != "ready", word))
+    return [
+        f"{counts[word]:,} {word}" if number else f"{count_text(counts[word], 'group')} {word}"
+        for number, word in enumerate(words)
+    ]
 
 
 def _switch(report: Report) -> list[str]:

@@ -213,6 +213,11 @@ class GroupLine(FailableLine):
         return "behind" if self.behind else "exact"
 
     @property
+    def is_ready(self) -> bool:
+        """Return whether its consumers can work on the target now. If it is behind, they read some records again."""
+        return self.readiness in ("exact", "behind")
+
+    @property
     def held_back(self) -> str:
         """Return why the target's group is not where the translation says, in words, or "" if that is unknown."""
         if self.rewound_on_source:
