@@ -9,6 +9,8 @@ const { choiceAction, commandAction, scopeInWords, switchAction } = await import
 
 const { linesOf, outcomeOf } = await outcomeModule();
 
+const { resultOf, topicState } = await import(`${STATIC}/screens/verify.js`);
+
 /** The module reads the document's events when it is loaded. */
 async function outcomeModule() {
   globalThis.document = { addEventListener() {} };
@@ -122,4 +124,30 @@ test("an outcome has the word of its phase, its sentence, and a line for each an
   const shares = Array.from({ length: 8 }, () => ({ verb: "sync-groups", lines: ["checkpoint: groups synced"] }));
   assert.deepEqual(linesOf({ ...reply, phase: "done", sentence: "", steps: shares }), ["sync-groups: checkpoint: groups synced"]);
   assert.equal(outcomeOf({ ...reply, phase: "a later one" }).tone, "plain");
+});
+
+test("a topic is compared only while a request for it runs", () => {
+  const topic = { topic: "orders", records: 9, behind: 3, differ: 0, missing: 0, extra: 0, beyond: 0, not_verified: 0 };
+  const running = { phase: "running", topics: [] };
+  assert.equal(topicState(topic, running), "running");
+  assert.equal(topicState(topic, { phase: "ended", topics: [] }), "done", "what came since is not compared, and nothing runs");
+  assert.equal(topicState(topic, { phase: "running", topics: ["bills"] }), "done");
+  assert.equal(topicState(topic, null), "done", "it is compared all the time");
+  assert.equal(topicState({ ...topic, records: 0 }, running), "waiting");
+  assert.equal(topicState({ ...topic, records: 0 }, null), "not compared");
+  assert.equal(topicState({ ...topic, records: 0, behind: 0 }, null), "nothing to compare");
+  assert.equal(topicState({ ...topic, differ: 1 }, running), "differs");
+  assert.equal(topicState({ ...topic, not_verified: 1 }, null), "not all compared");
+});
+
+test("a comparison is equal as far as it went, and never because nothing was compared", () => {
+  const topic = { topic: "orders", records: 9, behind: 3, differ: 0, missing: 0, extra: 0, beyond: 0, not_verified: 0 };
+  const body = { equal: false, topics: [topic], not_verified: [], waiting: {}, request: { phase: "ended", topics: [] } };
+  assert.deepEqual(resultOf(body), { tone: "good", word: "equal, as far as it is compared" });
+  assert.equal(resultOf({ ...body, equal: true }).word, "equal");
+  assert.equal(resultOf({ ...body, waiting: { "orders-1": "it is not mirrored" } }).tone, "unknown");
+  assert.equal(resultOf({ ...body, request: { phase: "running", topics: [] } }).tone, "unknown");
+  assert.equal(resultOf({ ...body, topics: [{ ...topic, records: 0 }] }).word, "not compared");
+  assert.equal(resultOf({ ...body, topics: [topic, { ...topic, records: 0 }] }).tone, "unknown");
+  assert.equal(resultOf({ ...body, topics: [{ ...topic, extra: 2 }] }).word, "2 differences");
 });

@@ -48,6 +48,11 @@ const TONES = {
   aborting: "note",
   aborted: "rest",
   undone: "rest",
+  // comparisons
+  differs: "bad",
+  "not compared": "unknown",
+  "not all compared": "unknown",
+  "nothing to compare": "rest",
   unknown: "unknown",
 };
 

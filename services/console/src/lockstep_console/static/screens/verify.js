@@ -52,21 +52,47 @@ function differencesOf(topic) {
   return topic.differ + topic.missing + topic.extra + topic.beyond;
 }
 
-/** @param {Api.VerifiedTopic} topic */
-function stateOf(topic) {
+/**
+ * Return how far the comparison of a topic is, in words. It runs only while a request for it does. Pure.
+ *
+ * @param {Api.VerifiedTopic} topic
+ * @param {Api.Verification["request"]} [request] The last request.
+ */
+export function topicState(topic, request) {
   if (differencesOf(topic)) return "differs";
-  if (topic.behind) return "running";
-  return topic.not_verified ? "not all compared" : topic.records ? "done" : "waiting";
+  const isWanted = request?.phase === "running" && (!request.topics.length || request.topics.includes(topic.topic));
+  if (topic.behind && isWanted) return topic.records ? "running" : "waiting";
+  if (topic.not_verified) return "not all compared";
+  if (topic.records) return "done";
+  return topic.behind ? "not compared" : "nothing to compare";
+}
+
+/**
+ * Return what the comparison of a flow has found, as a tone and a word. Pure.
+ *
+ * @param {Api.Verification} body
+ * @returns {{ tone: import("../lib/tone.js").Tone, word: string }}
+ */
+export function resultOf(body) {
+  const differences = body.topics.reduce((sum, topic) => sum + differencesOf(topic), 0);
+  if (differences) return { tone: "bad", word: inCount(differences, "difference") };
+  if (body.equal) return { tone: "good", word: "equal" };
+  if (!body.topics.some((topic) => topic.records)) return { tone: "unknown", word: "not compared" };
+  const isLeftOut = body.not_verified.length > 0 || Object.keys(body.waiting).length > 0;
+  const states = body.topics.map((topic) => topicState(topic, body.request));
+  if (isLeftOut || states.some((state) => state !== "done" && state !== "nothing to compare")) {
+    return { tone: "unknown", word: "not all is compared" };
+  }
+  return { tone: "good", word: "equal, as far as it is compared" };
 }
 
 /** @param {{ flow: string, body: Api.Verification, rows: Record<string, unknown> }} props */
 function Result({ flow, body, rows }) {
-  const differences = body.topics.reduce((sum, topic) => sum + differencesOf(topic), 0);
+  const { tone, word } = resultOf(body);
   const isUnderWay = body.request?.phase === "running";
-  const word = differences ? inCount(differences, "difference") : body.equal ? "equal" : "not all is compared";
   const steps = body.topics.map((topic) => ({
     name: visible(topic.topic),
-    state: stateOf(topic),
+    state: topicState(topic, body.request),
     began: "",
     seconds: topic.seconds,
     text: topicText(topic),
@@ -75,11 +101,11 @@ function Result({ flow, body, rows }) {
   return html`<div>
     <${Section} title="Result" extra=${html`<button type="button" onClick=${() => saveJson(body, `verification-${flow}.json`)}>Evidence as JSON</button>`}>
       <p class="lead" aria-live="polite">
-        <${State} word=${word} tone=${differences ? "bad" : body.equal ? "good" : "unknown"} />
+        <${State} word=${word} tone=${tone} />
         ${isUnderWay && html` <${State} word="a comparison is under way" tone="note" />`}
       </p>
       <p class="muted">
-        Verified up to <${Age} ms=${body.verified_until_ms} />${body.depth && `, by ${body.depth}`}
+        ${body.verified_until_ms ? html`Verified up to <${Age} ms=${body.verified_until_ms} />` : "Not all partitions were ever compared"}${body.depth && `, by ${body.depth}`}.
       </p>
       ${body.topics.length ? html`<${Timeline} label="Topics that are compared" steps=${steps} />` : html`<${Empty}>Nothing was compared yet.<//>`}
     <//>
@@ -97,12 +123,12 @@ function Result({ flow, body, rows }) {
 /** @param {Api.VerifiedTopic} topic */
 function topicText(topic) {
   const parts = [
-    `${inCount(topic.records, "record")} (${inBytes(topic.bytes)}) compared in ${inTime(topic.seconds * 1_000)}`,
-    differencesOf(topic) ? `${inNumber(topic.differ)} differ, ${inNumber(topic.missing)} missing, ${inNumber(topic.extra)} extra, ${inNumber(topic.beyond)} beyond the copy` : "no difference",
-    topic.behind ? `${inCount(topic.behind, "source offset")} not reached yet` : "",
+    topic.records ? `${inCount(topic.records, "record")} (${inBytes(topic.bytes)}) compared in ${inTime(topic.seconds * 1_000)}` : "",
+    !topic.records ? "" : differencesOf(topic) ? `${inNumber(topic.differ)} differ, ${inNumber(topic.missing)} missing, ${inNumber(topic.extra)} extra, ${inNumber(topic.beyond)} beyond the copy` : "no difference",
+    topic.behind ? `${inCount(topic.behind, "source offset")} not compared yet` : "",
     topic.not_verified ? `${inCount(topic.not_verified, "record")} could not be compared` : "",
   ];
-  return parts.filter(Boolean).join("; ");
+  return parts.filter(Boolean).join(", ");
 }
 
 /** @param {{ list: Api.Difference[] }} props */
