@@ -13,6 +13,7 @@ from tools.docs import (
     commands,
     configuration,
     conformance,
+    console_api,
     events,
     findings,
     metrics,
@@ -31,8 +32,8 @@ WHOLE: Mapping[Path, Callable[[], str]] = {
     values_schema.SCHEMA: values_schema.whole,
 }
 TABLES = (
-    *(bench_figures, chart, client_keys, clusters, commands, configuration, events, metrics, permissions, sasl),
-    *(schema_page, strimzi),
+    *(bench_figures, chart, client_keys, clusters, commands, configuration, console_api, events, metrics),
+    *(permissions, sasl, schema_page, strimzi),
 )
 BLOCKS: Mapping[Path, Callable[[], Mapping[str, str]]] = {
     **{module.PAGE: module.blocks for module in TABLES},

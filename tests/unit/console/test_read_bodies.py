@@ -1,9 +1,11 @@
 """Bodies of groups, clusters and records, and the document of the routes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from lockstep_console.api.schemas import schema_of
 from lockstep_console.openapi import build_document
 from lockstep_console.pages import ROUTES
 from lockstep_console.views.cluster_body import FlowClusters, cluster_bodies
@@ -95,11 +97,36 @@ class TestRecords:
         assert [(body["cut"], bool(body["detail"])) for body in bodies] == [(False, True), (True, False)]
 
 
+def arrays_in(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each schema of a list in a document, with its path."""
+    if isinstance(value, dict) and value.get("type") == "array":
+        yield path, value
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        yield from arrays_in(part, f"{path}/{name}")
+
+
 class TestDocument:
     def test_each_route_has_an_operation_of_its_own(self) -> None:
         document = build_document(ROUTES, "1")
         operations = [each["operationId"] for methods in document["paths"].values() for each in methods.values()]
         assert len(operations) == len(set(operations)) == len(ROUTES)
+
+    def test_every_list_says_what_is_in_it(self) -> None:
+        assert [
+            path for path, schema in arrays_in(build_document(ROUTES, "1")) if schema.get("items") == {"type": "object"}
+        ] == []
+        bare = [
+            path
+            for path, schema in arrays_in(build_document(ROUTES, "1"))
+            if not schema.keys() & {"items", "prefixItems"}
+        ]
+        assert bare == []
+
+    @pytest.mark.parametrize("kind", [set[int], object])
+    def test_type_without_a_schema_is_no_silent_hole(self, kind: Any) -> None:
+        with pytest.raises(TypeError, match="has no schema"):
+            schema_of(kind)
 
     def test_a_route_that_acts_needs_the_token_and_the_header(self) -> None:
         operation = build_document(ROUTES, "1")["paths"]["/api/v1/flows/{flow}/commands"]["post"]

@@ -17,6 +17,7 @@ from lockstep_state.events import event_words
 
 RUNNING, DONE, FAILED = "running", "done", "failed"
 REFUSAL, UNANSWERED, UNFINISHED = "refused", "unanswered", "unfinished"
+PHASES = (RUNNING, DONE, FAILED, REFUSAL, UNANSWERED, UNFINISHED)
 """Phases of an outcome. Unfinished: the console ended between two commands of a decision."""
 
 MOST_OUTCOMES = 200

@@ -5,9 +5,10 @@ from http import HTTPStatus
 from typing import Any
 
 from lockstep_console.access import BY_TOKEN, Session
-from lockstep_console.actions.command_outcome import CommandOutcome
+from lockstep_console.actions.command_outcome import PHASES, CommandOutcome
 from lockstep_console.actions.command_runner import CommandRunner, requests_for, unfinished_decision
 from lockstep_console.actions.decision_runner import DecisionRunner, find_partition
+from lockstep_console.api.schemas import FLAG, NUMBER, OBJECT, TEXT, TEXTS, list_of, object_of
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import API, NOTHING, Answer, ConsoleRequest, RequestRefused, Route, json_answer
 from lockstep_ops.command_request import command_scope
@@ -20,15 +21,36 @@ from lockstep_state.rows.row import NewerVersion
 UNNAMED_USER = "console token"
 """The name of who acts with the token, if no proxy names the user."""
 
-OUTCOME = {
-    "type": "object",
-    "required": ["id", "flow", "verb", "subject", "by", "at_ms", "phase", "sentence", "answers"],
-}
-ACCEPTED = {
-    "type": "object",
-    "required": ["id", "sentence"],
-    "properties": {"id": {"type": "string"}, "sentence": {"type": "string"}},
-}
+ANSWER = object_of(verb=TEXT, service=TEXT, kind=TEXT, at_ms=NUMBER, detail=OBJECT)
+COMMAND = object_of(flow=TEXT, verb=TEXT, subject=TEXT, id=TEXT, missing=TEXTS, trouble=TEXT, lines=TEXTS)
+OUTCOME = object_of(
+    id=TEXT,
+    flow=TEXT,
+    verb=TEXT,
+    subject=TEXT,
+    arguments=OBJECT,
+    by=TEXT,
+    at_ms=NUMBER,
+    phase={"enum": list(PHASES)},
+    sentence=TEXT,
+    answers=list_of(ANSWER),
+    missing=TEXTS,
+    trouble=TEXT,
+    steps=list_of(COMMAND),
+)
+ACCEPTED = object_of(id=TEXT, sentence=TEXT)
+DRY_RUN = object_of(
+    dry_run=FLAG,
+    flow=TEXT,
+    verb=TEXT,
+    subject=TEXT,
+    arguments=OBJECT,
+    label=TEXT,
+    does=TEXT,
+    loses=TEXT,
+    confirm=TEXT,
+    asked=TEXTS,
+)
 BODY = {
     "type": "object",
     "required": ["verb"],
@@ -195,14 +217,14 @@ ROUTES = (
         _post_command,
         "Ask the services of a flow for something. With dry_run: say what it does and loses.",
         body=BODY,
-        answers={200: {"type": "object"}, 202: ACCEPTED},
+        answers={200: DRY_RUN, 202: ACCEPTED},
     ),
     Route(
         "GET",
         f"{API}/flows/{{flow}}/commands",
         _get_commands,
         "The last commands of this console and their outcomes, newest first.",
-        answers={200: {"type": "object", "required": ["flow", "commands"]}},
+        answers={200: object_of(flow=TEXT, commands=list_of(OUTCOME))},
     ),
     Route(
         "GET",

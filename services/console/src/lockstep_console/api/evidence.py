@@ -5,14 +5,31 @@ from http import HTTPStatus
 from typing import Any
 
 from lockstep_console.api.known_rows import known_rows
-from lockstep_console.api.schemas import OBJECTS, TEXT, object_of, perhaps
+from lockstep_console.api.schemas import (
+    FLAG,
+    NUMBER,
+    PERHAPS_NUMBER,
+    PERHAPS_TEXT,
+    TEXT,
+    TEXTS,
+    list_of,
+    object_of,
+    perhaps,
+    schema_of,
+)
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.json_text import json_text
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route
 from lockstep_console.views.flow_body import verified_until
 from lockstep_ops.switch.evidence import Evidence, collect_evidence
 from lockstep_ops.switch.switch_steps import MEANINGS, step_states
-from lockstep_ops.verify.verification_report import build_verification
+from lockstep_ops.verify.verification_report import (
+    BeyondCopy,
+    FoundDifference,
+    UnverifiedStretch,
+    VerifiedTopic,
+    build_verification,
+)
 from lockstep_runtime.http.answers import page
 from lockstep_state.rows.state_rows import SWITCH_KEY, VERIFICATION_KEY, Row, Switch, Verification
 
@@ -84,21 +101,56 @@ async def _show_verification(request: ConsoleRequest) -> Answer:
     return request.json_answer({**report.as_json(), "request": asked, "verified_until_ms": until_ms, **unknown})
 
 
-SWITCH = perhaps(
-    object_of(flow=TEXT, switch=TEXT, phase=TEXT, plan_steps=OBJECTS), steps=OBJECTS, groups=OBJECTS, unknown=TEXT
+SECONDS = {"type": ["number", "null"]}
+STEP = object_of(step=TEXT, state=TEXT, began=PERHAPS_TEXT, ended=PERHAPS_TEXT, seconds=SECONDS, text=TEXT)
+VERDICT = {
+    "anyOf": [{"type": "null"}, object_of(verified_to=NUMBER, depth=TEXT, differences=NUMBER, not_verified=NUMBER)]
+}
+SWITCHED_PARTITION = object_of(
+    partition=NUMBER,
+    source_end=PERHAPS_NUMBER,
+    copied_to=NUMBER,
+    target_end=NUMBER,
+    missing=PERHAPS_NUMBER,
+    missing_since=PERHAPS_TEXT,
+    known_until=PERHAPS_TEXT,
+    verified=VERDICT,
 )
-EVIDENCE = object_of(flow=TEXT, switch=TEXT, verb=TEXT, phase=TEXT, steps=OBJECTS, topics=OBJECTS, groups=OBJECTS)
+SWITCHED_TOPIC = object_of(topic=TEXT, target_topic=TEXT, partitions=list_of(SWITCHED_PARTITION))
+POSITION = object_of(topic=TEXT, partition=NUMBER, source_offset=NUMBER, target_offset=NUMBER)
+SWITCHED_GROUP = object_of(
+    group=TEXT, state=TEXT, text=TEXT, read_again=NUMBER, known_until=PERHAPS_TEXT, positions=list_of(POSITION)
+)
+EVIDENCE_LISTS = {"steps": list_of(STEP), "topics": list_of(SWITCHED_TOPIC), "groups": list_of(SWITCHED_GROUP)}
+PLAN_STEP = object_of(step=TEXT, meaning=TEXT)
+SWITCH = perhaps(
+    object_of(flow=TEXT, switch=TEXT, phase=TEXT, plan_steps=list_of(PLAN_STEP)), **EVIDENCE_LISTS, unknown=TEXT
+)
+EVIDENCE = object_of(
+    flow=TEXT,
+    switch=TEXT,
+    verb=TEXT,
+    phase=TEXT,
+    drill=FLAG,
+    by=TEXT,
+    began=PERHAPS_TEXT,
+    ended=PERHAPS_TEXT,
+    seconds=SECONDS,
+    lost=PERHAPS_NUMBER,
+    **EVIDENCE_LISTS,
+)
+REQUEST = object_of(id=TEXT, phase=TEXT, depth=TEXT, topics=TEXTS, since_ms=NUMBER)
 VERIFICATION = perhaps(
     object_of(
         flow=TEXT,
         depth=TEXT,
         equal={"type": "boolean"},
-        topics=OBJECTS,
-        differences=OBJECTS,
-        beyond=OBJECTS,
-        not_verified=OBJECTS,
-        waiting={"type": "object"},
-        request={"type": ["object", "null"]},
+        topics=list_of(schema_of(VerifiedTopic)),
+        differences=list_of(schema_of(FoundDifference)),
+        beyond=list_of(schema_of(BeyondCopy)),
+        not_verified=list_of(schema_of(UnverifiedStretch)),
+        waiting={"type": "object", "additionalProperties": TEXT},
+        request={"anyOf": [{"type": "null"}, REQUEST]},
         verified_until_ms={"type": ["integer", "null"]},
     ),
     unknown=TEXT,

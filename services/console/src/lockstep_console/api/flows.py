@@ -3,10 +3,33 @@
 import asyncio
 from typing import Any
 
-from lockstep_console.api.schemas import FLAG, NUMBER, OBJECTS, PERHAPS_NUMBER, TEXT
+from lockstep_console.api.schemas import (
+    FLAG,
+    NUMBER,
+    NUMBERS,
+    OBJECT,
+    PERHAPS_NUMBER,
+    TEXT,
+    Schema,
+    line_schema,
+    list_of,
+    object_of,
+    perhaps,
+    schema_of,
+    with_members,
+)
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import API, Answer, ConsoleRequest, Parameter, Route, text_answer
 from lockstep_console.views.listing import LIST_PARAMETERS, ListQuery, partition_page, topic_page
+from lockstep_ops.status.report import (
+    GroupLine,
+    PartitionLine,
+    PausedPart,
+    ServiceLine,
+    SlotLine,
+    TopicLine,
+    Trouble,
+)
 from lockstep_ops.status.report_json import SECTIONS, line_as_json
 from lockstep_runtime.util.clock import now_ms
 
@@ -65,40 +88,61 @@ def list_head(watch: FlowWatch) -> dict[str, Any]:
     return body if dated.report is not None else {**body, "unknown": dated.trouble}
 
 
-FLOW = {
-    "type": "object",
-    "properties": {
-        "flow": TEXT,
-        "source": TEXT,
-        "target": TEXT,
-        "at_ms": NUMBER,
-        "fine": FLAG,
-        "sentence": TEXT,
-        "unknown": TEXT,
-        "switch_ready": {"type": ["boolean", "null"]},
-        "switch_blockers": OBJECTS,
-        "switch_blockers_left_out": NUMBER,
-        "troubles": OBJECTS,
-        "troubles_left_out": NUMBER,
-        "history": {"type": "object"},
-        "verified_until_ms": PERHAPS_NUMBER,
-        "decisions": OBJECTS,
-    },
-    "required": ["flow", "source", "target", "at_ms", "fine", "sentence", "switch_ready", "history", "decisions"],
-}
+CHOICE = object_of(
+    verb=TEXT, subject=TEXT, arguments=OBJECT, line=TEXT, label=TEXT, does=TEXT, loses=TEXT, confirm=TEXT
+)
+DECISION = object_of(
+    flow=TEXT,
+    kind=TEXT,
+    subject=TEXT,
+    since_ms=NUMBER,
+    case=TEXT,
+    code=TEXT,
+    sentence=TEXT,
+    range={"type": "object", "additionalProperties": NUMBER},
+    choices=list_of(CHOICE),
+)
+BLOCKER = object_of(reason=TEXT, subject=TEXT, text=TEXT, blocks=FLAG, cause=OBJECT, details=OBJECT)
+HISTORY = object_of(worst_ms=PERHAPS_NUMBER, worst_at_ms=PERHAPS_NUMBER, known_s=NUMBER)
+PARTITION = with_members(line_schema(PartitionLine), copied_to=NUMBER, verified_until_ms=PERHAPS_NUMBER, spark=NUMBERS)
+TOPIC = line_schema(TopicLine)
+FLOW = perhaps(
+    object_of(
+        flow=TEXT,
+        source=TEXT,
+        target=TEXT,
+        at_ms=NUMBER,
+        fine=FLAG,
+        sentence=TEXT,
+        switch_ready={"type": ["boolean", "null"]},
+        switch_blockers=list_of(BLOCKER),
+        history=HISTORY,
+        verified_until_ms=PERHAPS_NUMBER,
+        decisions=list_of(DECISION),
+    ),
+    unknown=TEXT,
+    lag_ms=PERHAPS_NUMBER,
+    lag_records=PERHAPS_NUMBER,
+    lag_at_least=NUMBER,
+    lag_unknown=NUMBER,
+    switch_blockers_left_out=NUMBER,
+    troubles=list_of(schema_of(Trouble)),
+    troubles_left_out=NUMBER,
+    held_back=list_of(schema_of(PausedPart)),
+    services=list_of(line_schema(ServiceLine)),
+    slots=list_of(line_schema(SlotLine)),
+    topics=list_of(TOPIC),
+    partitions=list_of(line_schema(PartitionLine)),
+    groups=list_of(line_schema(GroupLine)),
+)
 
 
-def _list_of(field: str) -> dict[str, Any]:
-    properties = {"at_ms": NUMBER, "total": NUMBER, "matching": NUMBER, "unknown": TEXT, field: OBJECTS}
-    return {"type": "object", "properties": properties, "required": ["at_ms", "total", "matching", field]}
+def _list_of(field: str, item: Schema) -> Schema:
+    return perhaps(object_of(at_ms=NUMBER, total=NUMBER, matching=NUMBER, **{field: list_of(item)}), unknown=TEXT)
 
 
-FLOWS = {"type": "object", "properties": {"at_ms": NUMBER, "flows": {"type": "array", "items": FLOW}}}
-DECISIONS = {
-    "type": "object",
-    "properties": {"at_ms": NUMBER, "decisions": OBJECTS},
-    "required": ["at_ms", "decisions"],
-}
+FLOWS = object_of(at_ms=NUMBER, flows=list_of(FLOW))
+DECISIONS = object_of(at_ms=NUMBER, decisions=list_of(DECISION))
 SECTIONS_PARAMETER = Parameter("sections", f"Sections of the report, of {', '.join(SECTIONS)}, separated by commas")
 
 ROUTES = (
@@ -117,7 +161,7 @@ ROUTES = (
         _show_partitions,
         "Partitions of a flow, page by page",
         query=LIST_PARAMETERS,
-        answers={200: _list_of("partitions")},
+        answers={200: _list_of("partitions", PARTITION)},
     ),
     Route(
         "GET",
@@ -125,7 +169,7 @@ ROUTES = (
         _show_topics,
         "Topics of a flow, page by page",
         query=LIST_PARAMETERS,
-        answers={200: _list_of("topics")},
+        answers={200: _list_of("topics", TOPIC)},
     ),
     Route("GET", f"{API}/decisions", _show_decisions, "What waits for a decision", answers={200: DECISIONS}),
 )

@@ -4,13 +4,23 @@ from collections.abc import Mapping, Sequence
 
 from lockstep_console.api.flows import list_head
 from lockstep_console.api.known_rows import known_rows
-from lockstep_console.api.schemas import NUMBER, OBJECTS, TEXT, object_of, perhaps
+from lockstep_console.api.schemas import (
+    NUMBER,
+    TEXT,
+    TEXTS,
+    line_schema,
+    list_of,
+    object_of,
+    perhaps,
+    with_members,
+)
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import API, Answer, ConsoleRequest, Route
 from lockstep_console.views.group_body import group_body, group_page
 from lockstep_console.views.listing import LIST_PARAMETERS, ListQuery
 from lockstep_kafka.common.asyncio_util import done_within
 from lockstep_kafka.common.errors import ClusterError
+from lockstep_ops.status.report import GroupLine
 from lockstep_state.rows.state_rows import GroupStatus
 
 MEMBERS_WITHIN_S = 3.0
@@ -46,7 +56,29 @@ async def _read_members(watch: FlowWatch, groups: Sequence[str]) -> Mapping[str,
     return {name: group.member_names for name, group in described.done.items()}
 
 
-GROUPS = perhaps(object_of(at_ms=NUMBER, total=NUMBER, matching=NUMBER, groups=OBJECTS), unknown=TEXT)
+PLACE = perhaps(
+    object_of(partition=NUMBER, place=TEXT),
+    upstream=NUMBER,
+    downstream=NUMBER,
+    records=NUMBER,
+    why=TEXT,
+    on_target=NUMBER,
+)
+GROUP_TOPIC = object_of(
+    topic=TEXT,
+    place=TEXT,
+    exact=NUMBER,
+    behind=NUMBER,
+    waiting=NUMBER,
+    ahead=NUMBER,
+    records=NUMBER,
+    why=TEXT,
+    partitions=list_of(PLACE),
+)
+GROUP = with_members(
+    line_schema(GroupLine), readiness=TEXT, topics=list_of(GROUP_TOPIC), members={"anyOf": [{"type": "null"}, TEXTS]}
+)
+GROUPS = perhaps(object_of(at_ms=NUMBER, total=NUMBER, matching=NUMBER, groups=list_of(GROUP)), unknown=TEXT)
 
 ROUTES = (
     Route(

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from lockstep_config import ConfigurationError, UnknownFlow
-from lockstep_console.api.schemas import NUMBER, OBJECTS, TEXT, object_of
+from lockstep_console.api.schemas import NUMBER, schema_of, with_members
 from lockstep_console.changes import message
 from lockstep_console.console import Console
 from lockstep_console.flow_watch import FlowWatch
@@ -15,6 +15,7 @@ from lockstep_kafka.common.errors import ClusterError
 from lockstep_ops.plan.effective_settings import read_effective
 from lockstep_ops.plan.plan_document import as_body
 from lockstep_ops.plan.planner import Planner
+from lockstep_ops.plan.rules.flow_plan import Plan
 from lockstep_ops.work_progress import WorkProgress
 from lockstep_runtime.http.stream import AnswerStream
 
@@ -80,7 +81,7 @@ async def _show_plan(request: ConsoleRequest) -> Answer:
     return stream.answer
 
 
-PLAN = object_of(version=NUMBER, file=TEXT, made_at_ms=NUMBER, release=TEXT, summary={"type": "object"}, flows=OBJECTS)
+PLAN = with_members(schema_of(Plan), version=NUMBER)
 
 ROUTES = (
     Route(

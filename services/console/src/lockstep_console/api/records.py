@@ -5,7 +5,17 @@ from http import HTTPStatus
 from typing import Any
 
 from lockstep_config.credentials.permissions import needed_access
-from lockstep_console.api.schemas import FLAG, NUMBER, OBJECTS, PERHAPS_NUMBER, TEXT, object_of, perhaps
+from lockstep_console.api.schemas import (
+    FLAG,
+    NUMBER,
+    OBJECT,
+    PERHAPS_NUMBER,
+    TEXT,
+    list_of,
+    object_of,
+    perhaps,
+    with_members,
+)
 from lockstep_console.console import Console
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.followed.watched_events import MOST_EVENTS
@@ -105,20 +115,34 @@ def _number(request: ConsoleRequest, name: str, most: int) -> int | None:
     return request.number(name, 0, most=most) if request.query.get(name) else None
 
 
+EVENT = object_of(
+    flow=TEXT,
+    topic=TEXT,
+    partition=NUMBER,
+    offset=NUMBER,
+    at_ms=NUMBER,
+    role=TEXT,
+    kind=TEXT,
+    about=TEXT,
+    text=TEXT,
+    detail=OBJECT,
+)
+HEADERS = {"type": ["array", "null"], "items": {"type": "array", "prefixItems": [TEXT, {}]}}
+RECORD = with_members(EVENT, timestamp_ms=NUMBER, bytes=NUMBER, headers=HEADERS, cut=FLAG)
 RECORDS = perhaps(
     object_of(
         at_ms=NUMBER,
         role=TEXT,
         topic=TEXT,
         cluster=TEXT,
-        records=OBJECTS,
+        records=list_of(RECORD),
         begins={"type": "object", "additionalProperties": NUMBER},
         ends={"type": "object", "additionalProperties": NUMBER},
         older=PERHAPS_NUMBER,
     ),
     unknown=TEXT,
 )
-EVENTS = perhaps(object_of(at_ms=NUMBER, flow=TEXT, events=OBJECTS, older=FLAG), unknown=TEXT)
+EVENTS = perhaps(object_of(at_ms=NUMBER, flow=TEXT, events=list_of(EVENT), older=FLAG), unknown=TEXT)
 
 ROUTES = (
     Route(

@@ -8,6 +8,7 @@ from typing import Any
 from lockstep_config.text.values import BadValue, moment
 from lockstep_console.actions.switch_runner import SwitchRunner, find_switch
 from lockstep_console.api.commands import ACCEPTED, accepted, acting_user, field_of, texts_of
+from lockstep_console.api.schemas import FLAG, OBJECT, PERHAPS_TEXT, TEXT, TEXTS, list_of, object_of, perhaps
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, json_answer
 from lockstep_kafka.common.errors import ClusterError
@@ -40,6 +41,17 @@ BODY = {
         **MORE,
     },
 }
+
+REFUSAL = perhaps(object_of(code=TEXT, text=TEXT, details=OBJECT), subject=TEXT, cause=OBJECT)
+SWITCH_PLAN = perhaps(
+    object_of(flow=TEXT, verb=TEXT, dry_run=FLAG, topics=TEXTS, label=TEXT, does=TEXT, loses=TEXT, confirm=TEXT),
+    refusals=list_of(REFUSAL),
+    steps=list_of(object_of(step=TEXT, meaning=TEXT)),
+    notes=TEXTS,
+    source_known_until=PERHAPS_TEXT,
+    groups_known_until=PERHAPS_TEXT,
+    unknown=TEXT,
+)
 
 
 def switch_options(body: Mapping[str, Any], by: str, at_ms: int) -> SwitchOptions:
@@ -164,7 +176,7 @@ ROUTES = (
         _post_switch,
         "Begin a switchover, failover, failback or drill. With dry_run: its plan, and what it does and loses.",
         body=BODY,
-        answers={200: {"type": "object"}, 202: ACCEPTED},
+        answers={200: SWITCH_PLAN, 202: ACCEPTED},
     ),
     Route(
         "POST",

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from lockstep_console.actions.command_runner import CommandRunner
-from lockstep_console.api.commands import ACCEPTED, accepted, acting_user, dry_run_of, field_of, texts_of
+from lockstep_console.api.commands import ACCEPTED, DRY_RUN, accepted, acting_user, dry_run_of, field_of, texts_of
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, json_answer
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_state.commands.command_vocabulary import FLOW, VERIFY, VERIFY_DEPTHS
@@ -56,7 +56,7 @@ async def _post_verification(request: ConsoleRequest) -> Answer:
     by = acting_user(request.session)
     try:
         if field_of(body, "dry_run", bool, False):
-            return json_answer(dry_run_of(watch, VERIFY, FLOW, by, arguments))
+            return json_answer({"subject": str(FLOW), **dry_run_of(watch, VERIFY, FLOW, by, arguments)})
         return accepted(request.console.part(CommandRunner).ask(watch, VERIFY, FLOW, by, arguments))
     except CannotUse as exc:
         raise RequestRefused(HTTPStatus.BAD_REQUEST, "cannot-use", f"{exc}.") from exc
@@ -69,6 +69,6 @@ ROUTES = (
         _post_verification,
         "Compare copies with their source now. The rows of the verification show what comes of it.",
         body=BODY,
-        answers={200: {"type": "object"}, 202: ACCEPTED},
+        answers={200: DRY_RUN, 202: ACCEPTED},
     ),
 )
