@@ -95,9 +95,24 @@ def test_document_is_valid_and_has_each_route(file: Path, shown: Flow, broker_b:
                 path.startswith(API)
                 and "get" in methods
                 and "{id}" not in path
+                and "{code}" not in path
                 and not path.endswith((".md", "/changes", "/plan", ".json"))
             ):
                 reader.read(path.removeprefix(API))
+
+
+def test_code_is_explained_without_any_cluster(file: Path, shown: Flow, broker_b: Broker) -> None:
+    scene(broker_b, shown)
+    with reading(file, shown) as reader:
+        codes = {(line["code"], line["kind"]) for line in reader.read("/codes")["codes"]}
+        assert {("LockstepPartitionHalted", "alert"), ("PartitionHalted", "event")} <= codes
+        status, text = reader.fetch(f"{API}/codes/lockstepgap")
+        (entry,) = json.loads(text)["entries"]
+        assert (status, entry["code"], entry["severity"]) == (200, "LockstepGap", "critical")
+        assert "GapFound" in entry["look_at"]
+        status, text = reader.fetch(f"{API}/codes/partition-halt")
+        assert (status, json.loads(text)["error"]["code"]) == (404, "unknown-code")
+        assert "Did you mean partition-halted" in json.loads(text)["error"]["sentence"]
 
 
 def test_lag_history_has_gaps_as_null(file: Path, shown: Flow, broker_b: Broker) -> None:

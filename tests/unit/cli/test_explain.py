@@ -29,7 +29,9 @@ def test_code_is_explained_with_its_fix_and_its_page() -> None:
 def test_link_of_a_text_is_shown_as_its_path() -> None:
     assert "(the cases: docs/troubleshoot/halted-partition.md#the-cases)" in explain("target-recreated").stdout
     assert "Lockstep (docs/reference/broker-versions.md)" in explain("LS028").stdout
-    assert "Lag grows (docs/troubleshoot/lag.md#lag-grows)" in explain("LockstepLagging").stdout
+    lagging = explain("LockstepLagging").stdout
+    assert "Lag grows (docs/troubleshoot/lag.md#lag-grows)" in lagging
+    assert "  look:  The dashboard's Partitions furthest behind" in lagging
 
 
 def test_detail_of_a_reason_is_a_name_in_capital_letters() -> None:
@@ -43,6 +45,7 @@ def test_code_of_two_kinds_is_explained_twice() -> None:
         "reason in lockstep status, rows and events",
     ]
     assert {*kinds[0]} == {"code", "kind", "severity", "title", "meaning", "fix", "page"}
+    assert "look_at" in json.loads(explain("LockstepGap", "-o", "json").stdout)[0], "an alert says where to look"
 
 
 @pytest.mark.parametrize("code", ["LockstepGap", "TopicFailed", "MESSAGE_TOO_LARGE", "foreign", "passed-over", "LD504"])

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep_ops.decisions import UNDER_WAY_MS, decisions
+from lockstep_ops.findings.catalogue import find
 from lockstep_ops.status.overview_sentence import overview_sentence
 from lockstep_ops.status.report import (
     GroupLine,
@@ -72,6 +73,7 @@ def test_halted_partition_has_its_case_its_range_and_what_each_choice_loses() ->
         "records-gone",
     )
     assert decision.since_ms == row.at_ms
+    assert find(decision.code), "lockstep explain and the console say what it means"
     assert decision.range == {"copied_to": 99, "wanted": 100, "source_start": 150, "source_end": 200}
     verbs = [choice.verb for choice in decision.choices]
     assert verbs == ["skip", "restart-from", "restart"]

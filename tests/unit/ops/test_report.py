@@ -133,7 +133,8 @@ def test_report_of_a_left_out_topic_has_its_rule_and_no_trouble() -> None:
 def test_report_of_a_mirrored_topic_with_a_reason_is_trouble(missing: int, reason: str) -> None:
     row = replace(topic(reason=reason.rpartition("copied: ")[2]), missing=missing)
     report = reported(row, progress(upstream=19), *at_work(("t", 0)), ends={("t", 0): 20})
-    assert report.troubles == (Trouble("topic t", reason),)
+    assert [(trouble.what, trouble.why) for trouble in report.troubles] == [("topic t", reason)]
+    assert report.troubles[0].code == report.topics[0].cause.code != "", "lockstep explain knows the code"
     assert report.switch_ready is False
     assert [line.state for line in report.partitions] == ["copying", *["not begun"] * missing]
 
@@ -174,7 +175,7 @@ def test_groups_say_how_ready_they_are() -> None:
         ("c", "waiting", 0, 0, 0, 4, "x"),
         ("d", "failing", 0, 0, 0, 0, ""),
     ]
-    assert report.troubles == (Trouble("group d", "denied"),)
+    assert report.troubles == (Trouble("group d", "denied", "unknown"),)
 
 
 CONTESTED = ReasonCode.CONTESTED.to_reason(flow="C->B", offset=9)

@@ -30,12 +30,12 @@ def written(said: TroubleReport, kind: str = TROUBLES_REPORTED) -> bytes:
 
 def test_same_trouble_of_several_services_is_one_line() -> None:
     said = [report("topic-sync", ("target", REFUSED)), report("heartbeat", ("target", REFUSED))]
-    assert reported_troubles(said) == [Trouble("heartbeat, topic-sync", REFUSED_TEXT)]
+    assert reported_troubles(said) == [Trouble("heartbeat, topic-sync", REFUSED_TEXT, REFUSED.code)]
 
 
 def test_cluster_that_is_known_to_be_away_has_one_line() -> None:
     said = [report("heartbeat", ("beats", AWAY), ("target", REFUSED))]
-    assert reported_troubles(said, [Trouble("cluster A", "away")]) == [Trouble("heartbeat", REFUSED_TEXT)]
+    assert reported_troubles(said, [Trouble("cluster A", "away")]) == [Trouble("heartbeat", REFUSED_TEXT, REFUSED.code)]
     assert len(reported_troubles(said, [Trouble("cluster B", "away")])) == 2
 
 

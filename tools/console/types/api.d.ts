@@ -26,6 +26,25 @@ declare namespace Api {
   interface Trouble {
     what: string;
     why: string;
+    code: string;
+  }
+
+  interface Cause {
+    code?: string;
+  }
+
+  interface CodeLine {
+    code: string;
+    kind: string;
+    severity: string;
+    title: string;
+  }
+
+  interface CodeEntry extends CodeLine {
+    meaning: string;
+    look_at?: string;
+    fix: string;
+    page: string;
   }
 
   interface Choice {
@@ -45,6 +64,7 @@ declare namespace Api {
     subject: string;
     since_ms: number | null;
     case?: string;
+    code?: string;
     sentence: string;
     range?: unknown;
     choices: Choice[];
@@ -63,6 +83,7 @@ declare namespace Api {
     replicas: number | null;
     leaders: { label: string; instance: string; since_ms: number }[];
     trouble: string;
+    cause?: Cause | null;
   }
 
   interface Slot {
@@ -73,6 +94,7 @@ declare namespace Api {
     resting: number;
     held_bytes: number;
     trouble: string;
+    cause?: Cause | null;
   }
 
   interface Cluster {
@@ -121,6 +143,7 @@ declare namespace Api {
     wanted: string;
     why: string;
     trouble: string;
+    cause?: Cause | null;
     case: string;
     lag_records: number | null;
     lag_ms: number | null;
@@ -143,6 +166,7 @@ declare namespace Api {
     lag_records: number | null;
     lag_ms: number | null;
     trouble: string;
+    cause?: Cause | null;
     note: string;
   }
 
@@ -168,6 +192,7 @@ declare namespace Api {
     held: string;
     why: string;
     trouble: string;
+    cause?: Cause | null;
     topics?: GroupTopic[];
     members?: unknown;
   }

@@ -11,6 +11,7 @@ from lockstep_console.access import Session, foreign_site, forgery_refusal
 from lockstep_console.api import (
     changes,
     clusters,
+    codes,
     commands,
     connect,
     evidence,
@@ -39,6 +40,7 @@ ROUTES: tuple[Route, ...] = with_document(
         *evidence.ROUTES,
         *plan.ROUTES,
         *clusters.ROUTES,
+        *codes.ROUTES,
         *commands.ROUTES,
         *switches.ROUTES,
         *verifications.ROUTES,

@@ -70,6 +70,8 @@ class Decision:
     sentence: str
     range: Mapping[str, int]
     choices: tuple[Choice, ...]
+    code: str = ""
+    """The code of its reason, which `lockstep explain` knows; "": it has none."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the decision as JSON values."""
@@ -137,6 +139,7 @@ def _halted_partition(flow: Flow, line: PartitionLine, row: PartitionProgress) -
         sentence=line.trouble,
         range={"copied_to": row.upstream, **_offsets(row)},
         choices=tuple(choices),
+        code=line.cause.code,
     )
 
 
@@ -182,6 +185,7 @@ def _failed(flow: Flow, kind: str, scope: Scope, since_ms: int, sentence: str) -
         sentence=sentence,
         range={},
         choices=(_restart(flow, scope),),
+        code=ReasonCode.RESTARTS_SPENT.value,
     )
 
 

@@ -3,7 +3,7 @@
 import { signInNeeded } from "./lib/api.js";
 import { asSentence, capitalized, inClock, visible, wholeTime } from "./lib/format.js";
 import { html, render, useEffect, useState } from "./lib/preact.js";
-import { FLOW_SCREENS, flowHref, followAddress, route } from "./lib/route.js";
+import { FLOW_SCREENS, codeHref, flowHref, followAddress, route } from "./lib/route.js";
 import { decisions, flowNames, isStale, keepTime, load, loadProblem, loaded, now, session, stream } from "./lib/store.js";
 import { connection } from "./lib/stream.js";
 import { ActionDialog } from "./parts/action_dialog.js";
@@ -22,6 +22,7 @@ import { Overview } from "./screens/overview.js";
 const SCREENS = {
   overview: { load: async () => Overview },
   clusters: { load: async () => (await import("./screens/clusters.js")).Clusters },
+  codes: { load: async () => (await import("./screens/codes.js")).Codes },
   "flow/": { load: async () => (await import("./screens/flow.js")).Flow },
   "flow/partitions": { load: async () => (await import("./screens/partitions.js")).Partitions, follows: { worst: 20 }, isAlone: true },
   "flow/topics": { load: async () => (await import("./screens/topics.js")).Topics },
@@ -69,6 +70,7 @@ function Header() {
         Overview${waiting > 0 && html` <span class="badge">${waiting}<span class="hidden"> decisions wait</span></span>`}
       </a>
       <a href="#/clusters" aria-current=${screen === "clusters" ? "page" : undefined}>Clusters</a>
+      <a href=${codeHref()} aria-current=${screen === "codes" ? "page" : undefined}>Alerts</a>
       <${FlowPicker} flow=${flow} />
     </nav>
     <div class="who"><${Liveness} /><${Who} /></div>

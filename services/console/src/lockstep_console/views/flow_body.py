@@ -11,7 +11,7 @@ from lockstep_config import FlowSettings
 from lockstep_ops.decisions import decisions
 from lockstep_ops.status.flow_status import UnknownStatus
 from lockstep_ops.status.overview_sentence import overview_sentence
-from lockstep_ops.status.report import PartitionLine, Report, combine_if_known
+from lockstep_ops.status.report import PartitionLine, Report, Trouble, combine_if_known
 from lockstep_ops.status.report_json import line_as_json, report_as_json
 from lockstep_rules.offsets.lag_history import summarize
 from lockstep_rules.offsets.verified_copy import find_verification
@@ -93,7 +93,7 @@ def _with_source_away(body: dict[str, Any], alias: str, sentence: str) -> dict[s
         **body,
         "fine": False,
         "switch_ready": False if body["switch_ready"] is not None else None,
-        "troubles": [{"what": what, "why": sentence}, *body["troubles"]],
+        "troubles": [asdict(Trouble(what, sentence)), *body["troubles"]],
         "sentence": f"{body['flow']}: {sentence}",
     }
 

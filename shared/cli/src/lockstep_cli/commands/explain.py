@@ -46,7 +46,7 @@ def complete_code(_: click.Context, __: click.Parameter, begin: str) -> list[Com
 @output_option
 @asynchronous
 async def command(code: str, output: str) -> int:
-    from lockstep_cli.rendering.findings import explained_as_json, explained_lines
+    from lockstep_cli.rendering.findings import explained_lines
     from lockstep_ops.findings.catalogue import find, nearest
 
     kinds = find(code)
@@ -55,5 +55,5 @@ async def command(code: str, output: str) -> int:
         advice = f"Did you mean {' or '.join(near)}?" if near else "lockstep explain --help says what has a code."
         raise CannotUse(f"{code!r} is not a code of this release. {advice}")
     text = "\n\n".join("\n".join(explained_lines(kind)) for kind in kinds)
-    print_result(output, [text], lambda: [explained_as_json(kind) for kind in kinds])
+    print_result(output, [text], lambda: [kind.as_json() for kind in kinds])
     return Exit.FINE

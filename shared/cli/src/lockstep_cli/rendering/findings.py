@@ -180,13 +180,14 @@ def _of_partition(topic: str, partition: int, text: str) -> ShownFinding:
 
 def explained_lines(kind: FindingKind) -> Iterator[str]:
     """Yield what a code means, and what to do, with the names of texts in a column."""
-    yield f"{kind.code}  {kind.with_paths(kind.title)}"
+    texts = kind.texts
+    yield f"{kind.code}  {texts['title']}"
     severity = f", {kind.severity}" if kind.severity else ""
-    texts = (("kind", kind.FAMILY + severity), ("means", kind.meaning), ("fix", kind.fix))
-    for name, text in texts:
+    lines = {"kind": kind.FAMILY + severity, "means": texts["meaning"], "look": texts.get("look_at", "")}
+    for name, text in {**lines, "fix": texts["fix"]}.items():
         if text:
             yield from textwrap.wrap(
-                kind.with_paths(text),
+                text,
                 WIDTH,
                 initial_indent=f"  {name + ':':7}",
                 subsequent_indent=" " * 9,
@@ -194,9 +195,3 @@ def explained_lines(kind: FindingKind) -> Iterator[str]:
                 break_on_hyphens=False,
             )
     yield f"  {'see:':7}{kind.address}"
-
-
-def explained_as_json(kind: FindingKind) -> dict[str, Any]:
-    """Return the entry of a code for programs."""
-    texts = {name: kind.with_paths(getattr(kind, name)) for name in ("title", "meaning", "fix")}
-    return {"code": kind.code, "kind": kind.FAMILY, "severity": kind.severity, **texts, "page": kind.address}

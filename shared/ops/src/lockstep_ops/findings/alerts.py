@@ -18,6 +18,9 @@ class AlertKind(FindingKind):
 
     look_at: str = field(kw_only=True)
 
+    def _markdown(self) -> dict[str, str]:
+        return {"title": self.title, "meaning": self.meaning, "look_at": self.look_at, "fix": self.fix}
+
     @property
     def heading(self) -> str:
         """Return the heading of its section: the words of its code."""

@@ -63,6 +63,18 @@ class FindingKind:
         """Return the fix, as a line of a finding has it."""
         return plain(self.fix)
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """Return its texts by name, as a terminal and the console show them."""
+        return {name: self.with_paths(text) for name, text in self._markdown().items()}
+
+    def _markdown(self) -> dict[str, str]:
+        return {"title": self.title, "meaning": self.meaning, "fix": self.fix}
+
+    def as_json(self) -> dict[str, str]:
+        """Return the entry for programs."""
+        return {"code": self.code, "kind": self.FAMILY, "severity": self.severity, **self.texts, "page": self.address}
+
     def links(self) -> tuple[str, ...]:
         """Return the targets of the links in its texts, as paths in the repository."""
         return tuple(self._path(target) for _, target in _LINK.findall(f"{self.meaning} {self.fix}"))

@@ -285,6 +285,8 @@ class Trouble:
 
     what: str
     why: str
+    code: str = ""
+    """The code of the reason, which `lockstep explain` knows; "": it has none."""
 
 
 @dataclass(frozen=True, slots=True)

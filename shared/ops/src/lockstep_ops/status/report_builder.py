@@ -19,6 +19,7 @@ from lockstep_ops.status.report import (
     NOT_BEGUN,
     AclLine,
     Acting,
+    FailableLine,
     GroupLine,
     PartitionLine,
     PausedPart,
@@ -145,24 +146,26 @@ def _troubles(
     reads_groups = parts.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING and not any(
         line.service == "checkpoint" and line.cause for line in report.services
     )
-    failing = (
-        *(("state topic", sentence) for sentence in unreadable),
-        *((f"cluster {alias}", reason) for alias, reason in parts.logs.troubles.items()),
-        *((line.service, line.trouble) for line in report.services),
-        *((f"topic {line.topic}", line.trouble) for line in report.topics),
-        *((f"partition {line.topic}-{line.partition}", line.trouble) for line in report.partitions),
-        *((f"slot {line.slot}", line.trouble) for line in report.slots),
-        *((f"group {line.group}", line.trouble) for line in report.groups),
-        ("groups", format_sentence(groups_reason) if reads_groups else ""),
-        ("ACLs", report.acls.trouble if report.acls else ""),
+    yield from (Trouble("state topic", sentence) for sentence in unreadable)
+    yield from (Trouble(f"cluster {alias}", reason) for alias, reason in parts.logs.troubles.items())
+    lines: tuple[tuple[str, FailableLine], ...] = (
+        *((line.service, line) for line in report.services),
+        *((f"topic {line.topic}", line) for line in report.topics),
+        *((f"partition {line.topic}-{line.partition}", line) for line in report.partitions),
+        *((f"slot {line.slot}", line) for line in report.slots),
+        *((f"group {line.group}", line) for line in report.groups),
     )
-    yield from (Trouble(subject, reason) for subject, reason in failing if reason)
+    yield from (Trouble(subject, line.trouble, line.cause.code) for subject, line in lines if line.trouble)
+    if groups_reason and reads_groups:
+        yield Trouble("groups", format_sentence(groups_reason), groups_reason.code)
+    if report.acls and report.acls.trouble:
+        yield Trouble("ACLs", report.acls.trouble, report.acls.cause.code)
     for pulse in parts.of_present_services(FlowPulse)[:1]:
         if pulse.phase == "failing":
-            yield Trouble("heartbeats", pulse.reason)
+            yield Trouble("heartbeats", pulse.reason, pulse.cause.code)
     for group in parts.all(LegacyGroup):
         if group.phase == "waiting":
-            yield Trouble(f"legacy group {group.group}", group.reason)
+            yield Trouble(f"legacy group {group.group}", group.reason, group.cause.code)
 
 
 @dataclass

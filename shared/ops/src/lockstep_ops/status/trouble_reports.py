@@ -82,13 +82,13 @@ def reported_troubles(reports: Iterable[TroubleReport], shown: Collection[Troubl
         shown: Troubles that are shown already. A cluster that is away is not named again.
     """
     away = {trouble.what for trouble in shown}
-    services: dict[str, set[str]] = defaultdict(set)
+    services: dict[tuple[str, str], set[str]] = defaultdict(set)
     for report in reports:
         for name, reason in report.troubles:
             is_away = reason.code == ReasonCode.CLUSTER_UNREACHABLE and f"cluster {reason.detail('cluster')}" in away
             if not is_away:
-                services[f"{name}: {format_sentence(reason)}"].add(report.service)
-    return [Trouble(", ".join(sorted(names)), sentence) for sentence, names in services.items()]
+                services[f"{name}: {format_sentence(reason)}", reason.code].add(report.service)
+    return [Trouble(", ".join(sorted(names)), sentence, code) for (sentence, code), names in services.items()]
 
 
 def unreadable_topics(reports: Sequence[TroubleReport]) -> tuple[UnreadableTopic, ...]:

@@ -54,6 +54,15 @@ export function flowHref(flow, screen = "", query = {}) {
   return `#/flows/${encodeURIComponent(flow)}${screen ? `/${screen}` : ""}${text ? `?${text}` : ""}`;
 }
 
+/**
+ * Return the address of what a code means; without a code that of all alerts.
+ *
+ * @param {string} [code]
+ */
+export function codeHref(code = "") {
+  return `#/codes${code ? `?${new URLSearchParams({ code })}` : ""}`;
+}
+
 /** The route of the page. */
 export const route = signal(parseRoute(""));
 

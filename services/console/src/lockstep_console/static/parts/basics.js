@@ -3,6 +3,7 @@
 import { Problem } from "../lib/api.js";
 import { ago, asSentence, capitalized, inMoment, visible } from "../lib/format.js";
 import { html, useCallback, useEffect, useRef, useState } from "../lib/preact.js";
+import { codeHref } from "../lib/route.js";
 import { now, onChange } from "../lib/store.js";
 import { MARKS, toneOf } from "../lib/tone.js";
 
@@ -19,6 +20,24 @@ export function State({ word, tone = toneOf(word) }) {
     <span class="mark" aria-hidden="true">${MARKS[tone]}</span>
     <span>${visible(word)}</span>
   </span>`;
+}
+
+/**
+ * A code, which leads to what it means.
+ *
+ * @param {{ code: string | null | undefined }} props
+ */
+export function Code({ code }) {
+  return code ? html`<a class="code" href=${codeHref(code)} title="What it means, and what to do"><code>${visible(code)}</code></a>` : null;
+}
+
+/**
+ * Why something fails, with its code.
+ *
+ * @param {{ text: string, code?: string }} props
+ */
+export function Reason({ text, code }) {
+  return text ? html`<span><span class="bad-text">${visible(asSentence(capitalized(text)))}</span> <${Code} code=${code} /></span>` : null;
 }
 
 /**
@@ -118,14 +137,15 @@ export function Figures({ figures }) {
 }
 
 /**
- * JSON values that somebody may want to see. They are text.
+ * JSON values that somebody may want to see, behind what is said of them. They are text.
  *
- * @param {{ value: unknown, summary?: string }} props
+ * @param {{ value: unknown, summary?: string, children?: Children }} props
  */
-export function Details({ value, summary = "JSON" }) {
+export function Details({ value, summary = "JSON", children }) {
   const [open, setOpen] = useState(false);
   return html`<details onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
     <summary>${summary}</summary>
+    ${open && children}
     ${open && html`<pre tabindex="0">${visible(JSON.stringify(value, null, 2)).replaceAll("\\u{a}", "\n")}</pre>`}
   </details>`;
 }

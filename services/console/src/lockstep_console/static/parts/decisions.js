@@ -5,7 +5,7 @@ import { asSentence, capitalized, inText, inWords, isKnown, visible } from "../l
 import { html } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
 import { ActionButton, ReadOnlyNote } from "./action_dialog.js";
-import { Age, State } from "./basics.js";
+import { Age, Code, State } from "./basics.js";
 
 /**
  * Return the words for the range of a decision: offsets, or what the API says. Pure.
@@ -43,7 +43,7 @@ function DecisionCard({ decision, showsFlow }) {
       ${isKnown(decision.since_ms) && decision.since_ms > 0 && html`<span class="muted">since <${Age} ms=${decision.since_ms} /></span>`}
       ${showsFlow && html`<a href=${flowHref(decision.flow)}>Open ${visible(decision.flow)}</a>`}
     </div>
-    <p>${visible(asSentence(capitalized(decision.sentence)))}</p>
+    <p>${visible(asSentence(capitalized(decision.sentence)))} <${Code} code=${decision.code} /></p>
     ${(decision.case || range) &&
     html`<p class="muted">
       ${decision.case && html`Case <code>${decision.case}</code>. `}${range && html`Range: ${visible(asSentence(range))}`}

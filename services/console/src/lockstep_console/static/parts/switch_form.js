@@ -6,7 +6,7 @@ import { asSentence, capitalized, inMoment, visible } from "../lib/format.js";
 import { html, useId, useState } from "../lib/preact.js";
 import { session } from "../lib/store.js";
 import { ActionButton, ReadOnlyNote } from "./action_dialog.js";
-import { Section, State, UnknownNote } from "./basics.js";
+import { Code, Section, State, UnknownNote } from "./basics.js";
 
 /** @typedef {import("../lib/actions.js").SwitchVerb} SwitchVerb */
 
@@ -177,7 +177,7 @@ function CheckResult({ check, action, onBegun }) {
     </p>
     ${isRefused &&
     html`<ul class="plain">
-      ${check.refusals.map((refusal) => html`<li key=${refusal.text}>${visible(asSentence(refusal.text))}${refusal.text.includes(refusal.code) ? "" : html` <code>${refusal.code}</code>`}</li>`)}
+      ${check.refusals.map((refusal) => html`<li key=${refusal.text}>${visible(asSentence(capitalized(refusal.text)))} <${Code} code=${refusal.code} /></li>`)}
     </ul>`}
     ${(check.notes ?? []).length > 0 &&
     html`<ul class="plain">${(check.notes ?? []).map((note) => html`<li key=${note}>Note: ${visible(asSentence(note))}</li>`)}</ul>`}

@@ -4,7 +4,7 @@ import { flowPath, get, saveJson } from "../lib/api.js";
 import { inMoment, inWords, visible } from "../lib/format.js";
 import { html, useEffect, useId, useRef, useState } from "../lib/preact.js";
 import { onChange } from "../lib/store.js";
-import { Details, Empty, Pending, State, UnknownNote, useResource } from "../parts/basics.js";
+import { Code, Details, Empty, Pending, State, UnknownNote, useResource } from "../parts/basics.js";
 
 const PAGE = 200;
 
@@ -99,7 +99,7 @@ function EventRow({ line }) {
     <span>
       <${State} word=${inWords(line.kind)} tone=${GRAVE.test(line.kind) ? "bad" : "plain"} />
       ${" "}<strong>${visible(line.about)}</strong> ${visible(line.text)}
-      <${Details} value=${line} />
+      <${Details} value=${line}><p>What it means: <${Code} code=${line.kind} /></p><//>
     </span>
   </li>`;
 }

@@ -2,14 +2,14 @@
 
 import { flowPath, get } from "../lib/api.js";
 import { FLOW_VERBS, commandAction } from "../lib/actions.js";
-import { ago, asSentence, inBytes, inClock, inNumber, inRate, inTime, isKnown, visible } from "../lib/format.js";
+import { ago, asSentence, capitalized, inBytes, inClock, inNumber, inRate, inTime, isKnown, visible } from "../lib/format.js";
 import { html, useEffect, useMemo, useState } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
 import { flowSignal, now, onChange, session } from "../lib/store.js";
 import { flowTone, readinessTone } from "../lib/tone.js";
 import { meanOf, trendOf, worstOf } from "../lib/trend.js";
 import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
-import { Empty, Pending, Section, State, UnknownNote, useResource, useThrottled } from "../parts/basics.js";
+import { Code, Empty, Pending, Reason, Section, State, UnknownNote, useResource, useThrottled } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { Decisions } from "../parts/decisions.js";
 import { Table } from "../parts/table.js";
@@ -55,7 +55,7 @@ function Troubles({ troubles, leftOut }) {
       ${troubles.map(
         (trouble) =>
           html`<li key=${trouble.what}>
-            <${State} word=${trouble.what} tone="bad" />${trouble.why && html`: ${visible(asSentence(trouble.why))}`}
+            <${State} word=${trouble.what} tone="bad" /> <${Reason} text=${trouble.why} code=${trouble.code} />
           </li>`,
       )}
     </ul>
@@ -161,7 +161,7 @@ function SwitchReadiness({ status, flow }) {
         (blocker) =>
           html`<li key=${`${blocker.reason} ${blocker.subject}`}>
             <${State} word=${blocker.blocks ? "prevents it" : "note"} tone=${blocker.blocks ? "bad" : "note"} />
-            ${" "}${visible(asSentence(blocker.text))} <code>${blocker.reason}</code>
+            ${" "}${visible(asSentence(capitalized(blocker.text)))} <${Code} code=${blocker.reason} />
           </li>`,
       )}
     </ul>`}
@@ -208,7 +208,7 @@ function Services({ services, flow }) {
       { title: "Wanted", cell: (row) => html`<${State} word=${row.wanted} />` },
       { title: "Replicas", number: true, cell: (row) => html`<${Replicas} count=${row.replicas} />` },
       { title: "Acting", cell: (row) => html`<${Acting} row=${row} />` },
-      { title: "Reason", cell: (row) => (row.trouble ? html`<span class="bad-text">${visible(row.trouble)}</span>` : "") },
+      { title: "Reason", cell: (row) => html`<${Reason} text=${row.trouble} code=${row.cause?.code} />` },
       { title: "Action", cell: (row) => html`<${ActionButton} action=${commandAction(flow, "restart", `connector:${row.connector}`)} />` },
     ])} />`;
 }
@@ -237,7 +237,7 @@ function Slots({ slots, flow }) {
       { title: "Partitions", number: true, cell: (row) => inNumber(row.partitions) },
       { title: "Resting", number: true, cell: (row) => inNumber(row.resting) },
       { title: "In memory", number: true, cell: (row) => (row.phase === "started" ? inBytes(row.held_bytes) : "") },
-      { title: "Reason", cell: (row) => (row.trouble ? html`<span class="bad-text">${visible(row.trouble)}</span>` : "") },
+      { title: "Reason", cell: (row) => html`<${Reason} text=${row.trouble} code=${row.cause?.code} />` },
       { title: "Action", cell: (row) => html`<${ActionButton} action=${commandAction(flow, "restart", `slot:${row.slot}`)} />` },
     ])} />`;
 }

@@ -2,12 +2,12 @@
 
 import { commandAction } from "../lib/actions.js";
 import { flowPath } from "../lib/api.js";
-import { inCount, inNumber, inText, inWords, isKnown, visible } from "../lib/format.js";
+import { asSentence, capitalized, inCount, inNumber, inText, inWords, isKnown, visible } from "../lib/format.js";
 import { html, useEffect, useRef, useState } from "../lib/preact.js";
 import { onChange } from "../lib/store.js";
 import { groupWord, toneOf } from "../lib/tone.js";
 import { ActionButton } from "../parts/action_dialog.js";
-import { Details, Empty, Loading, ProblemNote, State, UnknownNote } from "../parts/basics.js";
+import { Code, Details, Empty, Loading, ProblemNote, State, UnknownNote } from "../parts/basics.js";
 import { ListHead } from "../parts/list_head.js";
 import { usePages } from "../parts/pages.js";
 
@@ -54,7 +54,7 @@ function GroupCard({ row }) {
       <${State} word=${stateText(row, word)} tone=${toneOf(word)} />
       <span class="muted">${row.synced ? "its offsets are written to the target" : "its offsets are not written to the target"}</span>
     </div>
-    ${reason && html`<p>${visible(reason)}</p>`}
+    ${reason && html`<p>${visible(asSentence(capitalized(reason)))} <${Code} code=${row.trouble ? row.cause?.code : ""} /></p>`}
     <${Members} members=${row.members} />
     ${topics.length > 0 &&
     html`<ul class="plain lines">

@@ -7,7 +7,7 @@ import { html, signal, useEffect, useId, useRef, useState } from "../lib/preact.
 import { route } from "../lib/route.js";
 import { now, onChange } from "../lib/store.js";
 import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
-import { Details, Empty, Facts, ProblemNote, State, UnknownNote, Loading } from "../parts/basics.js";
+import { Code, Details, Empty, Facts, ProblemNote, State, UnknownNote, Loading } from "../parts/basics.js";
 import { ListHead } from "../parts/list_head.js";
 import { usePages } from "../parts/pages.js";
 import { Spark } from "../parts/spark.js";
@@ -106,13 +106,18 @@ function PartitionDialog() {
 function OpenPartition({ flow, row }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const title = useId();
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    dialog.current?.showModal();
+    return () => {
+      opened.value = null; // a link in it may lead to another screen
+    };
+  }, []);
   const subject = `partition:${row.topic}-${row.partition}`;
   const close = () => dialog.current?.close();
   const reason = row.trouble || row.why;
   return html`<dialog ref=${dialog} aria-labelledby=${title} onClose=${() => (opened.value = null)}>
     <h2 id=${title}>${visible(`${row.topic}-${row.partition}`)}</h2>
-    ${reason && html`<p>${visible(asSentence(capitalized(reason)))}</p>`}
+    ${reason && html`<p>${visible(asSentence(capitalized(reason)))} <${Code} code=${row.cause?.code} /></p>`}
     <${Facts} facts=${[
       ["State", html`<${State} word=${row.state} />`],
       ["Wanted", html`<${State} word=${row.wanted} />`],

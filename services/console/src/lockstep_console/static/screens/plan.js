@@ -4,7 +4,7 @@ import { address, flowPath, request, saveJson } from "../lib/api.js";
 import { asSentence, capitalized, inBytes, inCount, inNumber, inText, inTime, inWords, visible } from "../lib/format.js";
 import { html, useState } from "../lib/preact.js";
 import { EventParser } from "../lib/sse.js";
-import { Age, Empty, ProblemNote, Section, State, useResource } from "../parts/basics.js";
+import { Age, Code, Empty, ProblemNote, Section, State, useResource } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 
 const SIGNS = { create: "+", alter: "~", delete: "-" };
@@ -138,7 +138,7 @@ function Hazards({ hazards }) {
       (hazard) =>
         html`<li key=${hazard.code}>
           <${State} word=${hazard.severity} tone=${hazard.severity === "error" ? "bad" : "note"} />
-          ${" "}<code>${hazard.code}</code> <strong>${hazard.title}</strong>
+          ${" "}<${Code} code=${hazard.code} /> <strong>${hazard.title}</strong>
           <ul>${hazard.details.map((text) => html`<li key=${text}>${visible(asSentence(text))}</li>`)}</ul>
           ${hazard.fix && html`<p>${visible(asSentence(capitalized(hazard.fix)))}</p>`}
         </li>`,

@@ -2,10 +2,11 @@
 
 import { verifyAction } from "../lib/actions.js";
 import { flowPath, get, saveJson } from "../lib/api.js";
-import { asSentence, capitalized, inBytes, inCount, inNumber, inOffset, inTime, inWords, visible } from "../lib/format.js";
+import { asSentence, inBytes, inCount, inNumber, inOffset, inTime, inWords, visible } from "../lib/format.js";
 import { html, useId, useState } from "../lib/preact.js";
+import { codeHref } from "../lib/route.js";
 import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
-import { Age, Empty, Pending, Section, State, UnknownNote, useChangedRows, useResource, useThrottled } from "../parts/basics.js";
+import { Age, Code, Empty, Pending, Section, State, UnknownNote, useChangedRows, useResource, useThrottled } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 import { Timeline } from "../parts/timeline.js";
 
@@ -137,7 +138,7 @@ function Differences({ list }) {
     keyOf=${(/** @type {Api.Difference} */ row) => `${row.topic}-${row.partition} ${row.kind} ${row.source_offset} ${row.target_offset}`}
     columns=${/** @type {import("../parts/table.js").Column<Api.Difference>[]} */ ([
       { title: "Partition", name: true, cell: (row) => visible(`${row.topic}-${row.partition}`) },
-      { title: "Kind", cell: (row) => html`<${State} word=${inWords(row.kind)} tone="bad" />` },
+      { title: "Kind", cell: (row) => row.kind.split("+").map((kind) => html`<a class="quiet" key=${kind} href=${codeHref(kind)} title="What it means"><${State} word=${inWords(kind)} tone="bad" /></a> `) },
       { title: "Source offset", number: true, cell: (row) => inOffset(row.source_offset) },
       { title: "Target offset", number: true, cell: (row) => inOffset(row.target_offset) },
     ])} />`;
@@ -149,7 +150,7 @@ function NotCompared({ list }) {
     keyOf=${(/** @type {any} */ row) => `${row.topic}-${row.partition} ${row.reason} ${row.first}`}
     columns=${/** @type {import("../parts/table.js").Column<Api.Verification["not_verified"][number]>[]} */ ([
       { title: "Partition", name: true, cell: (row) => visible(`${row.topic}-${row.partition}`) },
-      { title: "Reason", cell: (row) => capitalized(inWords(row.reason)) },
+      { title: "Reason", cell: (row) => html`<${Code} code=${row.reason} />` },
       { title: "First offset", number: true, cell: (row) => inOffset(row.first) },
       { title: "Last offset", number: true, cell: (row) => inOffset(row.last) },
       { title: "Records", number: true, cell: (row) => inNumber(row.records) },
