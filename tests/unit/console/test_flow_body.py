@@ -59,7 +59,7 @@ def test_source_that_does_not_answer_is_a_trouble_at_once_and_named_once(
     away = {"A": "cluster A cannot be reached"}
     told = body(settings, report(), away)
     assert (told["fine"], told["switch_ready"]) == (False, False)
-    assert told["troubles"] == [{"what": "cluster A", "why": "cluster A cannot be reached"}]
+    assert told["troubles"] == [{"what": "cluster A", "why": "cluster A cannot be reached", "code": ""}]
     assert told["sentence"] == "A->B: cluster A cannot be reached"
 
 
