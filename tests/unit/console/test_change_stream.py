@@ -6,7 +6,17 @@ from typing import Any, cast
 from lockstep_console import changes
 from lockstep_console.changes import MOST_EVENTS, MOST_ROWS, ChangeStream, message
 from lockstep_console.flow_watch import DatedReport, FlowWatch, ShownFlow
+from lockstep_console.views.lag_body import TAIL
 from lockstep_kafka.topics.topic_reader import Record
+from lockstep_rules.offsets.lag_history import LagSample, with_sample
+from lockstep_runtime.util.clock import now_ms
+from lockstep_state.rows.state_rows import Row
+
+
+class Rows(dict[str, Row]):
+    """Rows by key, as a watch has them."""
+
+    find = dict.get
 
 
 class Shown:
@@ -16,14 +26,17 @@ class Shown:
         self.name = name
         self.content: dict[str, Any] = {"flow": name, "at_ms": 1, "fine": True}
         self.dated = DatedReport(None, "", 1)
+        self.rows = Rows()
 
     def shown(self) -> ShownFlow:
         return ShownFlow.of(self.content)
 
 
-def stream(*names: str, rows: tuple[str, ...] = (), worst: int = 0) -> tuple[ChangeStream, list[FlowWatch]]:
+def stream(
+    *names: str, rows: tuple[str, ...] = (), worst: int = 0, lag_of: tuple[str, ...] = ()
+) -> tuple[ChangeStream, list[FlowWatch]]:
     watches = [cast(FlowWatch, Shown(name)) for name in names]
-    return ChangeStream(watches, rows, worst), watches
+    return ChangeStream(watches, rows, worst, lag_of), watches
 
 
 def record(offset: int, key: bytes = b"", value: bytes | None = b"{}") -> Record:
@@ -68,6 +81,26 @@ def test_rows_of_wanted_kinds_are_told_with_their_last_value() -> None:
     )
     told.on_rows(watch, [record(5, b"partition/o/0")])
     assert told.next_message(5.0) is None
+
+
+def test_new_samples_of_the_lag_are_told_to_who_shows_that_flow() -> None:
+    told, (watch, other) = stream("A->B", "B->A", lag_of=("A->B",))
+    at_ms = now_ms() - 10_000
+    block = with_sample(None, at_ms, LagSample(1_500, 7, 0, 12))
+    cast(Any, watch).rows[block.key()] = block
+    changed = [record(1, block.key().encode())]
+    told.on_rows(other, changed)
+    assert told.next_message(0.0) is None
+    told.on_rows(watch, [record(2, b"lag-worst/3")])
+    assert told.next_message(0.0) is None
+    told.on_rows(watch, changed)
+    said = told.next_message(0.0)
+    assert said is not None
+    kind, body = said
+    assert (kind, body["flow"], len(body["lag_ms"])) == ("lag", "A->B", TAIL)
+    place = (at_ms - body["begins_ms"]) // 10_000
+    assert (body["lag_ms"][place], body["lag_records"][place], body["records_per_s"][place]) == (1_500, 7, 12)
+    assert body["lag_ms"].count(None) == TAIL - 1, "what nobody measured is unknown"
 
 
 def test_client_that_reads_nothing_is_greeted_anew_and_holds_no_more() -> None:

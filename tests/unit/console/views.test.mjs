@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 const STATIC = "../../../services/console/src/lockstep_console/static";
 const { BOX, drawFlows } = await import(`${STATIC}/lib/layout.js`);
-const { linePath, trendOf, worstOf } = await import(`${STATIC}/lib/trend.js`);
+const { linePath, trendOf, withTail, worstOf } = await import(`${STATIC}/lib/trend.js`);
 const { flowTone, groupWord, readinessTone, toneOf } = await import(`${STATIC}/lib/tone.js`);
 const { choiceAction, commandAction, scopeInWords, switchAction } = await import(`${STATIC}/lib/actions.js`);
 
@@ -150,4 +150,19 @@ test("a comparison is equal as far as it went, and never because nothing was com
   assert.equal(resultOf({ ...body, topics: [{ ...topic, records: 0 }] }).word, "not compared");
   assert.equal(resultOf({ ...body, topics: [topic, { ...topic, records: 0 }] }).tone, "unknown");
   assert.equal(resultOf({ ...body, topics: [{ ...topic, extra: 2 }] }).word, "2 differences");
+});
+
+test("a history goes on with what is new, and keeps its length", () => {
+  const column = (values) => ({ lag_ms: values, lag_records: values, records_per_s: values });
+  const line = (topic, begins, values) => ({ topic, partition: 0, begins_ms: begins, step_s: 60, lag_ms: values });
+  const lag = { step_s: 10, begins_ms: 100_000, ...column([1, 2, 3, null]), worst: [line("a", 0, [5]), line("b", 0, [9])] };
+  const tail = (begins, values, worst = []) => ({ step_s: 10, begins_ms: begins, ...column(values), worst });
+  const later = withTail(lag, tail(120_000, [3, 4, 5], [line("a", 7, [8]), line("b", 7, [2])]));
+  assert.equal(later.begins_ms, 110_000);
+  assert.deepEqual(later.lag_ms, [2, 3, 4, 5]);
+  assert.deepEqual(later.worst.map(({ topic, begins_ms: begins }) => [topic, begins]), [["b", 0], ["a", 7]]);
+  assert.deepEqual(withTail(lag, tail(130_000, [null])).lag_ms, [1, 2, 3, null], "what is not known replaces nothing");
+  assert.deepEqual(withTail(lag, tail(160_000, [7])).lag_ms, [null, null, null, 7], "a hole stays a hole");
+  assert.deepEqual(withTail(lag, tail(500_000, [7, 8])).lag_ms, [null, null, 7, 8]);
+  assert.deepEqual(withTail(lag, tail(90_000, [6, 7])).lag_ms, [7, 2, 3, null]);
 });

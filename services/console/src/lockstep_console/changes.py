@@ -14,12 +14,14 @@ from typing import Any, Protocol
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.followed.watched_events import WatchedEvent
 from lockstep_console.json_text import json_text
+from lockstep_console.views.lag_body import lag_tail
 from lockstep_console.views.listing import worst_partitions
 from lockstep_kafka.common.asyncio_util import cancelled, set_within
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.http.stream import AnswerStream
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.rows.row import NewerVersion
+from lockstep_state.rows.state_rows import LagBlock
 
 MESSAGE_INTERVAL_S = 0.1
 """The shortest time between two messages."""
@@ -42,8 +44,12 @@ MOST_ROWS = 5_000
 MOST_PUBLISHED = 200
 """Outcomes that wait for a client."""
 
-HELLO, STATUS, ROWS, EVENTS, WORST = "hello", "status", "rows", "events", "worst"
+HELLO, STATUS, ROWS, EVENTS, WORST, LAG = "hello", "status", "rows", "events", "worst", "lag"
 """Kinds of messages. Others are published by parts of the console, such as `command`."""
+
+
+LAG_ROWS = f"{LagBlock.kind}/".encode()
+"""The beginning of the keys of rows with the lag of a flow. The data plane writes one each ten seconds."""
 
 
 class Published(Protocol):
@@ -81,11 +87,21 @@ class ChangeBroadcast:
 class ChangeStream:
     """The stream of one client. It keeps what the client is to be told, and has not been told yet."""
 
-    def __init__(self, watches: Sequence[FlowWatch], row_kinds: Collection[str], worst: int) -> None:
-        """Take the flows that the client shows, the kinds of rows and how many of the worst partitions it wants."""
+    def __init__(
+        self, watches: Sequence[FlowWatch], row_kinds: Collection[str], worst: int, lag_of: Collection[str] = ()
+    ) -> None:
+        """Take what the client wants.
+
+        Args:
+            watches: The flows that it shows.
+            row_kinds: The kinds of rows.
+            worst: How many of the worst partitions.
+            lag_of: The flows whose history of the lag it shows.
+        """
         self._watches = {watch.name: watch for watch in watches}
         self._prefixes = tuple(f"{kind}/".encode() for kind in row_kinds)
         self._worst = worst
+        self._lag_of = frozenset(lag_of)
         self._changed = asyncio.Event()
         self._due: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Kind and flow of what is to be said, oldest first."""
@@ -103,6 +119,8 @@ class ChangeStream:
             self._note(WORST, watch.name)
 
     def on_rows(self, watch: FlowWatch, records: Sequence[Record]) -> None:
+        if watch.name in self._lag_of and any(record.key and record.key.startswith(LAG_ROWS) for record in records):
+            self._note(LAG, watch.name)
         if not self._prefixes:
             return
         rows = self._rows[watch.name]
@@ -196,6 +214,8 @@ class ChangeStream:
             case "events":
                 kept = self._events.pop(flow, deque())
                 return [WatchedEvent(record).as_json(flow) for record in kept] or None
+            case "lag":
+                return {"flow": flow, **lag_tail(watch.rows.find, now_ms())}
         return self._worst_partitions(watch)
 
     def _status(self, watch: FlowWatch, now: float) -> str | None:

@@ -14,7 +14,9 @@ async def _send_changes(request: ConsoleRequest) -> Answer:
     """Answer with server-sent events until the client goes away."""
     named = request.raw.query.getall("flow", [])
     watches = [request.find_flow(name) for name in dict.fromkeys(named)] or request.watches.all
-    changes = ChangeStream(watches, request.names("rows", ROWS), request.number("worst", 0, most=MOST_WORST))
+    lag_of = [request.find_flow(name).name for name in request.raw.query.getall("lag", [])]
+    worst = request.number("worst", 0, most=MOST_WORST)
+    changes = ChangeStream(watches, request.names("rows", ROWS), worst, lag_of)
     answer = await AnswerStream.open(request.raw)
     if answer is None:
         raise RequestRefused(
@@ -33,6 +35,7 @@ ROUTES = (
         query=(
             Parameter("flow", "Only this flow; repeat for more. Default: all"),
             Parameter("rows", "Kinds of rows that are sent, such as switch,verify"),
+            Parameter("lag", "Also what is new in the history of the lag of this flow; repeat for more"),
             Parameter("worst", "So many of the worst partitions of each flow", "integer", default=0, most=MOST_WORST),
         ),
         answers={200: {"type": "string", "contentMediaType": "text/event-stream"}},

@@ -17,13 +17,13 @@ import { Overview } from "./screens/overview.js";
 /**
  * The screens: each is loaded when it is opened first. What it follows is asked of the stream.
  *
- * @type {Readonly<Record<string, { load: () => Promise<Screen>, follows?: Record<string, string | number>, isAlone?: boolean }>>}
+ * @type {Readonly<Record<string, { load: () => Promise<Screen>, follows?: Record<string, string | number>, isAlone?: boolean, followsLag?: boolean }>>}
  */
 const SCREENS = {
   overview: { load: async () => Overview },
   clusters: { load: async () => (await import("./screens/clusters.js")).Clusters },
   codes: { load: async () => (await import("./screens/codes.js")).Codes },
-  "flow/": { load: async () => (await import("./screens/flow.js")).Flow },
+  "flow/": { load: async () => (await import("./screens/flow.js")).Flow, followsLag: true },
   "flow/partitions": { load: async () => (await import("./screens/partitions.js")).Partitions, follows: { worst: 20 }, isAlone: true },
   "flow/topics": { load: async () => (await import("./screens/topics.js")).Topics },
   "flow/groups": { load: async () => (await import("./screens/groups.js")).Groups },
@@ -42,7 +42,8 @@ function App() {
   const mayRead = !signInNeeded.value;
   useEffect(() => {
     // Every screen follows all flows, for what waits for a decision. Long lists follow their own flow alone.
-    if (mayRead) stream.listen({ ...(SCREENS[screen]?.isAlone ? { flow } : {}), ...SCREENS[screen]?.follows });
+    const { isAlone, followsLag, follows } = SCREENS[screen] ?? {};
+    if (mayRead) stream.listen({ ...(isAlone ? { flow } : {}), ...(followsLag ? { lag: flow } : {}), ...follows });
   }, [screen, flow, mayRead]);
   return html`<${Header} />
     <${StaleNote} />

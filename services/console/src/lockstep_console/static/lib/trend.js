@@ -44,6 +44,55 @@ export function trendOf(values, count, noise) {
 }
 
 /**
+ * Return a history with what is new of it: as many values as before, the last of which is the newest. Pure.
+ *
+ * @param {Api.Lag} lag
+ * @param {Api.Lag} tail Its values replace those of the same time. Where it has none, what is known stays.
+ * @returns {Api.Lag}
+ */
+export function withTail(lag, tail) {
+  const stepMs = lag.step_s * 1_000;
+  const length = lag.lag_ms.length;
+  const shift = Math.max(0, (tail.begins_ms - lag.begins_ms) / stepMs + tail.lag_ms.length - length);
+  const begins = lag.begins_ms + shift * stepMs;
+  /** @param {"lag_ms" | "lag_records" | "records_per_s"} name */
+  const column = (name) => {
+    const values = [...lag[name].slice(shift), ...Array(Math.min(shift, length)).fill(null)];
+    tail[name].forEach((value, index) => {
+      const at = (tail.begins_ms - begins) / stepMs + index;
+      if (at >= 0 && isKnown(value)) values[at] = value;
+    });
+    return values;
+  };
+  return {
+    ...lag,
+    begins_ms: begins,
+    lag_ms: column("lag_ms"),
+    lag_records: column("lag_records"),
+    records_per_s: column("records_per_s"),
+    worst: worstLines([...lag.worst, ...tail.worst]),
+  };
+}
+
+const MOST_WORST = 20;
+
+/**
+ * Return each partition once, by the time of its longest lag, the longest first. Pure.
+ *
+ * @param {Api.Lag["worst"]} lines
+ */
+function worstLines(lines) {
+  /** @type {Map<string, { line: Api.Lag["worst"][number], worst: number }>} */
+  const byName = new Map();
+  for (const line of lines) {
+    const name = JSON.stringify([line.topic, line.partition]);
+    const worst = worstOf(line.lag_ms)?.value ?? 0;
+    if (worst > (byName.get(name)?.worst ?? -1)) byName.set(name, { line, worst });
+  }
+  return [...byName.values()].sort((one, other) => other.worst - one.worst).slice(0, MOST_WORST).map(({ line }) => line);
+}
+
+/**
  * Return the path of a small line, without what is unknown. `M0 18L1 4` and so on.
  *
  * @param {Series} values

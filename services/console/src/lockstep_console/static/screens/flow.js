@@ -7,7 +7,7 @@ import { html, useEffect, useMemo, useState } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
 import { flowSignal, now, onChange, session } from "../lib/store.js";
 import { flowTone, readinessTone } from "../lib/tone.js";
-import { meanOf, trendOf, worstOf } from "../lib/trend.js";
+import { meanOf, trendOf, withTail, worstOf } from "../lib/trend.js";
 import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
 import { Code, Empty, Pending, Reason, Section, State, UnknownNote, useResource, useThrottled } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
@@ -72,10 +72,17 @@ const LATE = 30;
 function LagCharts({ flow }) {
   const [hours, setHours] = useState(24);
   const lag = useResource(`${flow} lag`, (cancel) => get(flowPath(flow, "/lag"), { hours: 24 }, cancel));
-  const refresh = useThrottled(lag.reload, 30_000);
-  useEffect(() => onChange("status", (data) => data.flow === flow && refresh()), [flow]);
-  /** @type {Api.Lag | null} */
-  const value = lag.value;
+  const [value, setValue] = useState(/** @type {Api.Lag | null} */ (null));
+  useEffect(() => setValue(lag.value), [lag.value]);
+  useEffect(() => {
+    const ends = [
+      onChange("lag", (/** @type {Api.Lag & { flow: string }} */ tail) => {
+        if (tail.flow === flow) setValue((before) => before && withTail(before, tail));
+      }),
+      onChange("hello", lag.reload), // what came meanwhile is not sent again
+    ];
+    return () => ends.forEach((end) => end());
+  }, [flow]);
   const lines = useMemo(() => (value ? linesOf(value, hours) : []), [value, hours]);
   const range = html`<div class="choice" role="group" aria-label="Time that is shown">
     ${HOURS.map(
