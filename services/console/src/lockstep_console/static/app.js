@@ -7,7 +7,7 @@ import { FLOW_SCREENS, codeHref, flowHref, followAddress, route } from "./lib/ro
 import { decisions, flowNames, isStale, keepTime, load, loadProblem, loaded, now, session, stream } from "./lib/store.js";
 import { connection } from "./lib/stream.js";
 import { ActionDialog } from "./parts/action_dialog.js";
-import { Age, Loading, ProblemNote, State } from "./parts/basics.js";
+import { Age, Loading, ProblemNote, State, Text } from "./parts/basics.js";
 import { SentCommands } from "./parts/outcome.js";
 import { SignInDialog, SignInPage, hasToken, openSignIn, signOut } from "./parts/sign_in.js";
 import { Overview } from "./screens/overview.js";
@@ -118,7 +118,7 @@ function StaleNote() {
     ${state === "broken" &&
     html`<p>
       <span class="mark" aria-hidden="true">✕</span>
-      <strong>This page is not live since ${inClock(sinceMs)}.</strong> ${visible(asSentence(why))} <${Retry} retryMs=${retryMs} />
+      <strong>This page has not been live since ${inClock(sinceMs)}.</strong> ${visible(asSentence(why))} <${Retry} retryMs=${retryMs} />
     </p>`}
   </div>`;
 }
@@ -140,7 +140,7 @@ function Content({ screen, flow }) {
   if (!SCREENS[screen] || isUnknownFlow) return html`<${NothingHere} flow=${isUnknownFlow ? flow : ""} />`;
   if (!flow) return html`<${Shown} screen=${screen} flow="" />`;
   return html`<div>
-    <h1 tabindex="-1">${visible(flow)}</h1>
+    <h1 tabindex="-1"><${Text} text=${flow} /></h1>
     <nav class="tabs" aria-label=${`Flow ${visible(flow)}`}>
       ${FLOW_SCREENS.map(
         ([name, title]) =>
@@ -156,7 +156,7 @@ function NothingHere({ flow }) {
   const sentence = flow ? `The file has no flow ${flow}.` : "There is no such page.";
   return html`<h1 tabindex="-1">Not here</h1>
     <p>${visible(sentence)} It has these:</p>
-    <ul>${flowNames.value.map((name) => html`<li key=${name}><a href=${flowHref(name)}>${visible(name)}</a></li>`)}</ul>`;
+    <ul>${flowNames.value.map((name) => html`<li key=${name}><a href=${flowHref(name)}><${Text} text=${name} /></a></li>`)}</ul>`;
 }
 
 /** @param {{ screen: string, flow: string }} props */

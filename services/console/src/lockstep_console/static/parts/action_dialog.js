@@ -4,7 +4,7 @@ import { Problem, flowPath, post } from "../lib/api.js";
 import { asSentence, capitalized, visible } from "../lib/format.js";
 import { html, signal, useEffect, useId, useRef, useState } from "../lib/preact.js";
 import { addCommand, commands, now, session } from "../lib/store.js";
-import { Facts, useResource } from "./basics.js";
+import { Facts, Text, useResource } from "./basics.js";
 import { Outcome } from "./outcome.js";
 import { openSignIn } from "./sign_in.js";
 
@@ -115,7 +115,7 @@ function AskedDialog({ action }) {
   return html`<dialog ref=${dialog} aria-labelledby=${title} onClose=${() => (asked.value = null)}>
     <h2 id=${title}>${visible(action.title)}</h2>
     <${Facts} facts=${[
-      ["Scope", visible(action.scope)],
+      ["Scope", html`<${Text} text=${action.scope} />`],
       ["It does", inSentence(words.value?.does)],
       ["It loses", inSentence(words.value?.loses)],
     ]} />
@@ -140,7 +140,7 @@ function AskedDialog({ action }) {
 
 /** @param {string | undefined} text */
 function inSentence(text) {
-  return text === undefined ? "..." : visible(asSentence(capitalized(text)));
+  return text === undefined ? "..." : html`<${Text} text=${asSentence(capitalized(text))} />`;
 }
 
 /** @param {{ value: string, onChange: (text: string) => void }} props */
@@ -166,7 +166,7 @@ function Confirmation({ action, onChange }) {
   return html`<p>
     <label class="check">
       <input type="checkbox" onChange=${(/** @type {any} */ event) => onChange(event.currentTarget.checked)} />
-      I have read what it does and loses, for ${visible(action.scope)}
+      I have read what it does and loses, for <${Text} text=${action.scope} />
     </label>
   </p>`;
 }

@@ -1,7 +1,7 @@
 // Small parts that every screen has: states, ages, troubles, what is read.
 
 import { Problem } from "../lib/api.js";
-import { ago, asSentence, capitalized, inMoment, visible } from "../lib/format.js";
+import { ago, asSentence, capitalized, inMoment, visible, wholeTime } from "../lib/format.js";
 import { html, useCallback, useEffect, useRef, useState } from "../lib/preact.js";
 import { codeHref } from "../lib/route.js";
 import { now, onChange } from "../lib/store.js";
@@ -20,6 +20,17 @@ export function State({ word, tone = toneOf(word) }) {
     <span class="mark" aria-hidden="true">${MARKS[tone]}</span>
     <span>${visible(word)}</span>
   </span>`;
+}
+
+/**
+ * A text, such as one with the name of a flow. No line ends within an arrow.
+ *
+ * @param {{ text: unknown }} props
+ */
+export function Text({ text }) {
+  return visible(text)
+    .split("->")
+    .flatMap((part, index) => (index ? [html`<span class="arrow">-></span>`, part] : [part]));
 }
 
 /**
@@ -47,6 +58,15 @@ export function Reason({ text, code }) {
  */
 export function Age({ ms }) {
   return html`<time title=${inMoment(ms)}>${ago(ms, now.value)}</time>`;
+}
+
+/**
+ * How long something has lasted. It ticks by itself.
+ *
+ * @param {{ ms: number }} props When it began.
+ */
+export function Lasting({ ms }) {
+  return html`<time title=${inMoment(ms)}>for ${wholeTime(now.value - ms)}</time>`;
 }
 
 /**

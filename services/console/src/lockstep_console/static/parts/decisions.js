@@ -5,7 +5,7 @@ import { asSentence, capitalized, inText, inWords, isKnown, visible } from "../l
 import { html } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
 import { ActionButton, ReadOnlyNote } from "./action_dialog.js";
-import { Age, Code, State } from "./basics.js";
+import { Code, Lasting, State, Text } from "./basics.js";
 
 /**
  * Return the words for the range of a decision: offsets, or what the API says. Pure.
@@ -38,12 +38,12 @@ function DecisionCard({ decision, showsFlow }) {
   const range = rangeInWords(decision.range);
   return html`<li class="card decision">
     <div class="section-head">
-      <h3>${visible(capitalized(scopeInWords(decision.subject, decision.flow)))}</h3>
+      <h3><${Text} text=${capitalized(scopeInWords(decision.subject, decision.flow))} /></h3>
       <${State} word=${inWords(decision.kind)} tone="bad" />
-      ${isKnown(decision.since_ms) && decision.since_ms > 0 && html`<span class="muted">since <${Age} ms=${decision.since_ms} /></span>`}
-      ${showsFlow && html`<a href=${flowHref(decision.flow)}>Open ${visible(decision.flow)}</a>`}
+      ${isKnown(decision.since_ms) && decision.since_ms > 0 && html`<span class="muted"><${Lasting} ms=${decision.since_ms} /></span>`}
+      ${showsFlow && html`<a href=${flowHref(decision.flow)}>Open <${Text} text=${decision.flow} /></a>`}
     </div>
-    <p>${visible(asSentence(capitalized(decision.sentence)))} <${Code} code=${decision.code} /></p>
+    <p><${Text} text=${asSentence(capitalized(decision.sentence))} /> <${Code} code=${decision.code} /></p>
     ${(decision.case || range) &&
     html`<p class="muted">
       ${decision.case && html`Case <code>${decision.case}</code>. `}${range && html`Range: ${visible(asSentence(range))}`}
@@ -54,9 +54,9 @@ function DecisionCard({ decision, showsFlow }) {
         return html`<li key=${`${choice.verb} ${choice.label}`}>
           ${choice.line ? html`<strong>${visible(choice.label)}</strong>` : html`<${ActionButton} action=${action} />`}
           <span>
-            ${visible(asSentence(capitalized(choice.does)))}
+            <${Text} text=${asSentence(capitalized(choice.does))} />
             ${choice.line && html`<pre tabindex="0">${visible(choice.line)}</pre>`}
-            <strong> It loses:</strong> ${visible(asSentence(choice.loses))}
+            <strong> It loses:</strong> <${Text} text=${asSentence(choice.loses)} />
           </span>
         </li>`;
       })}

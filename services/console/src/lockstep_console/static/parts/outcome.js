@@ -4,7 +4,7 @@ import { asSentence, capitalized, inWords, visible } from "../lib/format.js";
 import { html, useEffect } from "../lib/preact.js";
 import { commands, dropCommand, now, readCommand } from "../lib/store.js";
 import { connection } from "../lib/stream.js";
-import { Age, State } from "./basics.js";
+import { Age, State, Text } from "./basics.js";
 
 /** @typedef {import("../lib/store.js").SentCommand} SentCommand */
 /** @typedef {import("../lib/tone.js").Tone} Tone */
@@ -44,7 +44,7 @@ export function Outcome({ command }) {
   return html`<div class="outcome">
     <p>
       <${State} word=${word} tone=${tone} />
-      ${" "}<span>${visible(asSentence(capitalized(reply?.sentence || command.sentence)))}</span>
+      ${" "}<span><${Text} text=${asSentence(capitalized(reply?.sentence || command.sentence))} /></span>
     </p>
     ${reply?.phase === "running" && reply.missing.length > 0 && html`<p class="muted">Until now there is no answer from ${reply.missing.join(", ")}.</p>`}
     ${lines.length > 0 && html`<ul class="plain">${lines.map((line) => html`<li key=${line}>${visible(asSentence(line))}</li>`)}</ul>`}
@@ -74,7 +74,7 @@ export function SentCommands() {
       (command) =>
         html`<div class="card" key=${command.id}>
           <div class="section-head">
-            <h2>${visible(command.title)}: ${visible(command.flow)}</h2>
+            <h2>${visible(command.title)}: <${Text} text=${command.flow} /></h2>
             <span class="muted"><${Age} ms=${command.sentMs} /></span>
             <button type="button" class="quiet" onClick=${() => dropCommand(command.id)}>
               Put away<span class="hidden"> ${visible(command.title)} of ${visible(command.flow)}</span>

@@ -4,7 +4,7 @@ import { get } from "../lib/api.js";
 import { asSentence, capitalized, inText, visible } from "../lib/format.js";
 import { html } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
-import { Age, Details, Facts, Pending, State, useResource } from "../parts/basics.js";
+import { Age, Details, Facts, Pending, State, Text, useResource } from "../parts/basics.js";
 
 export function Clusters() {
   const body = useResource("clusters", (cancel) => get("clusters", {}, cancel));
@@ -36,7 +36,7 @@ function Cluster({ cluster }) {
     <${Facts} facts=${[
       ["Product", inText(cluster.product || null)],
       ["Version", inText(cluster.version || null)],
-      ["Flows", html`${cluster.flows.map((flow, index) => html`${index ? ", " : ""}<a href=${flowHref(flow)}>${visible(flow)}</a>`)}`],
+      ["Flows", html`${cluster.flows.map((flow, index) => html`${index ? ", " : ""}<a href=${flowHref(flow)}><${Text} text=${flow} /></a>`)}`],
     ]} />
     <${Lacks} lacks=${cluster.lacks} isKnown=${reachable === true || (cluster.lacks ?? []).length > 0} />
     ${(cluster.capabilities ?? []).length > 0 &&

@@ -2,14 +2,14 @@
 
 import { flowPath, get } from "../lib/api.js";
 import { FLOW_VERBS, commandAction } from "../lib/actions.js";
-import { ago, asSentence, capitalized, inBytes, inClock, inNumber, inRate, inTime, isKnown, visible } from "../lib/format.js";
+import { asSentence, capitalized, inBytes, inClock, inNumber, inRate, inTime, isKnown, visible } from "../lib/format.js";
 import { html, useEffect, useMemo, useState } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
-import { flowSignal, now, onChange, session } from "../lib/store.js";
+import { flowSignal, onChange, session } from "../lib/store.js";
 import { flowTone, readinessTone } from "../lib/tone.js";
 import { meanOf, trendOf, withTail, worstOf } from "../lib/trend.js";
 import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
-import { Code, Empty, Pending, Reason, Section, State, UnknownNote, useResource, useThrottled } from "../parts/basics.js";
+import { Code, Empty, Lasting, Pending, Reason, Section, State, Text, UnknownNote, useResource, useThrottled } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { Decisions } from "../parts/decisions.js";
 import { Table } from "../parts/table.js";
@@ -37,7 +37,7 @@ function Summary({ status }) {
   return html`<div>
     <p class="lead">
       <${State} word=${word} tone=${tone} />
-      ${" "}${visible(asSentence(status?.sentence ?? (status?.unknown ? "" : "It is not read yet")))}
+      ${" "}<${Text} text=${asSentence(status?.sentence ?? (status?.unknown ? "" : "It is not read yet"))} />
     </p>
     ${status && html`<${RecoveryPoint} flow=${status} />`}
   </div>`;
@@ -231,7 +231,7 @@ function Acting({ row }) {
   if (!row.leaders.length || row.replicas === 0) return html`<span class="muted">nobody</span>`;
   const names = [...new Set(row.leaders.map((leader) => leader.instance))].join(", ");
   const sinceMs = Math.max(...row.leaders.map((leader) => leader.since_ms));
-  return html`${visible(names)}, <span class="muted">since ${ago(sinceMs, now.value)}</span>`;
+  return html`${visible(names)}, <span class="muted"><${Lasting} ms=${sinceMs} /></span>`;
 }
 
 /** @param {{ slots: Api.Slot[], flow: string }} props */

@@ -1,11 +1,11 @@
 // Every flow as a sentence, what waits for a decision on top, and a drawing of clusters and flows.
 
-import { ago, asSentence, inMoment, inTime, isKnown, visible } from "../lib/format.js";
+import { ago, asSentence, inMoment, inTime, isKnown } from "../lib/format.js";
 import { html, useState } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
 import { decisions, flowNames, flowSignal, now } from "../lib/store.js";
 import { flowTone, readinessTone } from "../lib/tone.js";
-import { Age, Empty, Figures, Section, State } from "../parts/basics.js";
+import { Age, Empty, Figures, Section, State, Text } from "../parts/basics.js";
 import { Decisions } from "../parts/decisions.js";
 import { FlowMap } from "../parts/flow_map.js";
 
@@ -61,12 +61,12 @@ function FlowLine({ name }) {
   const unknown = flow?.unknown;
   return html`<li class=${`card flow-line ${tone}`}>
     <div class="section-head">
-      <h3><a href=${flowHref(name)}>${visible(name)}</a></h3>
+      <h3><a href=${flowHref(name)}><${Text} text=${name} /></a></h3>
       <${State} word=${word} tone=${tone} />
       <${State} word=${readiness.word} tone=${readiness.tone} />
       ${flow && html`<span class="muted">read <${Age} ms=${flow.at_ms} /></span>`}
     </div>
-    <p>${visible(asSentence(unknown || flow?.sentence || "It is not read yet"))}</p>
+    <p><${Text} text=${asSentence(unknown || flow?.sentence || "It is not read yet")} /></p>
     ${flow && html`<${RecoveryPoint} flow=${flow} />`}
   </li>`;
 }
