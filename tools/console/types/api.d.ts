@@ -8,6 +8,7 @@ declare namespace Api {
     may_act: boolean;
     read_only: boolean;
     why_read_only: string;
+    takes_token: boolean;
     version: string;
     at_ms: number;
     file?: string;
@@ -402,8 +403,10 @@ declare namespace Api {
   interface Records {
     topic: string;
     cluster: string;
+    at_ms: number;
     records: EventLine[];
     ends?: Record<string, number>;
+    older: number | null;
     unknown?: string;
   }
 }

@@ -15,6 +15,7 @@ async def _show_session(request: ConsoleRequest) -> Answer:
         "may_act": session.may_act,
         "read_only": not session.may_act,
         "why_read_only": session.why_read_only,
+        "takes_token": request.console.access.policy.guarded,
         "version": VERSION,
         "at_ms": now_ms(),
     }
@@ -24,7 +25,16 @@ async def _show_session(request: ConsoleRequest) -> Answer:
 
 
 SESSION = perhaps(
-    object_of(user=TEXT, may_read=FLAG, may_act=FLAG, read_only=FLAG, why_read_only=TEXT, version=TEXT, at_ms=NUMBER),
+    object_of(
+        user=TEXT,
+        may_read=FLAG,
+        may_act=FLAG,
+        read_only=FLAG,
+        why_read_only=TEXT,
+        takes_token=FLAG,
+        version=TEXT,
+        at_ms=NUMBER,
+    ),
     file=TEXT,
     instance=TEXT,
     flows=TEXTS,

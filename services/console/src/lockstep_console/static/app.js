@@ -107,7 +107,7 @@ function Who() {
   if (!who) return null;
   const name = who.may_act ? visible(who.user) : "read-only";
   return html`<span class="muted" title=${who.why_read_only}>${name}</span>
-    ${!who.may_act && html`<button type="button" class="quiet" onClick=${openSignIn}>Sign in</button>`}
+    ${!who.may_act && html`<button type="button" class="quiet" onClick=${openSignIn}>${who.takes_token ? "Sign in" : "Why?"}</button>`}
     ${hasToken() && html`<button type="button" class="quiet" onClick=${signOut}>Sign out</button>`}`;
 }
 
@@ -153,9 +153,9 @@ function Content({ screen, flow }) {
 
 /** @param {{ flow: string }} props */
 function NothingHere({ flow }) {
-  const sentence = flow ? `The file has no flow ${flow}.` : "There is no such page.";
+  const sentence = flow ? `The file has no flow ${flow}. It has these:` : "There is no such page. These are the flows:";
   return html`<h1 tabindex="-1">Not here</h1>
-    <p>${visible(sentence)} It has these:</p>
+    <p><${Text} text=${sentence} /></p>
     <ul>${flowNames.value.map((name) => html`<li key=${name}><a href=${flowHref(name)}><${Text} text=${name} /></a></li>`)}</ul>`;
 }
 

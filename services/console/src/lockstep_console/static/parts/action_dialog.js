@@ -26,19 +26,21 @@ export function ask(action, onSent) {
 /**
  * A button that asks about an action. Without the right to act it says why it cannot be used.
  *
- * @param {{ action: Action, onSent?: (answer: any) => void, label?: string }} props
+ * @param {{ action: Action, onSent?: (answer: any) => void, label?: string, isInRow?: boolean }} props
+ *   `isInRow`: others have the same label, so a screen reader gets the scope too.
  */
-export function ActionButton({ action, onSent, label = action.title }) {
+export function ActionButton({ action, onSent, label = action.title, isInRow = false }) {
   const who = session.value;
   const reason = useId();
+  const words = isInRow ? html`${label}<span class="hidden"> ${visible(action.scope)}</span>` : label;
   if (who?.may_act) {
     return html`<button type="button" class=${action.isGrave ? "grave" : ""} onClick=${() => ask(action, onSent)}>
-      ${label}
+      ${words}
     </button>`;
   }
   return html`<span class="refused">
     <button type="button" aria-disabled="true" aria-describedby=${reason} title=${who?.why_read_only} onClick=${() => openSignIn()}>
-      ${label}
+      ${words}
     </button>
     <span class="hidden" id=${reason}>Read-only: ${who?.why_read_only}</span>
   </span>`;
@@ -50,7 +52,7 @@ export function ReadOnlyNote() {
   if (!who || who.may_act) return null;
   return html`<p class="muted">
     <span class="mark" aria-hidden="true">‖</span> Read-only. ${asSentence(who.why_read_only)}
-    ${" "}<button type="button" class="link" onClick=${() => openSignIn()}>Sign in</button>
+    ${" "}<button type="button" class="link" onClick=${() => openSignIn()}>${who.takes_token ? "Sign in" : "What to do"}</button>
   </p>`;
 }
 

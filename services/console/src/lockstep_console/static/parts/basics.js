@@ -52,12 +52,12 @@ export function Reason({ text, code }) {
 }
 
 /**
- * How long ago a moment was. It ticks by itself.
+ * How long ago a moment was. It ticks by itself, and no screen reader says each tick.
  *
  * @param {{ ms: number | null | undefined }} props
  */
 export function Age({ ms }) {
-  return html`<time title=${inMoment(ms)}>${ago(ms, now.value)}</time>`;
+  return html`<time title=${inMoment(ms)} aria-live="off">${ago(ms, now.value)}</time>`;
 }
 
 /**
@@ -66,7 +66,7 @@ export function Age({ ms }) {
  * @param {{ ms: number }} props When it began.
  */
 export function Lasting({ ms }) {
-  return html`<time title=${inMoment(ms)}>for ${wholeTime(now.value - ms)}</time>`;
+  return html`<time title=${inMoment(ms)} aria-live="off">for ${wholeTime(now.value - ms)}</time>`;
 }
 
 /**

@@ -32,11 +32,26 @@ function OpenDialog() {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const title = useId();
   useEffect(() => dialog.current?.showModal(), []);
+  const close = () => dialog.current?.close();
+  const takesToken = session.value?.takes_token ?? true;
   return html`<dialog ref=${dialog} aria-labelledby=${title} onClose=${() => (isOpen.value = false)}>
-    <h2 id=${title}>Sign in</h2>
+    <h2 id=${title}>${takesToken ? "Sign in" : "Read-only"}</h2>
     <p>${asSentence(session.value?.why_read_only ?? "")}</p>
-    <${TokenForm} onDone=${() => dialog.current?.close()} onCancel=${() => dialog.current?.close()} />
+    ${takesToken ? html`<${TokenForm} onDone=${close} onCancel=${close} />` : html`<${NoToken} close=${close} />`}
   </dialog>`;
+}
+
+/**
+ * What to do where no token lets anybody act.
+ *
+ * @param {{ close: () => void }} props
+ */
+function NoToken({ close }) {
+  return html`<p>
+      To act here, start the console with <code>--token-file FILE</code>, and sign in with that token. Or let an authenticating proxy
+      name the user, with <code>--trust-header</code>. The commands of <code>lockstep</code> in a terminal do the same.
+    </p>
+    <div class="buttons"><button type="button" class="main" onClick=${close}>Close</button></div>`;
 }
 
 /** The page that is shown if nothing may be read without a token. */

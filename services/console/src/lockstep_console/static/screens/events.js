@@ -4,7 +4,7 @@ import { flowPath, get, saveJson } from "../lib/api.js";
 import { inMoment, inWords, visible } from "../lib/format.js";
 import { html, useEffect, useId, useRef, useState } from "../lib/preact.js";
 import { onChange } from "../lib/store.js";
-import { Code, Details, Empty, Pending, State, UnknownNote, useResource } from "../parts/basics.js";
+import { Code, Details, Empty, Pending, ProblemNote, State, UnknownNote, useResource } from "../parts/basics.js";
 
 const PAGE = 200;
 
@@ -40,11 +40,18 @@ export function Events({ flow }) {
     setWaiting([]);
     setIsHeld(false);
   };
+  const [problem, setProblem] = useState(/** @type {unknown} */ (null));
   const earlier = async () => {
     const last = lines.at(-1);
-    const more = await get(flowPath(flow, "/events"), { limit: PAGE, before_ms: timeOf(last) });
-    setIsMore(more.older);
-    setLines((before) => joined(before, more.events));
+    setProblem(null);
+    try {
+      const more = await get(flowPath(flow, "/events"), { limit: PAGE, before_ms: timeOf(last) });
+      setIsMore(more.older);
+      setLines((before) => joined(before, more.events));
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      setProblem(error);
+    }
   };
   const kinds = [...new Set(lines.map((line) => line.kind))].sort();
   const shown = kind ? lines.filter((line) => line.kind === kind) : lines;
@@ -68,6 +75,7 @@ export function Events({ flow }) {
     <ul class="events" aria-label="Events, newest first">
       ${shown.map((line) => html`<${EventRow} key=${keyOf(line)} line=${line} />`)}
     </ul>
+    ${problem !== null && html`<${ProblemNote} problem=${problem} />`}
     ${isMore && html`<button type="button" onClick=${earlier}>Show earlier ones</button>`}
   </div>`;
 }

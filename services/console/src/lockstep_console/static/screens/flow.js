@@ -199,7 +199,7 @@ function Work({ flow, status }) {
           (part) =>
             html`<li key=${part.scope}>
               <${State} word=${`${part.scope} is ${part.wanted}`} tone="rest" />
-              ${" "}<${ActionButton} action=${commandAction(flow, "resume", part.scope)} />
+              ${" "}<${ActionButton} action=${commandAction(flow, "resume", part.scope)} isInRow />
             </li>`,
         )}
       </ul>
@@ -216,7 +216,7 @@ function Services({ services, flow }) {
       { title: "Replicas", number: true, cell: (row) => html`<${Replicas} count=${row.replicas} />` },
       { title: "Acting", cell: (row) => html`<${Acting} row=${row} />` },
       { title: "Reason", cell: (row) => html`<${Reason} text=${row.trouble} code=${row.cause?.code} />` },
-      { title: "Action", cell: (row) => html`<${ActionButton} action=${commandAction(flow, "restart", `connector:${row.connector}`)} />` },
+      { title: "Action", cell: (row) => html`<${ActionButton} action=${commandAction(flow, "restart", `connector:${row.connector}`)} isInRow />` },
     ])} />`;
 }
 
@@ -245,7 +245,7 @@ function Slots({ slots, flow }) {
       { title: "Resting", number: true, cell: (row) => inNumber(row.resting) },
       { title: "In memory", number: true, cell: (row) => (row.phase === "started" ? inBytes(row.held_bytes) : "") },
       { title: "Reason", cell: (row) => html`<${Reason} text=${row.trouble} code=${row.cause?.code} />` },
-      { title: "Action", cell: (row) => html`<${ActionButton} action=${commandAction(flow, "restart", `slot:${row.slot}`)} />` },
+      { title: "Action", cell: (row) => html`<${ActionButton} action=${commandAction(flow, "restart", `slot:${row.slot}`)} isInRow />` },
     ])} />`;
 }
 

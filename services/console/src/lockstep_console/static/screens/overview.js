@@ -64,7 +64,7 @@ function FlowLine({ name }) {
       <h3><a href=${flowHref(name)}><${Text} text=${name} /></a></h3>
       <${State} word=${word} tone=${tone} />
       <${State} word=${readiness.word} tone=${readiness.tone} />
-      ${flow && html`<span class="muted">read <${Age} ms=${flow.at_ms} /></span>`}
+      ${flow && flow.at_ms > 0 && html`<span class="muted">read <${Age} ms=${flow.at_ms} /></span>`}
     </div>
     <p><${Text} text=${asSentence(unknown || flow?.sentence || "It is not read yet")} /></p>
     ${flow && html`<${RecoveryPoint} flow=${flow} />`}

@@ -4,7 +4,7 @@ import { flowPath, get, saveJson } from "../lib/api.js";
 import { inMoment, inNumber, visible } from "../lib/format.js";
 import { html, useId, useState } from "../lib/preact.js";
 import { route } from "../lib/route.js";
-import { Details, Empty, Pending, UnknownNote, useResource } from "../parts/basics.js";
+import { Age, Details, Empty, Pending, ProblemNote, UnknownNote, useResource } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 
 /** The topics by the role that they have in a flow. */
@@ -31,6 +31,21 @@ export function Records({ flow }) {
   /** @type {Api.Records | null} */
   const value = body.value;
   const ends = Object.entries(value?.ends ?? {});
+  const [earlier, setEarlier] = useState(/** @type {{ of: Api.Records | null, records: Api.EventLine[], older: number | null }} */ ({ of: null, records: [], older: null }));
+  const [problem, setProblem] = useState(/** @type {unknown} */ (null));
+  // What was read before belongs to one answer: a new one begins anew.
+  const { records: before, older } = earlier.of === value && value ? earlier : { records: [], older: value?.older ?? null };
+  const records = [...(value?.records ?? []), ...before];
+  const readEarlier = async () => {
+    setProblem(null);
+    try {
+      const more = await get(flowPath(flow, "/records"), { ...query, partition: records.at(-1)?.partition ?? 0, before: older });
+      setEarlier({ of: value, records: [...before, ...more.records], older: more.older });
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      setProblem(error);
+    }
+  };
   return html`<div>
     <div class="list-head">
       <div>
@@ -63,10 +78,12 @@ export function Records({ flow }) {
     ${value?.unknown && html`<${UnknownNote} reason=${value.unknown} />`}
     ${value &&
     html`<p class="muted">
-      ${visible(value.topic)} on ${visible(value.cluster)}${ends.length > 0 && `. Ends: ${ends.map(([number, end]) => `${number}: ${inNumber(end)}`).join(", ")}`}
+      Read <${Age} ms=${value.at_ms} />: ${visible(value.topic)} on ${visible(value.cluster)}${ends.length > 0 && `. Ends: ${ends.map(([number, end]) => `${number}: ${inNumber(end)}`).join(", ")}`}
     </p>`}
     ${value && !value.unknown && !value.records.length && html`<${Empty}>The topic has no record there.<//>`}
-    ${value && value.records.length > 0 && html`<${RecordTable} records=${value.records} />`}
+    ${records.length > 0 && html`<${RecordTable} records=${records} />`}
+    ${problem !== null && html`<${ProblemNote} problem=${problem} />`}
+    ${older !== null && from === "end" && html`<p><button type="button" onClick=${readEarlier}>Show earlier ones</button></p>`}
   </div>`;
 }
 

@@ -56,8 +56,8 @@ function columnsOf(flow) {
     { title: "Behind", number: true, sort: "lag", cell: (row) => (row.lag_records === 0 ? "0 s" : inTime(row.lag_ms)) },
     { title: "Records behind", number: true, cell: (row) => inNumber(row.lag_records) },
     { title: "Partitions", number: true, cell: (row) => inNumber(row.partitions) },
+    { title: "Action", cell: (row) => html`<${ActionButton} action=${commandAction(flow, row.wanted === "running" ? "pause" : "resume", `topic:${row.topic}`)} isInRow />` },
     { title: "Reason", cell: (row) => html`<span title=${row.trouble || row.note}>${visible(row.trouble || row.note)}</span>` },
-    { title: "Action", cell: (row) => html`<${ActionButton} action=${commandAction(flow, row.wanted === "running" ? "pause" : "resume", `topic:${row.topic}`)} />` },
   ];
 }
 
