@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import expect
 
+from lockstep_ops.decisions import UNDER_WAY_MS
+from lockstep_state.commands.decision_steps import SOURCE, step_id, stop_step
 from lockstep_state.events import Event
 from lockstep_state.names import events_topic, quarantine_topic
 from lockstep_state.reasons.reason_catalogue import ReasonCode
-from lockstep_state.rows.state_rows import GroupStatus, MirroredTopic, PartitionProgress
+from lockstep_state.rows.state_rows import DesiredState, GroupStatus, MirroredTopic, PartitionProgress
 from tests.support.browser import DESKTOP, PHONE, Chromium, Scheme, Screen, WatchedPage
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.console_page import FLOW_SCREENS, ConsolePage
@@ -20,7 +22,7 @@ from tests.support.fleet_scene import RECORDS, FleetScene, now_ms
 HOSTILE = '<img src=http://hostile.invalid/x onerror="alert(1)">'
 HOSTILE_LINK = "javascript:alert(2)"
 HOSTILE_SCRIPT = "</script><script>alert(3)</script>"
-SCREENS = ("overview", "clusters", *FLOW_SCREENS)
+SCREENS = ("overview", "clusters", "codes", *FLOW_SCREENS)
 
 
 async def test_overview_has_a_sentence_for_each_flow_and_links_to_it(
@@ -100,6 +102,51 @@ async def test_names_and_values_of_hostile_writers_are_shown_and_not_carried_out
             assert not (await link.get_attribute("href") or "").lower().startswith("javascript:")
 
 
+async def test_decision_that_was_not_finished_is_offered_on_top(
+    chromium: Chromium, console: ConsoleProcess, fleet: FleetScene
+) -> None:
+    flow, other = fleet.flows
+    row = DesiredState(scope=str(SOURCE), phase="stopped", command=step_id("d1", stop_step("running")))
+    async with chromium.open(console.address) as watched:
+        page = ConsolePage(watched)
+        await page.show("flow", str(other))
+        fleet.write({flow: [replace(row, at_ms=now_ms() - UNDER_WAY_MS)]})
+        try:
+            waiting = page.page.get_by_role("link", name=re.compile("Overview.*1.*decisions wait"))
+            await expect(waiting).to_be_visible(timeout=20_000)
+            await waiting.click()
+            card = page.page.locator("li.decision").first
+            await expect(card).to_contain_text("is not finished")
+            await expect(card).to_contain_text(f"nothing of {flow} is copied")
+            await expect(card.get_by_role("button")).to_have_text("Resume")
+            await expect(card).to_contain_text(re.compile(r"for \d+ s"))
+        finally:
+            fleet.write({flow: [replace(row, phase="running", command="", at_ms=now_ms())]})
+        await expect(page.page.locator("li.decision")).to_have_count(0, timeout=20_000)
+
+
+async def test_alert_is_explained_without_the_internet(
+    chromium: Chromium, console: ConsoleProcess, fleet: FleetScene
+) -> None:
+    async with chromium.open(console.address) as watched:
+        page = ConsolePage(watched)
+        await page.show("overview")
+        await page.page.get_by_role("link", name="Alerts", exact=True).click()
+        await page.sees("LockstepPartitionHalted")
+        await page.page.get_by_label("Search codes and words").fill("records-not gone")
+        await page.sees("Nothing is called so")
+        await page.page.get_by_label("Search codes and words").fill("partition halted")
+        await page.page.get_by_role("link", name="PartitionHalted", exact=True).click()
+        await page.sees("Nothing is copied until an operator decides")
+        await watched.go("/#/codes?code=LockstepGap")
+        await page.sees("GapFound")
+        await page.page.get_by_role("link", name="All alerts and codes").click()
+        await page.sees("LockstepLagging")
+        watched.allow("status of 404")
+        await watched.go("/#/codes?code=partition-halt")
+        await page.sees("Did you mean partition-halted")
+
+
 async def test_console_without_a_token_is_read_only_and_says_why(chromium: Chromium, fleet: FleetScene) -> None:
     with ConsoleProcess(fleet.file) as console:
         console.wait_ready()
@@ -111,6 +158,11 @@ async def test_console_without_a_token_is_read_only_and_says_why(chromium: Chrom
             await expect(button).to_have_attribute("aria-disabled", "true")
             reason = await button.get_attribute("aria-describedby")
             await expect(page.page.locator(f'[id="{reason}"]')).to_contain_text("--token-file")
+            await button.click(force=True)
+            dialog = page.page.get_by_role("dialog", name="Read-only")
+            await expect(dialog).to_contain_text("start the console with --token-file")
+            await expect(dialog.get_by_label("Token")).to_have_count(0)
+            await dialog.get_by_role("button", name="Close").click()
             refused = await page.page.evaluate(
                 """async (path) => {
                   const headers = {"Content-Type": "application/json", "X-Lockstep-Request": "1"};

@@ -2,16 +2,21 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lockstep_console.actions.decision_runner import TAKEN_UP_AFTER_S
+from lockstep_console.followed.watched_events import MOST_EVENTS
+from lockstep_state.events import Event
 from lockstep_state.names import Flow
 from tests.support.acting_console import ActingConsole
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, delete_records, produce, read_topic, unique_name
+from tests.support.console_scene import write_events
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.services import one_flow_file
@@ -97,11 +102,15 @@ def test_decision_whose_console_is_killed_is_shown_and_finished(scene: Scene) ->
         wait_until(lambda: scene.flow.events("Stopped"), within=SOON, every=0.02, what="the connector is stopped")
         os.kill(console.pid, signal.SIGKILL)
         console.kill()
+        # So many events follow that those of the decision are not among the last ones any more.
+        write_events(scene.flow.target, scene.flow.flow, [Event(kind="TopicCreated", service="test")] * MOST_EVENTS)
         console.start()
         console.wait_ready()
         found = console.get(scene.flow, f"/commands/{asked['id']}")
-        assert (found["phase"], found["by"]) == ("unfinished", "alice"), found
+        assert found["phase"] == "unfinished", found
         assert "is still stopped, so nothing is copied" in found["sentence"]
+        offered = wait_until(lambda: unfinished(console), within=SOON, every=0.5, what="it is offered")
+        assert [choice["verb"] for choice in offered["choices"]] == ["resume"]
         assert console.get(scene.flow, "/commands")["commands"][0]["id"] == asked["id"], "it is shown first"
         # The command that alters the offset may have been sent: then it is carried out once the slots have drained.
         status, finish = console.ask("POST", console.path(scene.flow, "/commands"), decision, user="bob")
@@ -111,3 +120,37 @@ def test_decision_whose_console_is_killed_is_shown_and_finished(scene: Scene) ->
         outcome = console.outcome(scene.flow, finish)
         assert (outcome["phase"], outcome["answers"][-1]["kind"]) == ("done", "Resumed"), outcome
         scene.wait_values([*numbered(50), *numbered(50, first=100)])
+
+
+@pytest.mark.long
+def test_decision_whose_console_is_killed_is_finished_by_another_one(scene: Scene) -> None:
+    with ActingConsole(scene.file) as console, ActingConsole(scene.file, instance="console-2") as other:
+        console.wait_ready()
+        decision = {"verb": "restart-from", "subject": scene.subject, "arguments": {"offset": 100}}
+        asked = console.post(scene.flow, "/commands", decision, user="alice")
+        wait_until(lambda: scene.flow.events("Stopped"), within=SOON, every=0.02, what="the connector is stopped")
+        os.kill(console.pid, signal.SIGKILL)
+        console.kill()
+        other.wait_ready()
+        outcome = other.outcome(scene.flow, asked, within=TAKEN_UP_AFTER_S + SOON)
+        ended = wait_until(
+            lambda: outcome_unless(other, scene, asked, "unfinished"),
+            within=TAKEN_UP_AFTER_S + SOON,
+            every=1.0,
+            what="it is finished",
+        )
+        assert outcome["phase"] == "unfinished"
+        assert ended["phase"] == "done", ended
+        assert len(scene.flow.events("Resumed")) == 2, "once for the halt of the test, and once for this"
+        assert unfinished(other) is None
+
+
+def unfinished(console: ActingConsole) -> dict[str, Any] | None:
+    """Return the unfinished decision that waits, if there is one."""
+    _, body = console.ask("GET", "/decisions")
+    return next((each for each in body["decisions"] if each["kind"] == "unfinished-decision"), None)
+
+
+def outcome_unless(console: ActingConsole, scene: Scene, asked: Mapping[str, Any], phase: str) -> dict[str, Any] | None:
+    body = console.get(scene.flow, f"/commands/{asked['id']}")
+    return None if body["phase"] in (phase, "running") else body

@@ -12,6 +12,7 @@ import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
 import { Code, Empty, Lasting, Pending, Reason, Section, State, Text, UnknownNote, useResource, useThrottled } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { Decisions } from "../parts/decisions.js";
+import { RecentCommands } from "../parts/recent_commands.js";
 import { Table } from "../parts/table.js";
 import { RecoveryPoint } from "./overview.js";
 
@@ -28,6 +29,7 @@ export function Flow({ flow }) {
     <${SwitchReadiness} status=${status} flow=${flow} />
     <${Work} flow=${flow} status=${status} />
     <${FlowActions} flow=${flow} />
+    <${RecentCommands} flow=${flow} />
   </div>`;
 }
 
