@@ -112,7 +112,7 @@ async def test_decision_that_was_not_finished_is_offered_on_top(
         await page.show("flow", str(other))
         fleet.write({flow: [replace(row, at_ms=now_ms() - UNDER_WAY_MS)]})
         try:
-            waiting = page.page.get_by_role("link", name=re.compile("Overview.*1.*decisions wait"))
+            waiting = page.page.get_by_role("link", name=re.compile("Overview.*1.*decision waits"))
             await expect(waiting).to_be_visible(timeout=20_000)
             await waiting.click()
             card = page.page.locator("li.decision").first

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 const STATIC = "../../../services/console/src/lockstep_console/static";
-const { BOX, drawFlows } = await import(`${STATIC}/lib/layout.js`);
+const { BOX, TAG_HEIGHT, drawFlows } = await import(`${STATIC}/lib/layout.js`);
 const { linePath, trendOf, withTail, worstOf } = await import(`${STATIC}/lib/trend.js`);
 const { flowTone, groupWord, readinessTone, toneOf } = await import(`${STATIC}/lib/tone.js`);
 const { choiceAction, commandAction, scopeInWords, switchAction } = await import(`${STATIC}/lib/actions.js`);
@@ -33,6 +33,7 @@ test("clusters do not lie on each other, and all are in the drawing", () => {
         assert.ok(place === other || apart, `${place.name} and ${other.name} of ${flows.length}`);
       }
     }
+    for (const { middle } of arrows) assert.ok(middle.y >= TAG_HEIGHT / 2 && middle.y + TAG_HEIGHT / 2 <= height, "what stands on an arrow is whole");
     assert.equal(new Set(arrows.map((arrow) => arrow.path)).size, arrows.length);
   }
 });
@@ -59,6 +60,8 @@ test("a flow that was not read is unknown, and never fine", () => {
   assert.equal(flowTone({ fine: true }).word, "fine");
   assert.equal(flowTone({ fine: true, decisions: [{}] }).tone, "bad");
   assert.equal(flowTone({ fine: false, lag_unknown: 2 }).tone, "unknown");
+  assert.equal(flowTone({ fine: false, not_copying: { silent: 1 }, groups_held: { refused: 1 } }).word, "not all is copied");
+  assert.equal(flowTone({ fine: false, not_copying: {}, groups_held: { "in use on target": 1 } }).word, "not all groups move");
   assert.equal(readinessTone(null).tone, "unknown");
   assert.equal(readinessTone({ unknown: "away", switch_ready: false }).tone, "unknown");
   assert.equal(readinessTone({ switch_ready: true }).tone, "good");

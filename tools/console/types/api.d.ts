@@ -222,6 +222,7 @@ declare namespace Api {
     timestamp_ms?: number;
     partition?: number;
     offset?: number;
+    warning?: boolean;
     detail?: Record<string, unknown>;
     [field: string]: unknown;
   }

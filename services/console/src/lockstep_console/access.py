@@ -22,7 +22,8 @@ ANONYMOUS, BY_TOKEN = "anonymous", "token"
 """Names of users that no proxy has named: without a token, and with it."""
 
 READ_ONLY = "The console was started without --token-file and --trust-header, so it is read-only."
-NOT_ADMITTED = "The request has no token, or a wrong one."
+NOT_SIGNED_IN = "Sign in with the token of the console. A program sends it as a bearer token."
+NOT_ADMITTED = "The console does not accept this token: it is a wrong one."
 NOT_NAMED = "The request has not come through the proxy that names the user in {header}."
 
 
@@ -59,7 +60,9 @@ class ConsoleAccess:
             return Session(BY_TOKEN, may_read=True, may_act=True, has_token=True)
         if not self.policy.guarded and not self.trusted_header:
             return Session(ANONYMOUS, may_read=True, may_act=False, why_read_only=READ_ONLY)
-        reason = NOT_ADMITTED if self.policy.guarded else NOT_NAMED.format(header=self.trusted_header)
+        reason = NOT_ADMITTED if _request_token(headers) else NOT_SIGNED_IN
+        if not self.policy.guarded:
+            reason = NOT_NAMED.format(header=self.trusted_header)
         return Session(ANONYMOUS, may_read=self.anonymous_read, may_act=False, why_read_only=reason)
 
     def _named_user(self, headers: Mapping[str, str]) -> str:

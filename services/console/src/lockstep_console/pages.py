@@ -28,6 +28,7 @@ from lockstep_console.console import VERSION, Console
 from lockstep_console.openapi import with_document
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, problem
 from lockstep_console.static_files import StaticFiles
+from lockstep_runtime.http.stream import connection_of
 
 ROUTES: tuple[Route, ...] = with_document(
     (
@@ -88,6 +89,8 @@ async def _answer_route(console: Console, route: Route, request: web.Request) ->
     try:
         if (refused := refusal_of(route, session, request.headers)) is not None:
             raise refused
+        if route.answered_within_s:
+            connection_of(request).allow_answer(route.answered_within_s)
         return await route.handler(ConsoleRequest(console, request, session))
     except RequestRefused as exc:
         return connect.as_answer(exc) if route.for_programs else exc.as_answer()

@@ -64,6 +64,8 @@ class Route:
     answers: Mapping[int, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
     is_open: bool = False
     """Everybody may ask it, also without a token."""
+    answered_within_s: float = 0.0
+    """The seconds that the answer may take, because clusters or services are asked. 0: as long as any page."""
     for_programs: bool = False
     """Requests that act need neither `X-Lockstep-Request` nor a content type if they have the token itself.
 

@@ -7,11 +7,18 @@ from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, 
 
 
 async def _show_codes(request: ConsoleRequest) -> Answer:
-    """Answer with each code of this release, with what has it in a line."""
+    """Answer with each code of this release in a line."""
+    from lockstep_ops.findings.alerts import AlertKind
     from lockstep_ops.findings.catalogue import FINDINGS
 
+    # The title of an alert is its expression, which says nothing to somebody who looks for a word.
     codes = [
-        {"code": kind.code, "kind": kind.FAMILY, "severity": kind.severity, "title": kind.texts["title"]}
+        {
+            "code": kind.code,
+            "kind": kind.FAMILY,
+            "severity": kind.severity,
+            "title": kind.texts["meaning" if isinstance(kind, AlertKind) else "title"],
+        }
         for kind in FINDINGS
     ]
     return request.json_answer({"codes": codes})

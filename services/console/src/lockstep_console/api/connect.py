@@ -30,6 +30,9 @@ from lockstep_state.rows.state_rows import ClusterCapabilities, Row
 ANSWERED_WITHIN_S = 10.0
 """The seconds for which the answer of the services to a command is waited for."""
 
+ACTED_WITHIN_S = 2 * ANSWERED_WITHIN_S
+"""The seconds that the answer to a request that acts may take."""
+
 PATHS = ("/connectors", "/connector-plugins")
 """The beginnings of Connect's paths."""
 
@@ -297,12 +300,18 @@ def _get(path: str, handler: Callable[[ConsoleRequest], Awaitable[Answer]], summ
 
 
 def _post(path: str, handler: Handler, summary: str, *query: Parameter) -> Route:
-    return Route("POST", path, handler, f"Kafka Connect: {summary}", query=query, for_programs=True)
+    summary = f"Kafka Connect: {summary}"
+    return Route("POST", path, handler, summary, query=query, answered_within_s=ACTED_WITHIN_S, for_programs=True)
 
 
 def _put(verb: str) -> Route:
     return Route(
-        "PUT", f"{CONNECTOR}/{verb}", _want(verb), f"Kafka Connect: {verb} a connector of a flow", for_programs=True
+        "PUT",
+        f"{CONNECTOR}/{verb}",
+        _want(verb),
+        f"Kafka Connect: {verb} a connector of a flow",
+        answered_within_s=ACTED_WITHIN_S,
+        for_programs=True,
     )
 
 

@@ -23,6 +23,9 @@ from lockstep_kafka.common.errors import ClusterError
 from lockstep_ops.status.report import GroupLine
 from lockstep_state.rows.state_rows import GroupStatus
 
+READ_WITHIN_S = 30.0
+"""The seconds that the answer may take: the first report is waited for, and then the members."""
+
 MEMBERS_WITHIN_S = 3.0
 """The seconds within which the target has to say who is in the groups. Otherwise that is unknown."""
 
@@ -88,5 +91,6 @@ ROUTES = (
         "A part of the consumer groups, with topics, and members on the target",
         query=LIST_PARAMETERS,
         answers={200: GROUPS},
+        answered_within_s=READ_WITHIN_S,
     ),
 )

@@ -22,6 +22,9 @@ from lockstep_runtime.http.stream import AnswerStream
 ANSWERS_WITHIN_S = 10.0
 """The seconds within which a cluster has to answer for a plan."""
 
+MADE_WITHIN_S = 120.0
+"""The seconds within which a plan has to be made for a client that takes no stream."""
+
 SHOWN_EVERY_S = 0.5
 
 STREAM = "text/event-stream"
@@ -90,5 +93,6 @@ ROUTES = (
         _show_plan,
         "What would be created, altered and copied. With Accept: text/event-stream it says how far it is",
         answers={200: PLAN},
+        answered_within_s=MADE_WITHIN_S,
     ),
 )

@@ -32,6 +32,9 @@ MOST_RECORDS = 1_000
 FEW_RECORDS, FEW_EVENTS = 100, 200
 MOST_PARTITION, MOST_OFFSET = 100_000, 2**63 - 1
 
+READ_WITHIN_S = 30.0
+"""The seconds within which a topic has to be read."""
+
 READ_AT_ONCE = 2
 """Readings of topics at the same time. Each has a connection of its own."""
 
@@ -126,6 +129,7 @@ EVENT = object_of(
     about=TEXT,
     text=TEXT,
     detail=OBJECT,
+    warning=FLAG,
 )
 HEADERS = {"type": ["array", "null"], "items": {"type": "array", "prefixItems": [TEXT, {}]}}
 RECORD = with_members(EVENT, timestamp_ms=NUMBER, bytes=NUMBER, headers=HEADERS, cut=FLAG)
@@ -156,6 +160,7 @@ ROUTES = (
             Parameter("kind", "Only events of this kind"),
         ),
         answers={200: EVENTS},
+        answered_within_s=READ_WITHIN_S,
     ),
     Route(
         "GET",
@@ -170,5 +175,6 @@ ROUTES = (
             Parameter("before", "Only records before this offset of the partition", "integer", least=0),
         ),
         answers={200: RECORDS},
+        answered_within_s=READ_WITHIN_S,
     ),
 )

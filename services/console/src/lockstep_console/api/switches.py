@@ -20,6 +20,9 @@ from lockstep_runtime.util.clock import now_ms
 from lockstep_state.rows.row import NewerVersion
 from lockstep_state.rows.state_rows import Switch
 
+PLANNED_WITHIN_S = 60.0
+"""The seconds within which a plan has to be made. It asks both clusters one thing after another."""
+
 FOR_FAILOVER = frozenset({Allowance.UNKNOWN_LOSS, Allowance.STALE_GROUPS})
 """Allowances that only a failover takes."""
 
@@ -177,6 +180,7 @@ ROUTES = (
         "Begin a switchover, failover, failback or drill. With dry_run: its plan, and what it does and loses.",
         body=BODY,
         answers={200: SWITCH_PLAN, 202: ACCEPTED},
+        answered_within_s=PLANNED_WITHIN_S,
     ),
     Route(
         "POST",

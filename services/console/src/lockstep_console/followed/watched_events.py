@@ -8,6 +8,7 @@ from typing import Any
 from lockstep_config import FlowSettings
 from lockstep_console.followed.target_topics import PARTITION, TargetTopics
 from lockstep_console.followed.watched_topic import WatchedTopic
+from lockstep_console.views.record_body import is_warning
 from lockstep_kafka.common.errors import TopicMissing
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.control_topics import record_as_json
@@ -35,8 +36,9 @@ class WatchedEvent:
         return decode("events", self.record.key, self.record.value)
 
     def as_json(self, flow: str) -> dict[str, Any]:
-        """Return the event as `lockstep watch --output json` does."""
-        return record_as_json(flow, "events", self.record, self.decoded)
+        """Return the event as `lockstep watch --output json` does, and whether it is a warning."""
+        body = record_as_json(flow, "events", self.record, self.decoded)
+        return {**body, "warning": is_warning(body["kind"])}
 
 
 class WatchedEvents(WatchedTopic):

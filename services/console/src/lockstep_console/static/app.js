@@ -68,7 +68,7 @@ function Header() {
     <a class="brand" href="#/">Lockstep</a>
     <nav aria-label="Console">
       <a href="#/" aria-current=${screen === "overview" ? "page" : undefined}>
-        Overview${waiting > 0 && html` <span class="badge">${waiting}<span class="hidden"> decisions wait</span></span>`}
+        Overview${waiting > 0 && html` <span class="badge">${waiting}<span class="hidden">${waiting === 1 ? " decision waits" : " decisions wait"}</span></span>`}
       </a>
       <a href="#/clusters" aria-current=${screen === "clusters" ? "page" : undefined}>Clusters</a>
       <a href=${codeHref()} aria-current=${screen === "codes" ? "page" : undefined}>Alerts</a>
@@ -141,7 +141,7 @@ function Content({ screen, flow }) {
   if (!flow) return html`<${Shown} screen=${screen} flow="" />`;
   return html`<div>
     <h1 tabindex="-1"><${Text} text=${flow} /></h1>
-    <nav class="tabs" aria-label=${`Flow ${visible(flow)}`}>
+    <nav class="tabs" ref=${showTab} aria-label=${`Flow ${visible(flow)}`}>
       ${FLOW_SCREENS.map(
         ([name, title]) =>
           html`<a key=${name} href=${flowHref(flow, name)} aria-current=${screen === `flow/${name}` ? "page" : undefined}>${title}</a>`,
@@ -149,6 +149,16 @@ function Content({ screen, flow }) {
     </nav>
     <${Shown} screen=${screen} flow=${flow} />
   </div>`;
+}
+
+/**
+ * Bring the tab of the screen into sight: on a phone there is no room for all of them.
+ *
+ * @param {HTMLElement | null} tabs
+ */
+function showTab(tabs) {
+  const tab = /** @type {HTMLElement | null} */ (tabs?.querySelector("[aria-current]"));
+  if (tabs && tab) tabs.scrollLeft = tab.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2;
 }
 
 /** @param {{ flow: string }} props */

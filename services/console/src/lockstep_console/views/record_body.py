@@ -3,6 +3,7 @@
 What is in a record was written by anybody: it is text for a page, and never more.
 """
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from lockstep_ops.control_records import ControlRecord
 from lockstep_ops.control_topics import record_as_json
 from lockstep_ops.record_decoder import decode
 from lockstep_ops.record_parts import parts_as_json
+from lockstep_state.event_kinds import EVENT_KINDS
 
 MOST_BYTES = 4_000_000
 """Bytes of values whose details are in one answer. Of the others only the line is."""
@@ -32,6 +34,7 @@ def record_bodies(flow: str, role: str, records: Sequence[ControlRecord]) -> lis
             "timestamp_ms": record.timestamp_ms,
             "bytes": size,
             "headers": header_bodies(role, entry),
+            "warning": role == "events" and is_warning(body["kind"]),
             "cut": False,
         }
         left -= size
@@ -39,6 +42,12 @@ def record_bodies(flow: str, role: str, records: Sequence[ControlRecord]) -> lis
             body |= {"detail": {}, "cut": True}
         bodies.append(body)
     return bodies
+
+
+def is_warning(kind: str) -> bool:
+    """Return whether an event of this kind is something that an operator should know of."""
+    known = EVENT_KINDS.get(kind)
+    return known is not None and known.level >= logging.WARNING
 
 
 def header_bodies(role: str, entry: ControlRecord) -> list[list[Any]] | None:

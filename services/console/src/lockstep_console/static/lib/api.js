@@ -105,9 +105,12 @@ async function readProblem(response) {
   return new Problem(response.status, code, sentence || `${otherwise}.`, details);
 }
 
-/** @param {AbortSignal} [cancel] */
-function limited(cancel) {
-  const late = AbortSignal.timeout(ANSWERED_WITHIN_MS);
+/**
+ * @param {AbortSignal} [cancel]
+ * @param {number} [withinMs]
+ */
+function limited(cancel, withinMs = ANSWERED_WITHIN_MS) {
+  const late = AbortSignal.timeout(withinMs);
   return cancel ? AbortSignal.any([cancel, late]) : late;
 }
 
@@ -130,15 +133,16 @@ export async function get(path, query, cancel) {
  *
  * @param {string} path
  * @param {Record<string, unknown>} body
+ * @param {number} [withinMs] How long the answer may take.
  * @returns {Promise<any>}
  * @throws {Problem}
  */
-export async function post(path, body) {
+export async function post(path, body, withinMs) {
   const response = await request(address(path), {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-Lockstep-Request": "1" },
     body: JSON.stringify(body),
-    signal: limited(),
+    signal: limited(undefined, withinMs),
   });
   return response.json();
 }

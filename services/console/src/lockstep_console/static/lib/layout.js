@@ -8,6 +8,9 @@ export const BOX = { width: 132, height: 46 };
 
 const GAP = 40;
 
+/** The height of what stands on an arrow. */
+export const TAG_HEIGHT = 24;
+
 /**
  * Return the drawing of flows: two clusters side by side, more on a circle. A cluster of every flow is in its middle.
  *
@@ -18,14 +21,14 @@ export function drawFlows(flows) {
   const names = [...new Set(flows.flatMap((flow) => [flow.source, flow.target]))].sort();
   const places = placeClusters(names, flows);
   const width = Math.max(...places.map((place) => place.x), 0) + BOX.width / 2 + GAP / 2;
-  const height = Math.max(...places.map((place) => place.y), 0) + BOX.height / 2 + GAP / 2;
   const byName = new Map(places.map((place) => [place.name, place]));
   const pairs = new Set(flows.map((flow) => `${flow.source} ${flow.target}`));
   const arrows = flows.map(({ flow, source, target }) => {
     const isBothWays = pairs.has(`${target} ${source}`);
     return arrowBetween(flow, byName.get(source), byName.get(target), isBothWays ? 24 : 0);
   });
-  return { width, height, places, arrows };
+  const lowest = Math.max(...places.map((place) => place.y + BOX.height / 2), ...arrows.map((arrow) => arrow.middle.y + TAG_HEIGHT / 2), 0);
+  return { width, height: lowest + GAP / 2, places, arrows };
 }
 
 /**

@@ -140,6 +140,7 @@ export const isStale = computed(() => connection.value.state === "broken");
  * @property {string} id
  * @property {string} flow
  * @property {string} title
+ * @property {string} scope What it is about, in words.
  * @property {string} sentence What the console said at once.
  * @property {number} sentMs
  * @property {Api.CommandReply | null} reply

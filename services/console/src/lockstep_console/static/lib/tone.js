@@ -81,7 +81,8 @@ export function flowTone(flow) {
   const held = flow.held_back ?? [];
   if (held.some((part) => part.scope === "flow")) return { tone: "rest", word: held[0]?.wanted ?? "paused" };
   if (flow.lag_unknown) return { tone: "unknown", word: "lag unknown" };
-  return { tone: "note", word: "not all is copied" };
+  const isCopied = !Object.keys(flow.not_copying ?? {}).length && Object.keys(flow.groups_held ?? {}).length > 0;
+  return { tone: "note", word: isCopied ? "not all groups move" : "not all is copied" };
 }
 
 /**

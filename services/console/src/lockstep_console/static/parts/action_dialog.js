@@ -4,7 +4,7 @@ import { Problem, flowPath, post } from "../lib/api.js";
 import { asSentence, capitalized, visible } from "../lib/format.js";
 import { html, signal, useEffect, useId, useRef, useState } from "../lib/preact.js";
 import { addCommand, commands, now, session } from "../lib/store.js";
-import { Facts, Text, useResource } from "./basics.js";
+import { Facts, Text, keepFocus, useResource } from "./basics.js";
 import { Outcome } from "./outcome.js";
 import { openSignIn } from "./sign_in.js";
 
@@ -88,6 +88,10 @@ function AskedDialog({ action }) {
   const [state, setState] = useState({ isSending: false, id: "", problem: /** @type {Problem | null} */ (null) });
   useEffect(() => dialog.current?.showModal(), []);
   const close = () => dialog.current?.close();
+  const closed = () => {
+    asked.value = null;
+    keepFocus(); // what was decided does not wait any more, and its button is gone
+  };
   const problem = state.problem ?? words.problem;
 
   /** @param {Event} event */
@@ -101,6 +105,7 @@ function AskedDialog({ action }) {
         id: answer.id,
         flow: action.flow,
         title: action.title,
+        scope: action.scope,
         sentence: answer.sentence,
         sentMs: now.value,
         reply: null,
@@ -114,7 +119,7 @@ function AskedDialog({ action }) {
   };
 
   const isReady = confirmed && words.value !== null && (!action.needsOffset || /^\d+$/.test(offset));
-  return html`<dialog ref=${dialog} aria-labelledby=${title} onClose=${() => (asked.value = null)}>
+  return html`<dialog ref=${dialog} aria-labelledby=${title} onClose=${closed}>
     <h2 id=${title}>${visible(action.title)}</h2>
     <${Facts} facts=${[
       ["Scope", html`<${Text} text=${action.scope} />`],
@@ -168,7 +173,7 @@ function Confirmation({ action, onChange }) {
   return html`<p>
     <label class="check">
       <input type="checkbox" onChange=${(/** @type {any} */ event) => onChange(event.currentTarget.checked)} />
-      I have read what it does and loses, for <${Text} text=${action.scope} />
+      <span>I have read what it does and loses, for <${Text} text=${action.scope} /></span>
     </label>
   </p>`;
 }

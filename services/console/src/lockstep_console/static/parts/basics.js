@@ -69,6 +69,13 @@ export function Lasting({ ms }) {
   return html`<time title=${inMoment(ms)} aria-live="off">for ${wholeTime(now.value - ms)}</time>`;
 }
 
+/** Give the keyboard a place to go on from, if what had the focus is gone: the heading of the screen. */
+export function keepFocus() {
+  requestAnimationFrame(() => {
+    if (document.activeElement === document.body) document.querySelector("h1")?.focus();
+  });
+}
+
 /**
  * A part of a screen with its heading.
  *
@@ -141,13 +148,13 @@ export function Facts({ facts }) {
 /**
  * Figures that are read first.
  *
- * @param {{ figures: { name: string, value: Children, under?: Children, tone?: Tone }[] }} props
+ * @param {{ figures: { name: string, value: Children, under?: Children }[] }} props
  */
 export function Figures({ figures }) {
   return html`<dl class="figures">
     ${figures.map(
-      ({ name, value, under, tone }) =>
-        html`<div key=${name} class=${tone ?? ""}>
+      ({ name, value, under }) =>
+        html`<div key=${name}>
           <dt>${name}</dt>
           <dd class="figure">${value}</dd>
           ${under && html`<dd class="muted">${under}</dd>`}

@@ -1,7 +1,7 @@
 // The drawing of clusters and flows. The list beside it says the same to those who do not see it.
 
 import { inTime, visible } from "../lib/format.js";
-import { BOX, drawFlows } from "../lib/layout.js";
+import { BOX, TAG_HEIGHT, drawFlows } from "../lib/layout.js";
 import { html, useMemo } from "../lib/preact.js";
 import { flowSignal } from "../lib/store.js";
 import { MARKS, flowTone } from "../lib/tone.js";
@@ -49,7 +49,7 @@ function FlowArrow({ arrow }) {
     <title>${`${arrow.name}: ${word}, ${lag} behind`}</title>
     <path d=${arrow.path} marker-end="url(#arrow)" />
     <g transform=${`translate(${arrow.middle.x} ${arrow.middle.y})`}>
-      <rect class="tag" x="-42" y="-12" width="84" height="24" rx="12" />
+      <rect class="tag" x="-42" y=${-TAG_HEIGHT / 2} width="84" height=${TAG_HEIGHT} rx=${TAG_HEIGHT / 2} />
       <text dy="0.35em">${MARKS[tone]} ${lag}</text>
     </g>
   </g>`;

@@ -1,10 +1,10 @@
 // How a command went, as it comes: in its dialog, and below the page until it is put away.
 
-import { asSentence, capitalized, inWords, visible } from "../lib/format.js";
+import { asSentence, inWords, visible } from "../lib/format.js";
 import { html, useEffect } from "../lib/preact.js";
 import { commands, dropCommand, now, readCommand } from "../lib/store.js";
 import { connection } from "../lib/stream.js";
-import { Age, State, Text } from "./basics.js";
+import { Age, State, Text, keepFocus } from "./basics.js";
 
 /** @typedef {import("../lib/store.js").SentCommand} SentCommand */
 /** @typedef {import("../lib/tone.js").Tone} Tone */
@@ -44,7 +44,7 @@ export function Outcome({ command }) {
   return html`<div class="outcome">
     <p>
       <${State} word=${word} tone=${tone} />
-      ${" "}<span><${Text} text=${asSentence(capitalized(reply?.sentence || command.sentence))} /></span>
+      ${" "}<span><${Text} text=${asSentence(reply?.sentence || command.sentence)} /></span>
     </p>
     ${reply?.phase === "running" && reply.missing.length > 0 && html`<p class="muted">Until now there is no answer from ${reply.missing.join(", ")}.</p>`}
     ${lines.length > 0 && html`<ul class="plain">${lines.map((line) => html`<li key=${line}>${visible(asSentence(line))}</li>`)}</ul>`}
@@ -66,6 +66,12 @@ export function linesOf(reply) {
   return [...new Set(lines)];
 }
 
+/** @param {string} id */
+function putAway(id) {
+  dropCommand(id);
+  keepFocus();
+}
+
 /** What was asked for from this page. A screen reader says each change. */
 export function SentCommands() {
   const sent = commands.value;
@@ -74,10 +80,10 @@ export function SentCommands() {
       (command) =>
         html`<div class="card" key=${command.id}>
           <div class="section-head">
-            <h2>${visible(command.title)}: <${Text} text=${command.flow} /></h2>
+            <h2>${visible(command.title)}: <${Text} text=${command.scope} /></h2>
             <span class="muted"><${Age} ms=${command.sentMs} /></span>
-            <button type="button" class="quiet" onClick=${() => dropCommand(command.id)}>
-              Put away<span class="hidden"> ${visible(command.title)} of ${visible(command.flow)}</span>
+            <button type="button" class="quiet" onClick=${() => putAway(command.id)}>
+              Put away<span class="hidden"> ${visible(command.title)}: ${visible(command.scope)}</span>
             </button>
           </div>
           <${Outcome} command=${command} />

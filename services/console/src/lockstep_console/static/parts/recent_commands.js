@@ -36,5 +36,5 @@ function Line({ command }) {
   return html`<${State} word=${word} tone=${tone} />${" "}
     <strong>${visible(capitalized(command.verb))}</strong>: <${Text} text=${scopeInWords(command.subject, command.flow)} />
     <span class="muted"> <${Age} ms=${command.at_ms} />${command.by && `, by ${visible(command.by)}`}</span>.${" "}
-    <${Text} text=${asSentence(capitalized(command.sentence))} />`;
+    <${Text} text=${asSentence(command.sentence)} />`;
 }

@@ -4,6 +4,7 @@ import { Problem, get, keepToken, signInNeeded, token } from "../lib/api.js";
 import { asSentence, visible } from "../lib/format.js";
 import { html, signal, useEffect, useId, useRef, useState } from "../lib/preact.js";
 import { load, session } from "../lib/store.js";
+import { keepFocus } from "./basics.js";
 
 const isOpen = signal(false);
 
@@ -33,8 +34,12 @@ function OpenDialog() {
   const title = useId();
   useEffect(() => dialog.current?.showModal(), []);
   const close = () => dialog.current?.close();
+  const closed = () => {
+    isOpen.value = false;
+    keepFocus(); // who has signed in has no button for it any more
+  };
   const takesToken = session.value?.takes_token ?? true;
-  return html`<dialog ref=${dialog} aria-labelledby=${title} onClose=${() => (isOpen.value = false)}>
+  return html`<dialog ref=${dialog} aria-labelledby=${title} onClose=${closed}>
     <h2 id=${title}>${takesToken ? "Sign in" : "Read-only"}</h2>
     <p>${asSentence(session.value?.why_read_only ?? "")}</p>
     ${takesToken ? html`<${TokenForm} onDone=${close} onCancel=${close} />` : html`<${NoToken} close=${close} />`}

@@ -40,10 +40,10 @@ function Entry({ entry }) {
   const facts = [
     ["Kind", capitalized(entry.kind)],
     ["Severity", entry.severity && html`<${State} word=${entry.severity} tone=${severityTone(entry.severity)} />`],
-    [entry.kind === ALERT ? "It fires at" : "It says", withLinks(entry.title, base)],
-    ["It means", withLinks(entry.meaning, base)],
+    [entry.kind === ALERT ? "It fires at" : "It says", withLinks(entry.kind === ALERT ? entry.title : capitalized(entry.title), base)],
+    ["It means", withLinks(capitalized(entry.meaning), base)],
     ["Look at", withLinks(entry.look_at ?? "", base)],
-    ["Do", withLinks(entry.fix, base)],
+    ["Do", withLinks(capitalized(entry.fix), base)],
     ["Page", html`<a href=${entry.page} target="_blank" rel="noreferrer">${entry.page}</a>`],
   ];
   return html`<div class="meaning"><${Facts} facts=${facts.filter(([, value]) => value)} /></div>`;
@@ -62,7 +62,7 @@ function severityTone(severity) {
  */
 function withLinks(text, base) {
   if (!text) return "";
-  return asSentence(capitalized(text))
+  return asSentence(text)
     .split(/(docs\/[\w./-]+(?:#[\w-]+)?)/)
     .map((part, index) => (index % 2 ? html`<a href=${base + part} target="_blank" rel="noreferrer">${part}</a>` : visible(part)));
 }

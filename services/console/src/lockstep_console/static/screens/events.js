@@ -8,9 +8,6 @@ import { Code, Details, Empty, Pending, ProblemNote, State, UnknownNote, useReso
 
 const PAGE = 200;
 
-/** Kinds of which an operator should see the word at once. */
-const GRAVE = /Failed|Refused|Halted|Lost|Gap|Doubled|Frozen|Trouble|Unreachable|Recreated|Skipped/;
-
 /** @param {{ flow: string }} props */
 export function Events({ flow }) {
   const id = useId();
@@ -105,7 +102,7 @@ function EventRow({ line }) {
   return html`<li>
     <span class="muted moment">${inMoment(timeOf(line))}</span>
     <span>
-      <${State} word=${inWords(line.kind)} tone=${GRAVE.test(line.kind) ? "bad" : "plain"} />
+      <${State} word=${inWords(line.kind)} tone=${line.warning ? "note" : "plain"} />
       ${" "}<strong>${visible(line.about)}</strong> ${visible(line.text)}
       <${Details} value=${line}><p>What it means: <${Code} code=${line.kind} /></p><//>
     </span>

@@ -145,7 +145,8 @@ function WorstPartitions({ worst }) {
   const rows = worst
     .map((line) => ({ line, worst: worstOf(line.lag_ms) }))
     .sort((one, other) => (other.worst?.value ?? 0) - (one.worst?.value ?? 0));
-  return html`<${Table} label="Partitions with the worst lag of 24 h" rows=${rows}
+  return html`<h3>Partitions with the worst lag of 24 h</h3>
+    <${Table} label="Partitions with the worst lag of 24 h" rows=${rows}
     keyOf=${(/** @type {any} */ row) => `${row.line.topic}-${row.line.partition}`}
     columns=${/** @type {import("../parts/table.js").Column<any>[]} */ ([
       { title: "Partition", name: true, cell: (row) => visible(`${row.line.topic}-${row.line.partition}`) },

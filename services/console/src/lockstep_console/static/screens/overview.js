@@ -82,7 +82,7 @@ export function RecoveryPoint({ flow }) {
   return html`<${Figures} figures=${[
     { name: "Recovery point now", value: flow.unknown ? "unknown" : inTime(flow.lag_ms), under: recordsBehind(flow) },
     { name: "Worst of 24 h", value: worst, under: historyWords(history) },
-    { name: "Verified up to", value: ago(flow.verified_until_ms, now.value), under: verifiedWords(flow) },
+    { name: "Verified up to", value: verifiedText(flow, now.value), under: verifiedWords(flow) },
   ]} />`;
 }
 
@@ -101,7 +101,16 @@ function historyWords(history) {
   return `at ${inMoment(history.worst_at_ms)}${known}`;
 }
 
+/**
+ * @param {Api.Flow} flow
+ * @param {number} nowMs
+ */
+function verifiedText(flow, nowMs) {
+  return flow.unknown || flow.verified_until_ms ? ago(flow.verified_until_ms, nowMs) : "not yet";
+}
+
 /** @param {Api.Flow} flow */
 function verifiedWords(flow) {
-  return isKnown(flow.verified_until_ms) && flow.verified_until_ms > 0 ? inMoment(flow.verified_until_ms) : "never compared, or not all of it";
+  if (flow.unknown) return "";
+  return flow.verified_until_ms ? inMoment(flow.verified_until_ms) : "not every partition was ever compared";
 }

@@ -6,6 +6,7 @@ import { inNumber, inTime, inWords, visible } from "../lib/format.js";
 import { html, useEffect, useRef, useState } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
 import { onChange } from "../lib/store.js";
+import { toneOf } from "../lib/tone.js";
 import { ActionButton } from "../parts/action_dialog.js";
 import { Empty, Loading, ProblemNote, State, UnknownNote } from "../parts/basics.js";
 import { ListHead } from "../parts/list_head.js";
@@ -53,10 +54,10 @@ function columnsOf(flow) {
     },
     { title: "Remote topic", cell: (row) => html`<span class="name" title=${visible(row.remote)}>${visible(row.remote)}</span>` },
     { title: "State", cell: (row) => html`<${TopicState} row=${row} />` },
-    { title: "Behind", number: true, sort: "lag", cell: (row) => (row.lag_records === 0 ? "0 s" : inTime(row.lag_ms)) },
-    { title: "Records behind", number: true, cell: (row) => inNumber(row.lag_records) },
+    { title: "Behind", number: true, sort: "lag", cell: (row) => (row.partitions === 0 ? "" : row.lag_records === 0 ? "0 s" : inTime(row.lag_ms)) },
+    { title: "Records behind", number: true, cell: (row) => (row.partitions === 0 ? "" : inNumber(row.lag_records)) },
     { title: "Partitions", number: true, cell: (row) => inNumber(row.partitions) },
-    { title: "Action", cell: (row) => html`<${ActionButton} action=${commandAction(flow, row.wanted === "running" ? "pause" : "resume", `topic:${row.topic}`)} isInRow />` },
+    { title: "Action", cell: (row) => row.partitions > 0 && html`<${ActionButton} action=${commandAction(flow, row.wanted === "running" ? "pause" : "resume", `topic:${row.topic}`)} isInRow />` },
     { title: "Reason", cell: (row) => html`<span title=${row.trouble || row.note}>${visible(row.trouble || row.note)}</span>` },
   ];
 }
@@ -64,5 +65,5 @@ function columnsOf(flow) {
 /** @param {{ row: Api.Topic }} props */
 function TopicState({ row }) {
   if (row.halted) return html`<${State} word=${`${row.halted} halted`} tone="bad" />`;
-  return row.wanted === "running" ? html`<${State} word=${inWords(row.phase)} />` : html`<${State} word=${row.wanted} />`;
+  return row.wanted === "running" ? html`<${State} word=${inWords(row.phase)} tone=${toneOf(row.phase)} />` : html`<${State} word=${row.wanted} />`;
 }

@@ -33,7 +33,7 @@ function VerifyForm({ flow, onBegun }) {
   const names = topics.split(/[\s,]+/).filter(Boolean);
   return html`<${Section} title="Compare now">
     <${ReadOnlyNote} />
-    <p>
+    <p class="field">
       <label for=${id}>Only these topics</label>
       <input id=${id} type="text" value=${topics} spellcheck=${false} onInput=${(/** @type {any} */ event) => setTopics(event.currentTarget.value)} />
       <span class="muted">Names on the source, separated by commas. Empty: all.</span>
@@ -95,7 +95,7 @@ function Result({ flow, body, rows }) {
     name: visible(topic.topic),
     state: topicState(topic, body.request),
     began: "",
-    seconds: topic.seconds,
+    seconds: topic.records ? topic.seconds : null,
     text: topicText(topic),
     row: { topic, rows: Object.fromEntries(Object.entries(rows).filter(([key]) => key.startsWith(`verify/${topic.topic}/`))) },
   }));
