@@ -7,6 +7,7 @@ from pathlib import Path
 from lockstep_ops.doctor.checks.check import Category
 from lockstep_ops.doctor.checks.registry import checks_in
 from lockstep_ops.findings.alerts import ALERTS
+from lockstep_ops.findings.halt_cases import HALT_CASES
 from lockstep_ops.plan.rules.hazards import HAZARDS
 from lockstep_state.reasons.switch_reason import SwitchReason
 from lockstep_state.reasons.verification_reason import DifferenceKind, NotComparedReason, RecordPart
@@ -56,12 +57,20 @@ def _alerts() -> str:
     return "\n".join(lines)
 
 
+def _cases() -> str:
+    rows = (
+        (f"`{case.code}`", case.title, case.look_at, f"`{case.key}`" if case.key else "none") for case in HALT_CASES
+    )
+    return table("`case` | it means | look at | key", rows)
+
+
 PAGES: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     DOCS / "reference" / "doctor.md": {f"checks of {category}": partial(_checks, category) for category in Category},
     DOCS / "reference" / "plan-hazards.md": {"hazards": _hazards},
     DOCS / "reference" / "switch.md": {"switch reasons": _switch_reasons},
     DOCS / "guides" / "verify.md": {"differences": _differences, "not compared": _not_compared},
     DOCS / "troubleshoot" / "alerts.md": {"alerts": _alerts},
+    DOCS / "troubleshoot" / "halted-partition.md": {"cases": _cases},
 }
 """By page: the texts of its blocks."""
 

@@ -10,6 +10,8 @@ from lockstep_ops.doctor.checks.check import DoctorCheck
 from lockstep_ops.findings.alerts import ALERTS
 from lockstep_ops.findings.catalogue import CATALOGUES, FINDINGS
 from lockstep_ops.findings.finding_kind import FindingKind, plain
+from lockstep_ops.findings.halt_cases import HALT_CASES, REFUSED, TRANSFORM
+from lockstep_rules.offsets.gap_policy import GapCase
 from tests.support.source_modules import source_modules
 from tests.support.watched import alerts
 from tests.unit.house.test_docs_index import anchors
@@ -52,6 +54,10 @@ def test_findings_lead_to_sections_that_exist() -> None:
         page, _, anchor = section.partition("#")
         assert (REPOSITORY / page).is_file(), section
         assert not anchor or anchor in anchors(REPOSITORY / page), section
+
+
+def test_every_gap_that_halts_a_partition_is_a_case() -> None:
+    assert [case.code for case in HALT_CASES] == [*(case.value for case in GapCase), REFUSED, TRANSFORM]
 
 
 def test_alerts_are_those_of_the_rules() -> None:

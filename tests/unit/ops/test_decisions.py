@@ -74,6 +74,7 @@ def test_halted_partition_has_its_case_its_range_and_what_each_choice_loses() ->
     )
     assert decision.since_ms == row.at_ms
     assert find(decision.code), "lockstep explain and the console say what it means"
+    assert find(decision.case), "and what its case means"
     assert decision.range == {"copied_to": 99, "wanted": 100, "source_start": 150, "source_end": 200}
     verbs = [choice.verb for choice in decision.choices]
     assert verbs == ["skip", "restart-from", "restart"]

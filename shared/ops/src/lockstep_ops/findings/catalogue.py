@@ -7,6 +7,7 @@ import re
 from lockstep_ops.doctor.checks.registry import CHECKS
 from lockstep_ops.findings.alerts import ALERTS
 from lockstep_ops.findings.finding_kind import FindingKind
+from lockstep_ops.findings.halt_cases import HALT_CASES
 from lockstep_ops.plan.rules.hazards import HAZARDS
 from lockstep_state.event_kinds import EVENT_KINDS
 from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode
@@ -105,6 +106,7 @@ CATALOGUES: tuple[tuple[FindingKind, ...], ...] = (
     CHECKS,
     HAZARDS,
     ALERTS,
+    HALT_CASES,
     tuple(SwitchReasonKind(reason.word, reason.meaning, "", reason.remedy) for reason in SwitchReason),
     _differences(),
     tuple(NotComparedEntry(reason.value, reason.meaning, "", "") for reason in NotComparedReason),

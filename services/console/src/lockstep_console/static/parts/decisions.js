@@ -46,7 +46,7 @@ function DecisionCard({ decision, showsFlow }) {
     <p><${Text} text=${asSentence(capitalized(decision.sentence))} /> <${Code} code=${decision.code} /></p>
     ${(decision.case || range) &&
     html`<p class="muted">
-      ${decision.case && html`Case <code>${decision.case}</code>. `}${range && html`Range: ${visible(asSentence(range))}`}
+      ${decision.case && html`Case <${Code} code=${decision.case} />. `}${range && html`Range: ${visible(asSentence(range))}`}
     </p>`}
     <ul class="choices">
       ${decision.choices.map((choice) => {

@@ -128,7 +128,7 @@ function OpenPartition({ flow, row }) {
       ["Target end", inOffset(row.target_end)],
       ["Verified up to", isKnown(row.verified_until_ms) && row.verified_until_ms > 0 ? inMoment(row.verified_until_ms) : "never compared"],
       ["Slot", row.slot < 0 ? "none" : String(row.slot)],
-      ["Case", row.case ? html`<code>${row.case}</code>` : "none"],
+      ["Case", row.case ? html`<${Code} code=${row.case} />` : "none"],
     ]} />
     <${Details} value=${row} summary="All values" />
     <${ReadOnlyNote} />
