@@ -58,7 +58,7 @@ ALLOWED = {
     "lockstep_checkpoint.target_group_sync:_sync_one": REASON,
     "lockstep_topic_sync.mirrored_topics:topic_events": "an event follows, by a rule that has no code",
     "lockstep_ops.command_request:as_lines": FORMS,
-    "lockstep_console.api.connect:handle": "no service was asked then, which has no code",
+    "lockstep_console.api.connect:_ask": "no service was asked then, which has no code",
     "lockstep_ops.doctor.checks.access:_advertised": MEASURED,
     "lockstep_ops.doctor.checks.access:_port": MEASURED,
     "lockstep_ops.doctor.checks.bandwidth:judge_bandwidth": MEASURED,

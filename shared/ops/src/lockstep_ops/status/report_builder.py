@@ -155,10 +155,10 @@ def _troubles(
         *((f"slot {line.slot}", line) for line in report.slots),
         *((f"group {line.group}", line) for line in report.groups),
     )
-    yield from (Trouble(subject, line.trouble, line.cause.code) for subject, line in lines if line.trouble)
+    yield from (Trouble(subject, line.trouble, line.cause.code) for subject, line in lines if line.cause)
     if groups_reason and reads_groups:
         yield Trouble("groups", format_sentence(groups_reason), groups_reason.code)
-    if report.acls and report.acls.trouble:
+    if report.acls and report.acls.cause:
         yield Trouble("ACLs", report.acls.trouble, report.acls.cause.code)
     for pulse in parts.of_present_services(FlowPulse)[:1]:
         if pulse.phase == "failing":
