@@ -28,6 +28,7 @@ def after(*commands: tuple[str, str]) -> UnfinishedDecision | None:
 def test_decision_is_found_by_the_row_that_it_has_stopped(before: str, verb_back: str) -> None:
     stop = (STOP, step_id("d", stop_step(before)))
     found = after(stop)
+    assert found is not None
     assert found == UnfinishedDecision("d", before, 9)
     assert found.verb_back == verb_back
     assert after(stop, (RESTART, "r")) == found, "a restart starts nothing that is stopped"
