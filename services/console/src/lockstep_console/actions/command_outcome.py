@@ -72,7 +72,7 @@ class CommandOutcome:
             "answers": list(self.answers),
             "missing": sorted({name for reply in self.replies for name in reply.missing}),
             "trouble": in_sentences(reply.trouble for reply in self.replies),
-            "steps": [{**reply.as_json(), "lines": reply_lines(reply)} for reply in self.replies],
+            "steps": [{**reply.as_json(), "lines": _reply_lines(reply)} for reply in self.replies],
             **self.details,
         }
 
@@ -85,10 +85,10 @@ def judge(replies: Sequence[CommandReply]) -> tuple[str, str]:
     code = exit_code(replies)
     phase = {Exit.FINE: DONE, Exit.TROUBLE: REFUSAL}.get(code, UNANSWERED)
     concerned = [reply for reply in replies if code is Exit.FINE or exit_code([reply]) is not Exit.FINE]
-    return phase, in_sentences(line for reply in concerned for line in reply_lines(reply))
+    return phase, in_sentences(line for reply in concerned for line in _reply_lines(reply))
 
 
-def reply_lines(reply: CommandReply) -> list[str]:
+def _reply_lines(reply: CommandReply) -> list[str]:
     """Return a line for each service that was asked, without the name of the flow."""
     return [line.removeprefix(f"{reply.request.flow}  ") for line in reply.as_lines()]
 

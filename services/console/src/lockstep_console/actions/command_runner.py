@@ -52,7 +52,7 @@ class CommandRunner:
     def find(self, watch: "FlowWatch", asked_id: str) -> CommandOutcome | None:
         """Return an outcome by its id: one of this console's, or what the events say of one that has ended."""
         kept = self.outcomes.get(watch.name, asked_id)
-        return kept or found_outcome(asked_id, watch.name, event_bodies(watch), unfinished_decision(watch))
+        return kept or found_outcome(asked_id, watch.name, _event_bodies(watch), unfinished_decision(watch))
 
     def open_outcome(
         self,
@@ -158,7 +158,7 @@ def requests_for(
     ]
 
 
-def event_bodies(watch: "FlowWatch") -> Sequence[Mapping[str, Any]]:
+def _event_bodies(watch: "FlowWatch") -> Sequence[Mapping[str, Any]]:
     """Return the last events of a flow that answer commands, as JSON values, newest first."""
     return [
         event.decoded.detail
