@@ -73,6 +73,8 @@ async def test_halted_partition_is_decided_from_the_page(chromium: Chromium, pai
             title = (await skip.inner_text()).strip()
             dialog = await page.act(title, within=card)
             await expect(dialog.locator(".outcome .state").first).to_contain_text("done", timeout=60_000)
+            for words in ("data-plane: offsets altered", "topic-sync: resumed", "stop: topic-sync: stopped"):
+                await expect(dialog.locator(".outcome")).to_contain_text(words)
             await dialog.get_by_role("button", name="Close").click()
             await expect(card).to_have_count(0, timeout=60_000)
     altered = there.wait_event("OffsetsAltered")
