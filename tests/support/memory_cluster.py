@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import dropwhile
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -46,6 +47,13 @@ class _Stored:
     leader_epoch: int = 3
     codec: int = 0
     is_damaged: bool = False
+    claimed_delta: int | None = None
+    """The last offset in the header, counted from the base offset, if it is another one. The CRC is then wrong."""
+
+    @property
+    def claimed(self) -> int:
+        """Return the last offset in the header, which is all that a broker knows of it."""
+        return self.last if self.claimed_delta is None else self.base + self.claimed_delta
 
     def encoded(self) -> bytes:
         data = batch_bytes(
@@ -57,6 +65,8 @@ class _Stored:
             leader_epoch=self.leader_epoch,
             codec=self.codec,
         )
+        if self.claimed_delta is not None:
+            data = data[:23] + self.claimed_delta.to_bytes(4, "big", signed=True) + data[27:]
         return data[:-1] + bytes([data[-1] ^ 1]) if self.is_damaged else data
 
 
@@ -119,9 +129,9 @@ class MemoryLog:
         self.end = last_offset + 1
         return self
 
-    def damage(self) -> "MemoryLog":
-        """Let the last byte of the last batch be another one, so that its CRC is wrong."""
-        self._batches[-1] = replace(self._batches[-1], is_damaged=True)
+    def damage(self, claimed_delta: int | None = None) -> "MemoryLog":
+        """Let the last byte of the last batch be another one, so that its CRC is wrong, or its last offset delta."""
+        self._batches[-1] = replace(self._batches[-1], is_damaged=claimed_delta is None, claimed_delta=claimed_delta)
         return self
 
     def end_transaction(self, producer: tuple[int, int], *, commit: bool) -> "MemoryLog":
@@ -182,7 +192,8 @@ class MemoryLog:
     def fetched(self, offset: int, *, committed: bool) -> tuple[bytes, list[tuple[int, int]]]:
         """Return the batches from the one that holds the offset on, and the aborted transactions among them."""
         until = self.last_stable if committed else self.high_watermark
-        data = b"".join(b.encoded() for b in self._batches if b.last >= offset and b.last < until)
+        replicated = (b for b in self._batches if b.last < until)
+        data = b"".join(b.encoded() for b in dropwhile(lambda b: b.claimed < offset, replicated))
         return data, [(p, first) for p, first, marker in self._aborted if committed and marker >= offset]
 
 

@@ -51,42 +51,55 @@ def test_quarantine_entry_has_the_whole_record_and_its_origin() -> None:
 
 def test_a_batch_that_cannot_be_read_is_kept_as_its_bytes() -> None:
     source = batch(records(10, 3))
-    refusal = refused_batch(source, "its records cannot be read", None, 100)
+    refusal = refused_batch(source, "its records cannot be read", 100)
     assert refusal is not None
     assert refusal.ranges == ((10, 12),)
     assert refusal.entries[0].value == bytes(source.data)
     assert refusal.entries[0].batch
 
 
-def with_last_offset_delta(source: Batch, delta: int) -> Batch:
-    """The batch with another last offset in its header, which its CRC does not fit."""
+def with_last_offset_delta(source: Batch, delta: int, behind: Batch | None = None) -> Batch:
+    """The batch with another last offset in its header, which its CRC does not fit, before `behind` in its log."""
     spoilt = bytearray(source.data)
     struct.pack_into(">i", spoilt, 23, delta)
-    (made,) = scan(bytes(spoilt))
-    return made
+    return next(scan(bytes(spoilt) + (b"" if behind is None else bytes(behind.data))))
 
 
-@pytest.mark.parametrize("delta", [0, 2, 3, 700, 2**31 - 1])
-def test_last_offset_without_a_right_crc_is_that_before_the_next_batch(delta: int) -> None:
-    spoilt = with_last_offset_delta(batch(records(10, 3)), delta)
-    refusal = refused_batch(spoilt, "its CRC does not match its bytes", 13, 100)
-    if delta == 2:
-        assert spoilt.crc == batch(records(10, 3)).crc
+@pytest.mark.parametrize("delta", [-(2**31), -1, 0, 2, 3, 700, 2**31 - 1])
+@pytest.mark.parametrize("shown", [17, 61, 1000])
+def test_last_offset_without_a_right_crc_is_that_before_the_next_batch(delta: int, shown: int) -> None:
+    """The next batch may be cut off."""
+    behind = batch(records(13, 3))
+    spoilt = bytearray(with_last_offset_delta(batch(records(10, 3)), delta).data)
+    spoilt[-1] ^= 1
+    seen = next(scan(bytes(spoilt) + bytes(behind.data)[:shown]))
+    refusal = refused_batch(seen, "its CRC does not match its bytes", 100)
     assert refusal is not None
     assert refusal.ranges == ((10, 12),)
 
 
-@pytest.mark.parametrize(("delta", "behind"), [(700, None), (3, None), (3, 10), (3, 101), (3, -1)])
+@pytest.mark.parametrize(("delta", "behind"), [(700, None), (3, None), (3, 10), (3, 7), (3, 101)])
 def test_last_offset_that_nothing_shows_is_not_believed(delta: int, behind: int | None) -> None:
-    spoilt = with_last_offset_delta(batch(records(10, 3)), delta)
-    assert refused_batch(spoilt, "its CRC does not match its bytes", behind, 100) is None
+    following = None if behind is None else batch(records(behind, 1))
+    spoilt = with_last_offset_delta(batch(records(10, 3)), delta, following)
+    assert refused_batch(spoilt, "its CRC does not match its bytes", 100) is None
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_next_batch_of_an_old_format_shows_no_end(magic: int) -> None:
+    """A compressed one has the offset of its last record."""
+    behind = message_set(magic, [Message(offset, None, b"a") for offset in range(13, 20)], GZIP)
+    spoilt = with_last_offset_delta(batch(records(10, 3)), 3)
+    seen = next(scan(bytes(spoilt.data) + behind))
+    assert (seen.following_offset, seen.last_offset) == (-1, 13)
+    assert refused_batch(seen, "its CRC does not match its bytes", 100) is None
 
 
 def test_spoilt_batch_at_the_end_of_the_log_ends_there() -> None:
     broken = bytearray(batch(records(10, 3)).data)
     broken[-1] ^= 1
     (spoilt,) = scan(bytes(broken))
-    refusal = refused_batch(spoilt, "its CRC does not match its bytes", None, 13)
+    refusal = refused_batch(spoilt, "its CRC does not match its bytes", 13)
     assert refusal is not None
     assert refusal.ranges == ((10, 12),)
 
@@ -94,9 +107,24 @@ def test_spoilt_batch_at_the_end_of_the_log_ends_there() -> None:
 def test_partition_passes_over_no_good_record_behind_a_spoilt_batch() -> None:
     spoilt = with_last_offset_delta(batch(records(2, 2)), 5)
     p = resumed(ROW)
-    admit(p, batch(records(0, 2)), spoilt, batch(records(4, 2)), source_end=6)
+    log = b"".join(bytes(each.data) for each in (batch(records(0, 2)), spoilt, batch(records(4, 2))))
+    admit(p, *scan(log), source_end=6)
     assert p.refusal is not None
     assert p.refusal.ranges == ((2, 3),)
+    again = resumed(replace(ROW, upstream=1, skips=p.refusal.ranges))
+    admit(again, *scan(log), source_end=6)
+    assert (again.refusal, queued(again), again.position) == (None, [4, 5], 6)
+
+
+def test_what_is_in_quarantine_is_not_offered_again() -> None:
+    broken = bytearray(batch(records(2, 2)).data)
+    broken[-1] ^= 1
+    p = resumed(replace(ROW, upstream=1, skips=((2, 3),)))
+    refusal = refused_batch(next(scan(bytes(broken))), "no", 4)
+    assert refusal is not None
+    p.step(Refused(reported("it would be asked for again and again"), refusal))
+    p.step(AllAnswered())
+    assert (p.phase, p.refusal) == (Phase.HALTED, None)
 
 
 def test_quarantine_of_a_batch_has_only_the_records_that_are_refused() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
-from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.layout import Batch, expected_crc, scan
 from lockstep_data_plane.record_batch.rebuild import next_offset
 from lockstep_kafka.messages.fetch_codec import fetch_request, read_response, topic_names
 from lockstep_kafka.messages.fetch_session import UNSAID
@@ -61,8 +61,17 @@ async def log_between(
             if isolation == "read_committed":
                 end = min(end, fetched.last_stable)
             if batches := list(scan(fetched.records)):
+                last = batches[-1]
+                if len(batches) > 1 and _is_end_unknown(last):
+                    batches.pop()  # the next answer has the batch behind it too, which shows where it ends
                 yield batches, AbortedTransactions(fetched.aborted)
-                offset, in_vain = next_offset(batches[-1]), 0
+                reached = max(offset, last.base_offset, next_offset(batches[-1]))
+                offset, in_vain = reached, 0 if reached > offset else in_vain
+
+
+def _is_end_unknown(batch: Batch) -> bool:
+    """Return whether neither the header nor the next batch shows where a batch ends."""
+    return batch.following_offset < 0 and batch.magic == 2 and expected_crc(batch.data) != batch.crc
 
 
 async def first_batch(cluster: ClusterClient, tp: TopicPartition, offset: int, end: int) -> Batch | None:

@@ -12,6 +12,7 @@ from lockstep_data_plane.core.quarantine_entry import (
     refused_record,
     unread,
     wholly_skipped,
+    with_offsets,
 )
 from lockstep_data_plane.core.resume_deduplicator import RecordMismatch, ResumeDeduplicator
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
@@ -97,7 +98,7 @@ class BatchAdmission:
         """
         self._source_end = source_end
         try:
-            self._admit_each(batches, aborted, limits, sends=sends, following_offset=None)
+            self._admit_each(batches, aborted, limits, sends=sends)
         finally:
             self._routing.close_group(limits)
 
@@ -143,25 +144,16 @@ class BatchAdmission:
         )
 
     def _admit_each(
-        self,
-        batches: Sequence[Batch],
-        aborted: AbortedTransactions,
-        limits: TargetLimits,
-        *,
-        sends: bool,
-        following_offset: int | None,
+        self, batches: Sequence[Batch], aborted: AbortedTransactions, limits: TargetLimits, *, sends: bool
     ) -> None:
-        """Judge batches one by one.
-
-        `following_offset` is the first offset of what was fetched behind these batches; None: nothing was.
-        """
+        """Judge batches one by one."""
         skips, already_appended, routing, copy_producer_id = (
             self.skips,
             self._already_appended,
             self._routing,
             self._provenance.copy_producer_id,
         )
-        for count, batch in enumerate(batches, 1):
+        for batch in batches:
             if not (sends or already_appended.remaining):
                 return
             producer = copy_producer_id(batch)
@@ -177,10 +169,9 @@ class BatchAdmission:
             elif action is BatchAction.SKIP or (skips and wholly_skipped(batch, self.position, skips)):
                 self._pass_over(batch.last_offset, batch.leader_epoch)
             elif batch.batches > 1:
-                each, next_offset = list(scan(batch.data)), _next_offset(batches, count, following_offset)
-                self._admit_each(each, aborted, limits, sends=sends, following_offset=next_offset)
+                self._admit_each(list(scan(batch.data)), aborted, limits, sends=sends)
             elif action is BatchAction.REFUSE:
-                raise self._rejected(batch, reason, _next_offset(batches, count, following_offset))
+                raise self._rejected(batch, reason)
             else:
                 self._admit_records(batch, limits, own, sends=sends)
 
@@ -233,16 +224,7 @@ class BatchAdmission:
             return
         self._acked.reached(offset, leader_epoch)
 
-    def _rejected(self, batch: Batch, reason: str, following_offset: int | None = None) -> BatchRejected:
+    def _rejected(self, batch: Batch, reason: str) -> BatchRejected:
         """Return the rejection of a whole batch, with its offsets as far as they are certain."""
-        refusal = refused_batch(batch, reason, following_offset, self._source_end)
-        offsets = f"offsets from {batch.base_offset}"
-        if refusal is not None:
-            ((first, last),) = refusal.ranges
-            offsets = f"offsets {first} to {last}"
-        return BatchRejected(f"{offsets}: {reason}", refusal)
-
-
-def _next_offset(batches: Sequence[Batch], count: int, following_offset: int | None) -> int | None:
-    """Return the first offset behind the first `count` batches; None: nothing was fetched behind them."""
-    return batches[count].base_offset if count < len(batches) else following_offset
+        refusal = refused_batch(batch, reason, self._source_end)
+        return BatchRejected(with_offsets(batch, reason, refusal), refusal)

@@ -66,11 +66,10 @@ class PassedOver(NamedTuple):
 
 
 class RejectedBatch(NamedTuple):
-    """A batch that cannot be read. `following_offset` is the first offset of the batch behind it; None: not known."""
+    """A batch that cannot be read."""
 
     batch: Batch
     reason: str
-    following_offset: int | None
 
 
 def evaluation_requests(
@@ -95,7 +94,7 @@ def evaluation_requests(
         batches = [each for batch in batches for each in (scan(batch.data) if batch.batches > 1 else (batch,))]
     gathered: list[Batch] = []
     gathered_producer = OWN
-    for index, batch in enumerate(batches):
+    for batch in batches:
         producer = provenance.copy_producer_id(batch)
         of_aborted = aborted.any and aborted.holds(batch)
         action, reason = classify(batch, position, limits, aborted=of_aborted, elsewhere=producer is None)
@@ -117,8 +116,7 @@ def evaluation_requests(
             yield EvaluationRequest(tuple(gathered), gathered_producer)
             gathered = []
         if action is BatchAction.REFUSE:
-            following = batches[index + 1].base_offset if index + 1 < len(batches) else None
-            yield RejectedBatch(batch, reason, following)
+            yield RejectedBatch(batch, reason)
             return
         if readable is None or producer is None:
             yield PassedOver(batch)

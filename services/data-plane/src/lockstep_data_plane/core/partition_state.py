@@ -463,9 +463,17 @@ class PartitionState:
         if not self.can(event):
             return ()
         self._move(event)
+        if refusal is not None and not self._names_new(refusal):
+            refusal = None  # to quarantine the same once more would lead here again
         self.refusal, self.quarantined_entries = refusal, 0
         self.cause, self._case = cause, case or self._case or "refused"
         return self._halts()
+
+    def _names_new(self, refusal: RefusedRecords) -> bool:
+        """Return whether some of the refused offsets are not passed over yet."""
+        return any(
+            not any(begin <= first and last <= end for begin, end in self.skips) for first, last in refusal.ranges
+        )
 
     def _halts(self) -> tuple[Report, ...]:
         return (Halted(self.cause, self.acked.upstream),) if self.halted else ()

@@ -86,35 +86,45 @@ def refused_record(record: PlainRecord, reason: str) -> RefusedRecords:
     return RefusedRecords(reason, (entry,))
 
 
-def refused_batch(batch: Batch, reason: str, following_offset: int | None, source_end: int) -> RefusedRecords | None:
+def refused_batch(batch: Batch, reason: str, source_end: int) -> RefusedRecords | None:
     """Return the refusal of a batch that cannot be read, which keeps its bytes.
 
     In the old formats only the records say which offsets a batch has. If the CRC is wrong, so may be the last offset in
-    the header. Then the next batch says where this one ends.
+    the header. Then the next batch says where this one ends, or the end of the log if the header agrees.
 
     Args:
         batch: The batch as it was fetched.
         reason: The reason, for people.
-        following_offset: The first offset of the batch that was fetched behind it; None: there is none.
         source_end: The next offset of the source's log.
 
     Returns:
         None if nothing shows which offsets the batch has.
     """
-    if batch.magic < 2 or not 0 <= batch.base_offset <= batch.last_offset <= LARGEST_OFFSET:
+    if batch.magic < 2 or batch.base_offset < 0:
         return None
     last_offset = batch.last_offset
     if expected_crc(batch.data) != batch.crc:
         if batch.magic > 2:  # the header may have other fields than ours
             return None
-        end = source_end if following_offset is None and last_offset + 1 == source_end else following_offset
-        if end is None or not batch.base_offset < end <= source_end:
+        is_last = batch.following_offset < 0 and last_offset + 1 == source_end
+        end = source_end if is_last else batch.following_offset
+        if not batch.base_offset < end <= source_end:
             return None
         last_offset = end - 1
+    if not batch.base_offset <= last_offset <= LARGEST_OFFSET:
+        return None
     entry = QuarantineEntry(
         batch.base_offset, last_offset, None, bytes(batch.data), (), batch.max_timestamp, batch=True
     )
     return RefusedRecords(reason, (entry,))
+
+
+def with_offsets(batch: Batch, reason: str, refusal: RefusedRecords | None) -> str:
+    """Return the reason with the offsets of the batch, as far as they are certain."""
+    if refusal is None:
+        return f"offsets from {batch.base_offset}: {reason}"
+    ((first, last),) = refusal.ranges
+    return f"offsets {first} to {last}: {reason}"
 
 
 def refused_outgoing(outgoing: OutgoingBatch, indexes: Iterable[int], reason: str) -> RefusedRecords | None:

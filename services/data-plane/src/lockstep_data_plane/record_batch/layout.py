@@ -25,6 +25,8 @@ UNCOVERED = struct.Struct(">qiibI")
 """The first part of the header: baseOffset, batchLength, partitionLeaderEpoch, magic, crc."""
 COVERED = struct.Struct(">hiqqqhii")
 """The second part of the header, which the CRC covers as it does the records."""
+_BEGIN = struct.Struct(">qi4xB")
+"""The fields baseOffset, batchLength and magic, which a batch of each format has in these places."""
 _FIELDS = struct.Struct(">q4xiBIhiqqqhii")
 """The fields of `Batch` behind `data`: all of the header but the length. A magic that is no format is above 2."""
 CRC, CRC_AT = struct.Struct(">I"), 17
@@ -75,6 +77,9 @@ class Batch(NamedTuple):
 
     A group has more than one in `batches`. Its timestamps are the oldest and the newest one, and its `crc`,
     `producer_epoch` and `base_sequence` mean nothing.
+
+    A batch ends before the next one of its log, whatever its header says. So `last_offset_delta` may be smaller than
+    that of a damaged header, and negative if the offsets of both batches contradict each other.
     """
 
     data: memoryview
@@ -91,6 +96,8 @@ class Batch(NamedTuple):
     base_sequence: int
     record_count: int
     batches: int = 1
+    following_offset: int = -1
+    """The base offset of the next batch in the log; -1: not known. In formats 0 and 1 it is not that of a record."""
 
     @property
     def last_offset(self) -> int:
@@ -115,32 +122,64 @@ def scan(records: bytes | memoryview, gather: GatherGroup | None = None) -> Iter
     """
     view = memoryview(records)
     start, end = 0, len(view)
-    while start + OLD_HEADER_SIZE <= end:
-        base_offset, length = PREFIX.unpack_from(view, start)
+    begin = _find_begin(view, 0)
+    while begin is not None:
+        base_offset, length, magic = begin
         if length < OLD_HEADER_SIZE - PREFIX.size:
             raise CorruptRecordError(f"a batch at byte {start} says it is {length} bytes long")
         batch_end = start + PREFIX.size + length
         if batch_end > end:
             return
-        magic = view[start + 16]
+        begin = _find_begin(view, batch_end)
+        following = _following_offset(begin)
         if magic < 2:
             if length + PREFIX.size < OLD_LEAST_SIZE:
                 raise CorruptRecordError(f"a message set at byte {start} is shorter than its own header")
             attributes = view[start + 17] & (CODEC_MASK | LOG_APPEND_TIME)
-            yield Batch(view[start:batch_end], base_offset, -1, magic, 0, attributes, 0, -1, -1, -1, -1, -1, 0)
+            yield Batch(
+                view[start:batch_end], base_offset, -1, magic, 0, attributes, 0, -1, -1, -1, -1, -1, 0, 1, following
+            )
         elif length + PREFIX.size < HEADER_SIZE:
             raise CorruptRecordError(f"a batch at byte {start} is shorter than its own header")
         elif (
             gather is not None
             and batch_end - start <= SMALL_BYTES
             and batch_end < end
-            and (group := gather(view, start)) is not None
+            and (group := _gathered(gather, view, start)) is not None
         ):
-            batch_end, *fields = group
-            yield _new(Batch, (view[start:batch_end], *fields))
+            batch_end = start + len(group.data)
+            begin = _find_begin(view, batch_end)
+            yield group
         else:
-            yield _new(Batch, (view[start:batch_end], *_FIELDS.unpack_from(view, start), 1))
+            fields = _FIELDS.unpack_from(view, start)
+            if 0 <= following <= base_offset + fields[_DELTA]:
+                fields = (*fields[:_DELTA], following - 1 - base_offset, *fields[_DELTA + 1 :])
+            yield _new(Batch, (view[start:batch_end], *fields, 1, following))
         start = batch_end
+
+
+_DELTA = Batch._fields.index("last_offset_delta") - 1
+"""The index of that field in `_FIELDS`."""
+
+
+def _find_begin(view: memoryview, start: int) -> tuple[int, int, int] | None:
+    """Return base offset, length and magic of the batch there, which may be cut off; None: too little is left of it."""
+    return _BEGIN.unpack_from(view, start) if start + OLD_HEADER_SIZE <= len(view) else None
+
+
+def _following_offset(begin: tuple[int, int, int] | None) -> int:
+    """Return the first offset of the batch that begins so; -1: in an old format only its records say it."""
+    return -1 if begin is None or begin[2] < 2 else begin[0]
+
+
+def _gathered(gather: GatherGroup, view: memoryview, start: int) -> Batch | None:
+    """Return the group there; None: there is none, or the next batch begins before its end."""
+    if (group := gather(view, start)) is None:
+        return None
+    batch_end, *fields = group
+    following = _following_offset(_find_begin(view, batch_end))
+    batch: Batch = _new(Batch, (view[start:batch_end], *fields, following))
+    return None if 0 <= following <= batch.last_offset else batch
 
 
 def size_before(records: bytes | memoryview, limit: int) -> int:
@@ -150,15 +189,18 @@ def size_before(records: bytes | memoryview, limit: int) -> int:
     """
     view = memoryview(records)
     start, end = 0, len(view)
-    while start + OLD_HEADER_SIZE <= end:
-        base_offset, length = PREFIX.unpack_from(view, start)
-        is_old = view[start + 16] < 2
-        if length < OLD_HEADER_SIZE - PREFIX.size or (not is_old and start + HEADER_SIZE > end):
+    while (begin := _find_begin(view, start)) is not None:
+        last_offset, length, magic = begin
+        if length < OLD_HEADER_SIZE - PREFIX.size or (magic >= 2 and start + HEADER_SIZE > end):
             return end
-        last_offset = base_offset if is_old else base_offset + _FIELDS.unpack_from(view, start)[5]
+        batch_end = start + PREFIX.size + length
+        if magic >= 2:
+            last_offset += _FIELDS.unpack_from(view, start)[_DELTA]
+            following = _following_offset(_find_begin(view, batch_end))
+            last_offset = last_offset if following < 0 else min(last_offset, following - 1)
         if last_offset >= limit:
             return start
-        start += PREFIX.size + length
+        start = batch_end
     return end
 
 

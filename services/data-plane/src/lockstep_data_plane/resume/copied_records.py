@@ -51,7 +51,7 @@ async def copied_records(
             elsewhere = partition.provenance.copy_producer_id(batch) is None
             action, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
             if action in (BatchAction.SKIP, BatchAction.REFUSE) or wholly_skipped(batch, position, row.skips):
-                yield [], batch.last_offset + 1
+                yield [], max(batch.base_offset, batch.last_offset + 1)
             elif transform is None:
                 yield unread(batch, position, row.skips), next_offset(batch)
             else:

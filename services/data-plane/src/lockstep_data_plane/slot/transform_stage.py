@@ -25,7 +25,7 @@ from lockstep_data_plane.core.evaluation import (
 )
 from lockstep_data_plane.core.events import Refused
 from lockstep_data_plane.core.partition_state import PartitionState
-from lockstep_data_plane.core.quarantine_entry import refuse_records, refused_batch
+from lockstep_data_plane.core.quarantine_entry import refuse_records, refused_batch, with_offsets
 from lockstep_data_plane.core.record_transform import RecordFailure, RecordTransform, TransformedRecords
 from lockstep_data_plane.fetch.fetcher import Delivery
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
@@ -212,8 +212,8 @@ class TransformStage:
                 case PassedOver(batch):
                     part = DecidedRecords(None, batch.last_offset, batch.leader_epoch)
                     self._decided(Decided(delivery, (batch,), (part,)))
-                case RejectedBatch(batch, reason, following_offset):
-                    raise _unreadable(delivery, batch, reason, following_offset)
+                case RejectedBatch(batch, reason):
+                    raise _unreadable(delivery, batch, reason)
                 case EvaluationRequest():
                     await self._evaluate_request(delivery, each)
 
@@ -307,9 +307,7 @@ class TransformStage:
         return Refused(cause, refuse_failed(request, failure, reason, transform.on_error))
 
 
-def _unreadable(
-    delivery: Delivery, batch: Batch, reason: str, following_offset: int | None = None
-) -> EvaluationRefused:
+def _unreadable(delivery: Delivery, batch: Batch, reason: str) -> EvaluationRefused:
     """Return the end of a partition at a batch that cannot be read. Nothing of the batch is in it but its offsets."""
-    refusal = without_content(refused_batch(batch, reason, following_offset, delivery.fetched.high_watermark))
-    return EvaluationRefused(Refused(refuse_records(reason, refusal), refusal))
+    refusal = without_content(refused_batch(batch, reason, delivery.fetched.high_watermark))
+    return EvaluationRefused(Refused(refuse_records(with_offsets(batch, reason, refusal), refusal), refusal))
