@@ -206,7 +206,7 @@ MISTAKES = {
     "an empty statement": (f"{TOPICS}lockstep.transform.pii.sql =\n", "lockstep.transform.pii.sql: is empty"),
     "a mask that cannot be read": (
         f"{TOPICS}lockstep.transform.pii.mask = iban\n",
-        "lockstep.transform.pii.mask: cannot be read: a path and how it is masked is expected",
+        "lockstep.transform.pii.mask: cannot be read: PATH: MASKING is expected",
     ),
     "a masking that does not exist": (
         f"{TOPICS}lockstep.transform.pii.mask = $.a: hash\n",

@@ -2,12 +2,23 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from lockstep_config.flow.transform_settings import TransformSettings
 from lockstep_ops.exit_codes import Exit
-from lockstep_ops.transform.transform_check import TransformCheck, excerpt, exit_code, mistake_lines, trial_request
+from lockstep_ops.transform.transform_check import (
+    TransformCheck,
+    excerpt,
+    exit_code,
+    flows_without_topic,
+    mistake_lines,
+    trial_request,
+)
 from lockstep_rules.filters import NameFilter
 from lockstep_state.codecs.transform_trial import TrialCost, TrialMistake, TrialResult
+from tests.support.flow_context import flow_settings
 
 SETTINGS = TransformSettings(
     name="pii",
@@ -78,3 +89,32 @@ def test_excerpts() -> None:
     line, mark = excerpt(long, 1, 301)
     assert line[mark.index("^")] == "!"
     assert len(line) == 104
+
+
+@pytest.mark.parametrize(
+    ("topics", "transformed", "is_found"),
+    [
+        ("customers", "customers", True),
+        ("customers", "A.customers", False),
+        ("customers", "orders", False),
+        (".*", "orders-[0-9]+", True),
+        ("orders-[a-z]{2}", "orders-.*", True),
+        ("orders-eu, orders-us", "orders-.*", True),
+        ("customers", "customers, orders", True),
+    ],
+)
+def test_transform_of_no_topic_of_the_flow_is_noted(
+    tmp_path: Path, topics: str, transformed: str, is_found: bool
+) -> None:
+    settings = flow_settings(
+        tmp_path,
+        f"A->B.topics = {topics}\nlockstep.transform.pii.topics = {transformed}\n"
+        "lockstep.transform.pii.mask = $.name: remove\n",
+    )
+    (transform,) = settings.data_plane.transforms
+    without = flows_without_topic(transform, [settings])
+    assert without == (() if is_found else ("A->B",))
+    remarks = TransformCheck(transform, ("A->B",), TrialResult("pii"), without).remarks
+    assert [remark.split(":")[0] for remark in remarks] == [
+        f"no topic was found that {flow} mirrors and lockstep.transform.pii.topics selects" for flow in without
+    ]

@@ -53,7 +53,10 @@ def _entries(masks: str) -> Iterator[tuple[str, re.Match[str]]]:
         entry = _ENTRY.match(masks, position)
         if entry is None or (entry["end"] == "," and entry.end() == len(masks)):
             wrong = masks[position:].strip() or "nothing"
-            raise MaskInvalid(f"a path and how it is masked is expected, as in $.iban: truncate(4), but not {wrong}")
+            raise MaskInvalid(
+                "PATH: MASKING is expected, several between commas. A path begins with $, as in "
+                f"$.iban: truncate(4). But it says {wrong}"
+            )
         path, how = entry["path"], re.sub(r"\s", "", entry["how"])
         masking = _MASKING.fullmatch(how)
         if masking is None:

@@ -79,16 +79,21 @@ async def check(file: Path, flows: tuple[str, ...], no_cost: bool, output: str) 
     from lockstep_ops.transform.transform_check import (
         TransformCheck,
         exit_code,
+        flows_without_topic,
         mistake_lines,
         transforms_of,
         trial_request,
     )
 
-    transforms = transforms_of(choose_flows(file, flows, all_enabled=not flows))
+    chosen = choose_flows(file, flows, all_enabled=not flows)
+    transforms = transforms_of(chosen)
     results = await _run_trial(file, [trial_request(each, measured=not no_cost) for each in transforms])
     if isinstance(results, Exit):
         return results
-    checks = [TransformCheck(*having, result) for having, result in zip(transforms.items(), results, strict=True)]
+    checks = [
+        TransformCheck(*having, result, flows_without_topic(having[0], chosen))
+        for having, result in zip(transforms.items(), results, strict=True)
+    ]
     if output == "text":
         print_parts(
             (line for each in checks for mistake in each.mistakes for line in mistake_lines(each, mistake)), stderr=True
@@ -194,7 +199,10 @@ def _transform_of(settings: "FlowSettings", topic: str) -> "TransformSettings":
         names = ", ".join(each.name for each in settings.data_plane.transforms) or "none"
         ruled = settings.record_rules(topic) is not None
         rules = ", and the rules of lockstep.filter or lockstep.headers that hold for it are not tried here"
-        raise CannotUse(f"{settings.flow}: no transform selects {topic}{rules if ruled else ''}; transforms: {names}")
+        raise CannotUse(
+            f"{settings.flow}: no transform selects {topic}{rules if ruled else ''}; transforms: {names}. Name the "
+            "topic, as the source has it, in lockstep.transform.NAME.topics"
+        )
     return transform
 
 

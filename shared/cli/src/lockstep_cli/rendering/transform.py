@@ -23,7 +23,10 @@ def check_parts(file: Path, checks: Sequence[TransformCheck]) -> Iterator[Render
             yield ""
     wrong = sum(1 for check in checks if check.mistakes)
     if not checks:
-        yield f"{visible(str(file))}: no flow has a transform"
+        yield (
+            f"{visible(str(file))}: no flow has a transform: add lockstep.transform.NAME.topics, and .mask, .sql, "
+            ".sql.file or .python"
+        )
     elif wrong:
         yield f"{visible(str(file))}: {wrong} of {count_text(len(checks), 'transform')} cannot be used"
     else:

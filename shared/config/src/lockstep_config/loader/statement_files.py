@@ -24,7 +24,8 @@ def with_statement(entry: Entry, file: Path) -> tuple[Entry, list[Problem]]:
     try:
         statement = read_content(path, LARGEST).removeprefix(UTF8_BYTE_ORDER_MARK).decode()
     except OSError as exc:
-        return entry, [_problem(entry, file, f"names {path}, which cannot be read: {exc.strerror}")]
+        sought = "" if path.is_absolute() else f" (it is sought in {Path.cwd()}: write the whole path)"
+        return entry, [_problem(entry, file, f"names {path}, which cannot be read: {exc.strerror}{sought}")]
     except UnicodeDecodeError:
         return entry, [_problem(entry, file, f"names {path}, which is no text in UTF-8")]
     return replace(entry, value=statement, read=(*entry.read, path)), []

@@ -115,7 +115,10 @@ class _Reading:
         # All topics are listed: a request that names one may create it.
         metadata = self._consumer.list_topics(timeout=self._silent_s).topics.get(self._topic)
         if metadata is None:
-            raise CannotUse(f"cluster {alias} has no topic {self._topic}, or does not let this user see it")
+            raise CannotUse(
+                f"cluster {alias} has no topic {self._topic}, or does not let this user see it: name a topic of the "
+                "source, and not its copy"
+            )
         ends = {}
         for partition in metadata.partitions:
             tp = TopicPartition(self._topic, partition)

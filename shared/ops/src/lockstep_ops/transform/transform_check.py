@@ -5,9 +5,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lockstep_config.flow.model import FlowSettings
+from lockstep_config.flow.record_transforms import find_suggested_topic
 from lockstep_config.flow.transform_settings import TransformSettings
-from lockstep_config.keys.transform_keys import secret_key
+from lockstep_config.keys.transform_keys import PREFIX, secret_key
 from lockstep_ops.exit_codes import Exit
+from lockstep_rules.filters import NameFilter
 from lockstep_state.codecs.transform_trial import TrialMistake, TrialPartition, TrialRequest, TrialResult
 
 COLUMNS = ("key", "value", "headers", "timestamp")
@@ -27,6 +29,8 @@ class TransformCheck:
     settings: TransformSettings
     flows: tuple[str, ...]
     result: TrialResult
+    without_topic: tuple[str, ...] = ()
+    """The flows among them for which no name was found that they mirror and the transform selects."""
 
     @property
     def mistakes(self) -> tuple[TrialMistake, ...]:
@@ -50,9 +54,13 @@ class TransformCheck:
         result = self.result
         if result.mistakes:
             return ()
+        remarks = [
+            f"no topic was found that {flow} mirrors and {PREFIX}{self.settings.name}.topics selects: "
+            "both take names as the source has them"
+            for flow in self.without_topic
+        ]
         if self.settings.python:
-            return FUNCTION_REMARKS
-        remarks = []
+            return (*remarks, *FUNCTION_REMARKS)
         if "key" in result.columns_written:
             remarks.append(
                 "the key is made anew, and each record stays in its partition: equal keys may be in several partitions"
@@ -102,6 +110,26 @@ def transforms_of(flows: Iterable[FlowSettings]) -> dict[TransformSettings, tupl
         for transform in settings.data_plane.transforms:
             having[transform] = (*having.get(transform, ()), str(settings.flow))
     return having
+
+
+def flows_without_topic(transform: TransformSettings, flows: Iterable[FlowSettings]) -> tuple[str, ...]:
+    """Return the flows with a transform that mirror no topic that it selects, as far as their patterns show.
+
+    A flow counts only if names are known that each of both selects, and no name is known that both do.
+    """
+    return tuple(
+        str(settings.flow)
+        for settings in flows
+        if transform in settings.data_plane.transforms and _are_apart(transform.topics, settings)
+    )
+
+
+def _are_apart(topics: NameFilter, settings: FlowSettings) -> bool:
+    if not isinstance(settings.topics, NameFilter):  # a class of the user's
+        return False
+    are_known = all(find_suggested_topic(each, lambda _: True) for each in (topics, settings.topics))
+    shared = find_suggested_topic(topics, settings.replicates) or find_suggested_topic(settings.topics, topics.matches)
+    return are_known and not shared
 
 
 def trial_request(
