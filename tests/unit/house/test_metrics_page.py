@@ -8,7 +8,8 @@ from lockstep_rules.offsets.gap_policy import GapCase
 from lockstep_runtime.flow.common_metrics import TLS_METRICS
 from lockstep_state.metric import Metric, MetricType
 from tests.support.source_modules import REPOSITORY
-from tools.docs.metrics import CONSOLE, DECLARED, PAGE, RUN, SERVICES, declared_by
+from tools.docs.metrics import CONSOLE, DECLARED, RUN, SERVICES, declared_by
+from tools.docs.pages import DOCS
 
 ALL: list[Metric] = [metric for metrics in DECLARED.values() for metric in metrics]
 
@@ -47,17 +48,13 @@ STRIMZI = {
 """What the panels of Strimzi's dashboard for MirrorMaker 2 and the alerts for any Connect ask for, with the labels that
 they select or group by; its panels about the JVM and the container's CPU aside."""
 
-
 OF_PROCESSES = {"lockstep_memory_bytes", "lockstep_build_info", "lockstep_service_up"}
 """A process serves several flows."""
 
-
-def test_metrics_page_watches_existing_metrics_only() -> None:
-    (section,) = (part for part in PAGE.read_text().split("\n## ") if part.startswith("What to watch"))
-    named = set(re.findall(r"lockstep_\w+", section))
+def test_alerts_page_names_existing_metrics_only() -> None:
+    named = set(re.findall(r"\blockstep_\w+", (DOCS / "troubleshoot" / "alerts.md").read_text()))
     assert len(named) > 10
     assert named <= {metric.shown_as for metric in ALL}
-
 
 def test_pages_and_rules_name_existing_metrics_only() -> None:
     """An expression with a name that no service exports finds nothing, and says so nowhere."""
@@ -79,11 +76,9 @@ def test_pages_and_rules_name_existing_metrics_only() -> None:
     assert sum(map(len, named.values())) > 150
     assert {str(file): names - metrics for file, names in named.items() if names - metrics} == {}
 
-
 def test_no_name_is_declared_twice() -> None:
     names = [metric.name for metric in ALL]
     assert sorted(set(names)) == sorted(names)
-
 
 @pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.name)
 def test_a_declaration_is_fit_for_prometheus(metric: Metric) -> None:
@@ -96,12 +91,10 @@ def test_a_declaration_is_fit_for_prometheus(metric: Metric) -> None:
         assert metric.labels[0] == "flow" or metric.shown_as in OF_PROCESSES
         assert metric.type is MetricType.COUNTER or not metric.name.endswith("_count")
 
-
 def test_strimzi_dashboard_has_all_its_metrics() -> None:
     declared = {metric.shown_as: set(metric.labels) for metric in ALL}
     assert STRIMZI.keys() <= declared.keys()
     assert {name: labels - declared[name] for name, labels in STRIMZI.items() if labels - declared[name]} == {}
-
 
 def test_service_page_has_its_own_and_the_common_metrics() -> None:
     shown = {metric.shown_as for metric in (*TLS_METRICS, *RUN, *CONSOLE)}.union(
@@ -110,7 +103,6 @@ def test_service_page_has_its_own_and_the_common_metrics() -> None:
     assert shown == {metric.shown_as for metric in ALL}
     assert "lockstep_topics" not in declared_by("data-plane")
 
-
 def test_each_case_is_explained() -> None:
-    page_text = (PAGE.parent / "no-silent-loss.md").read_text()
+    page_text = (DOCS / "reference" / "no-silent-loss.md").read_text()
     assert [case.value for case in GapCase if f"`{case.value}`" not in page_text] == []
