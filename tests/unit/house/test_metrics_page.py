@@ -51,10 +51,12 @@ they select or group by; its panels about the JVM and the container's CPU aside.
 OF_PROCESSES = {"lockstep_memory_bytes", "lockstep_build_info", "lockstep_service_up"}
 """A process serves several flows."""
 
+
 def test_alerts_page_names_existing_metrics_only() -> None:
     named = set(re.findall(r"\blockstep_\w+", (DOCS / "troubleshoot" / "alerts.md").read_text()))
     assert len(named) > 10
     assert named <= {metric.shown_as for metric in ALL}
+
 
 def test_pages_and_rules_name_existing_metrics_only() -> None:
     """An expression with a name that no service exports finds nothing, and says so nowhere."""
@@ -76,9 +78,11 @@ def test_pages_and_rules_name_existing_metrics_only() -> None:
     assert sum(map(len, named.values())) > 150
     assert {str(file): names - metrics for file, names in named.items() if names - metrics} == {}
 
+
 def test_no_name_is_declared_twice() -> None:
     names = [metric.name for metric in ALL]
     assert sorted(set(names)) == sorted(names)
+
 
 @pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.name)
 def test_a_declaration_is_fit_for_prometheus(metric: Metric) -> None:
@@ -91,10 +95,12 @@ def test_a_declaration_is_fit_for_prometheus(metric: Metric) -> None:
         assert metric.labels[0] == "flow" or metric.shown_as in OF_PROCESSES
         assert metric.type is MetricType.COUNTER or not metric.name.endswith("_count")
 
+
 def test_strimzi_dashboard_has_all_its_metrics() -> None:
     declared = {metric.shown_as: set(metric.labels) for metric in ALL}
     assert STRIMZI.keys() <= declared.keys()
     assert {name: labels - declared[name] for name, labels in STRIMZI.items() if labels - declared[name]} == {}
+
 
 def test_service_page_has_its_own_and_the_common_metrics() -> None:
     shown = {metric.shown_as for metric in (*TLS_METRICS, *RUN, *CONSOLE)}.union(
@@ -102,6 +108,7 @@ def test_service_page_has_its_own_and_the_common_metrics() -> None:
     )
     assert shown == {metric.shown_as for metric in ALL}
     assert "lockstep_topics" not in declared_by("data-plane")
+
 
 def test_each_case_is_explained() -> None:
     page_text = (DOCS / "reference" / "no-silent-loss.md").read_text()
