@@ -7,6 +7,7 @@ import pytest
 
 from lockstep_cli.__main__ import main
 from lockstep_cli.commands.explain import complete_code
+from lockstep_ops.doctor.checks.registry import CHECKS
 from lockstep_ops.findings.catalogue import FINDINGS
 from lockstep_state import project_address
 from tests.support.command_line import lockstep
