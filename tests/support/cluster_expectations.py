@@ -61,7 +61,6 @@ FROZEN = "a writer that was frozen may double a batch, and that is reported"
 DOUBLED = "records of control topics may be appended twice"
 MARKERS = "offsets of copies differ by the markers of transactions"
 
-NO_EVENTS: frozenset[str] = frozenset()
 CONTROL_CONFIGS = frozenset({"LS016", "LS026"})
 OF_OLD_METADATA = frozenset({"Metadata 10", "Metadata 8"})
 OF_WARPSTREAM = frozenset({"DescribeQuorum 1", "DescribeClientQuotas"})
