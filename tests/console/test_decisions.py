@@ -14,6 +14,7 @@ from tests.support.console_page import ConsolePage
 from tests.support.console_process import TOKEN, ConsoleProcess
 from tests.support.eventually import eventually, wait_until
 from tests.support.mirror import COPIED_WITHIN, Mirror, MirroredFlow
+from tests.support.services import COPY_ONLY
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -30,9 +31,8 @@ def mirror(tmp_path: Path, pair: Pair) -> Iterator[Mirror]:
     if find_browser() is None:
         pytest.skip(NO_BROWSER)
     assert pair.a.proxy is not None
-    lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
     source, target = (pair.a.bootstrap, pair.a.proxy.bootstrap), (pair.b.bootstrap, pair.b.bootstrap)
-    with Mirror.one_flow(tmp_path, f"decide{uuid.uuid4().hex[:6]}", source, target, *lines) as running:
+    with Mirror.one_flow(tmp_path, f"decide{uuid.uuid4().hex[:6]}", source, target, *COPY_ONLY) as running:
         yield running
 
 

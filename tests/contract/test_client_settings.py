@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from lockstep_config import FlowSettings, load
 from lockstep_config.flow.client_settings import source_admin, source_consumer, target_admin, target_producer
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
-from lockstep_config.keys.key_types import Status
+from lockstep_config.keys.key_types import KeyStatus
 from lockstep_state.names import Flow
 
 LISTENING_NOWHERE = "127.0.0.1:1"
@@ -39,7 +39,7 @@ def extremes(kind: ClientKind, *, least: bool) -> list[str]:
     side = "B" if kind == "producer" else "A"
     lines = []
     for key in CLIENT[kind].values():
-        if key.status is Status.USED and key.librdkafka:
+        if key.status is KeyStatus.USED and key.librdkafka:
             value = key.choices[0 if least else -1] if key.choices else ("0" if least else "2147483647")
             value = {"check.crcs": "true", "client.rack": "r"}.get(key.name, value)
             lines.append(f"{side}.{kind}.{key.name} = {value}\n")

@@ -9,7 +9,7 @@ from py4j.java_collections import JavaList
 
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
 from lockstep_config.keys.ignored_keys import FAMILIES
-from lockstep_config.keys.key_types import Kind, Status
+from lockstep_config.keys.key_types import KeyStatus, ValueKind
 from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES, KEYS
 from tests.support.jvm import call
 
@@ -73,13 +73,13 @@ def test_default_class_is_javas_and_each_choice_is_in_a_jar(java: Any, connector
         name: as_written(definition.defaultValues()[name])
         for definition in connectors.values()
         for name in definition.names()
-        if name in KEYS and KEYS[name].kind is Kind.CLASS and name in definition.defaultValues()
+        if name in KEYS and KEYS[name].kind is ValueKind.CLASS and name in definition.defaultValues()
         if not name.endswith(".converter")  # the worker's, which has none unless somebody names one
     }
     assert len(defaults) >= 5
     assert {name: KEYS[name].default or "" for name in defaults} == defaults
     of_others = set(IDENTITY_POLICIES[1:])
-    for key in (one for one in KEYS.values() if one.kind is Kind.CLASS):
+    for key in (one for one in KEYS.values() if one.kind is ValueKind.CLASS):
         for name in set(key.choices) - of_others:
             assert java.jvm.java.lang.Class.forName(name).getName() == name, key.name
 
@@ -90,11 +90,11 @@ def test_defaults_are_javas(connectors: Mapping[str, Any], worker: Any) -> None:
         defaults = definition.defaultValues()
         for name in definition.names():
             key = KEYS.get(name)
-            if key is None or key.status is not Status.USED or name in OTHERWISE or name not in defaults:
+            if key is None or key.status is not KeyStatus.USED or name in OTHERWISE or name not in defaults:
                 continue
             theirs = as_written(defaults[name])
             ours = key.default or ""
-            if key.kind in (Kind.LIST, Kind.PATTERNS):
+            if key.kind in (ValueKind.LIST, ValueKind.PATTERNS):
                 theirs, ours = theirs.replace(", ", ","), ours.replace(", ", ",")
             assert ours.lower() == theirs.lower(), name
             asked += 1

@@ -15,6 +15,7 @@ from tests.support.commands import lockstep
 from tests.support.control import last_row, read_so_far, source_offsets
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.own_flow import OwnFlow
+from tests.support.services import COPY_ONLY
 from tests.support.wire import join_as_connect, leave_group
 
 Offsets = dict[tuple[str, int], int]
@@ -91,8 +92,7 @@ def numbered(counts: tuple[int, ...]) -> list[Record]:
 
 @pytest.fixture
 def migration(tmp_path: Path, pair: Pair) -> Migration:
-    quiet = ("emit.checkpoints.enabled = false", "emit.heartbeats.enabled = false", "sync.topic.acls.enabled = false")
-    lines = ("offset.storage.partitions = 3", "heartbeats.replication.enabled = false", *quiet)
+    lines = ("offset.storage.partitions = 3", "heartbeats.replication.enabled = false", *COPY_ONLY)
     migration = Migration.between(pair.a, pair.b, tmp_path, unique_name("m"), *lines)
     create_topic(migration.source, migration.topic, partitions=2)
     produce(migration.source, migration.topic, numbered((100, 100)))

@@ -25,7 +25,6 @@ from tests.support.proxy import Proxy
 REFUSED_WITHIN = 30.0
 ADMIN_S = 30.0
 HOUR_S = 3600
-Pick = Callable[[Sequence[psutil.Process]], psutil.Process]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from tests.support.clusters import Record, create_topic, end_offsets, produce
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.proxy import Proxy
+from tests.support.services import COPY_ONLY
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.long
@@ -50,8 +51,7 @@ def lacking(request: pytest.FixtureRequest, proxy_a: Proxy, proxy_b: Proxy) -> I
 @pytest.fixture
 def mirror(tmp_path: Path, broker_a: Broker, broker_b: Broker, lacking: Lacking) -> Iterator[Mirror]:
     a, b = (broker_a.bootstrap, lacking.source.bootstrap), (broker_b.bootstrap, lacking.target.bootstrap)
-    lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
-    with Mirror.one_flow(tmp_path, uuid.uuid4().hex[:6], a, b, *lines) as mirror:
+    with Mirror.one_flow(tmp_path, uuid.uuid4().hex[:6], a, b, *COPY_ONLY) as mirror:
         yield mirror
 
 

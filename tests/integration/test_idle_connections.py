@@ -22,6 +22,7 @@ from tests.support.clusters import Record, create_topic, end_offsets, produce, u
 from tests.support.eventually import eventually, wait_until
 from tests.support.mirror import Mirror
 from tests.support.proxy import Proxy
+from tests.support.services import COPY_ONLY
 
 SILENCE_S = 60.0
 COSTS_AT_MOST_S = 2.0
@@ -126,9 +127,8 @@ def test_first_record_after_a_minute_of_silence_is_copied_at_once(
     """A whole data plane, behind proxies that forget each connection on which nothing passed for a minute."""
     mark = unique_name("idle")
     topic = create_topic(pair.a.bootstrap, f"{mark}-t")
-    off = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
     source, target = (pair.a.bootstrap, proxy_a.bootstrap), (pair.b.bootstrap, proxy_b.bootstrap)
-    with Mirror.one_flow(tmp_path, mark, source, target, *off) as mirror:
+    with Mirror.one_flow(tmp_path, mark, source, target, *COPY_ONLY) as mirror:
 
         def copy_one() -> float:
             """Seconds until a new record is on the target."""

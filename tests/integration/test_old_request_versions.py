@@ -12,6 +12,7 @@ from tests.support.broker import Broker
 from tests.support.clusters import create_topic, end_offsets
 from tests.support.mirror import Mirror
 from tests.support.proxy import Proxy
+from tests.support.services import COPY_ONLY
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.long
@@ -59,7 +60,7 @@ def mirror(
     tmp_path: Path, broker_a: Broker, broker_b: Broker, proxy_a: Proxy, proxy_b: Proxy, announced: Announced
 ) -> Iterator[Mirror]:
     a, b = (broker_a.bootstrap, proxy_a.bootstrap), (broker_b.bootstrap, proxy_b.bootstrap)
-    lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
+    lines = [*COPY_ONLY]
     mark = uuid.uuid4().hex[:6]
     lines += [line.format(mark=mark) for line in announced.lines]
     with Mirror.one_flow(tmp_path, mark, a, b, *lines) as mirror:

@@ -10,6 +10,7 @@ from tests.support.broker_pairs import numbered_records
 from tests.support.clusters import create_topic, produce, produce_transaction, read_topic
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.other_clients import CLIENTS, absent_clients
+from tests.support.services import COPY_ONLY
 
 pytestmark = pytest.mark.long
 
@@ -24,7 +25,7 @@ def copied(
     """A flow, and a topic with records of all codecs and of transactions that is copied."""
     mark, folder = uuid.uuid4().hex[:6], tmp_path_factory.mktemp("clients")
     a, b = ((broker.bootstrap, broker.bootstrap) for broker in (broker_a, broker_b))
-    lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
+    lines = [*COPY_ONLY]
     lines.append(f"s{mark}.consumer.isolation.level = read_committed")
     with Mirror.one_flow(folder, mark, a, b, *lines) as mirror:
         flow = mirror.flow

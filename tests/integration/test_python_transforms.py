@@ -15,6 +15,7 @@ from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce, read_topic
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.services import COPY_ONLY
 from tests.support.traffic import Traffic
 
 MODULE = "lockstep_example_transforms"
@@ -71,7 +72,7 @@ def start(broker_a: Broker, broker_b: Broker, tmp_path: Path, monkeypatch: pytes
             f"lockstep.transform.example.topics = {mark}-masked.*",
             f"lockstep.transform.example.python = {MODULE}:{function}",
             "lockstep.transform.example.salt = ${env:EXAMPLE_SALT}",
-            *(f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")),
+            *COPY_ONLY,
             *lines,
         )
         running.append(mirror)

@@ -16,7 +16,7 @@ from tests.support.eventually import wait_until
 from tests.support.known_clusters import OF_TRANSACTIONS
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.proxy import Proxy
-from tests.support.services import ServiceProcess
+from tests.support.services import COPY_ONLY, ServiceProcess
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.long
@@ -39,8 +39,7 @@ def target(proxy_b: Proxy) -> Iterator[Proxy]:
 @pytest.fixture
 def mirror(tmp_path: Path, broker_a: Broker, broker_b: Broker, target: Proxy) -> Iterator[Mirror]:
     a, b = (broker_a.bootstrap, broker_a.bootstrap), (broker_b.bootstrap, target.bootstrap)
-    lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
-    with Mirror.one_flow(tmp_path, uuid.uuid4().hex[:6], a, b, *lines) as mirror:
+    with Mirror.one_flow(tmp_path, uuid.uuid4().hex[:6], a, b, *COPY_ONLY) as mirror:
         yield mirror
 
 

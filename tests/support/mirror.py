@@ -31,7 +31,7 @@ from tests.support.clusters import Isolation, Record, end_offsets, produce, read
 from tests.support.control import read_so_far, source_offsets
 from tests.support.eventually import wait_until
 from tests.support.processes import show, starting
-from tests.support.services import ServiceProcess, one_flow_file
+from tests.support.services import COPY_ONLY, ServiceProcess, one_flow_file
 from tests.support.topic_comparison import Comparison, compare
 from tests.support.traffic import Traffic
 
@@ -236,7 +236,7 @@ class Mirror:
     def of_records(cls, folder: Path, mark: str, source: Broker, target: Broker, *, slots: int) -> Self:
         """Return `one_flow` without ACLs, heartbeats and checkpoints."""
         addresses = [(broker.bootstrap, broker.bootstrap) for broker in (source, target)]
-        lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
+        lines = [*COPY_ONLY]
         return cls.one_flow(folder, mark, addresses[0], addresses[1], *lines, slots=slots)
 
     def __enter__(self) -> Self:

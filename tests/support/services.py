@@ -159,6 +159,10 @@ def two_cluster_file(folder: Path, a: tuple[str, str], b: tuple[str, str], *line
     return path
 
 
+COPY_ONLY = tuple(f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints"))
+"""Lines of a file with which topics are mirrored and their records copied, and nothing else."""
+
+
 def one_flow_file(folder: Path, flow: Flow, mark: str, source: str, target: str, *lines: str) -> Path:
     """Return `two_cluster_file` of one flow, which copies the topics that begin with `mark`. `source`, `target`:
     addresses."""

@@ -11,7 +11,7 @@ from lockstep_config.keys.client_keys import (
     ClientKey,
     ClientKind,
 )
-from lockstep_config.keys.key_types import Status
+from lockstep_config.keys.key_types import KeyStatus
 from tools.docs.pages import DOCS, code, grouped, table
 
 PAGE = DOCS / "reference" / "client-keys.md"
@@ -23,8 +23,8 @@ def blocks() -> Mapping[str, str]:
     return {
         "client keys: connection": _connection(),
         "client keys: clients": _clients(),
-        "client keys: refused": _by_reason(Status.REFUSED, CONNECTION_REFUSED),
-        "client keys: unused": _by_reason(Status.WITHOUT_EFFECT, CONNECTION_WITHOUT_EFFECT),
+        "client keys: refused": _by_reason(KeyStatus.REFUSED, CONNECTION_REFUSED),
+        "client keys: unused": _by_reason(KeyStatus.WITHOUT_EFFECT, CONNECTION_WITHOUT_EFFECT),
     }
 
 
@@ -33,7 +33,7 @@ def _connection() -> str:
     return table("key | what it does", ((code(names), meaning) for meaning, names in rows.items()))
 
 
-def _keys(status: Status) -> Iterator[tuple[ClientKey, ClientKind]]:
+def _keys(status: KeyStatus) -> Iterator[tuple[ClientKey, ClientKind]]:
     """Yield each key with this status of each kind of client."""
     return ((key, kind) for kind in get_args(ClientKind) for key in CLIENT[kind].values() if key.status is status)
 
@@ -41,7 +41,7 @@ def _keys(status: Status) -> Iterator[tuple[ClientKey, ClientKind]]:
 def _clients() -> str:
     """Return a row for each used key. Clients share it if it is the same for them; admin clients carry no records."""
     rows: dict[tuple[str, str], dict[str, list[ClientKind]]] = {}
-    for key, kind in _keys(Status.USED):
+    for key, kind in _keys(KeyStatus.USED):
         records, elsewhere = how(key, kind)
         same = rows.setdefault((key.name, elsewhere), {})
         same.setdefault(next(iter(same)) if kind == "admin" and same else records, []).append(kind)
@@ -54,7 +54,7 @@ def _clients() -> str:
     return table("key | clients | mirrored records | librdkafka", cells)
 
 
-def _by_reason(status: Status, connection: Mapping[str, str]) -> str:
+def _by_reason(status: KeyStatus, connection: Mapping[str, str]) -> str:
     """Return the rows of keys with this status. Keys of one reason and of the same clients share a row."""
     of_clients = grouped(((key.name, key.reason), kind) for key, kind in _keys(status))
     named = [(("all", reason), name) for name, reason in sorted(connection.items())]
@@ -69,7 +69,7 @@ def _letters(kinds: Sequence[ClientKind]) -> str:
 
 def how(key: ClientKey, kind: ClientKind) -> tuple[str, str]:
     """Return what a used key does to mirrored records, and how librdkafka has it; else why it does nothing, and ""."""
-    if key.status is not Status.USED:
+    if key.status is not KeyStatus.USED:
         return key.reason, ""
     values = f": {', '.join(key.choices)}" if key.choices else ""
     renamed = key.librdkafka not in ("", key.name)

@@ -39,7 +39,7 @@ def _section(name: str, cluster: KnownCluster) -> Iterator[str]:
     if cluster.documents:
         yield wrapped(f"Documents: {_documents(cluster.documents)}.", LINE)
     if cluster.guesses:
-        yield wrapped(f"Assumed, because no document says it: {_sentences(cluster.guesses)}", LINE)
+        yield wrapped(f"Assumed: {_sentences(cluster.guesses)}", LINE)
 
 
 def _sentences(parts: Iterable[str]) -> str:

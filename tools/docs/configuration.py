@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from lockstep_config.keys.ignored_keys import FAMILIES
-from lockstep_config.keys.key_types import CONNECTOR, Family, Key, KeyLevel, Kind, Status
+from lockstep_config.keys.key_types import CONNECTOR, Key, KeyFamily, KeyLevel, KeyStatus, ValueKind
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.transform_keys import TRANSFORM_KEYS
 from tools.docs.pages import DOCS, code, grouped, table
@@ -15,19 +15,19 @@ WHERE = {KeyLevel.TOP: "top", KeyLevel.FLOW: "flow", KeyLevel.CLUSTER: "cluster"
 SAME = "the same of "
 """With this begins the meaning of a key that is for a part of what the key before it is for."""
 
-SHORT = {Kind.BOOLEAN: "boolean", Kind.PATTERNS: "patterns", Kind.LIST: "list"}
+SHORT = {ValueKind.BOOLEAN: "boolean", ValueKind.PATTERNS: "patterns", ValueKind.LIST: "list"}
 
 
 def blocks() -> Mapping[str, str]:
     """Return the tables. Every key is in one of them."""
     keys = (*KEYS.values(), *TRANSFORM_KEYS.values())
-    taken = [key for key in keys if key.status is Status.USED and not key.renamed_to]
+    taken = [key for key in keys if key.status is KeyStatus.USED and not key.renamed_to]
     return {
         "keys: used": used(key for key in taken if not key.name.startswith(OURS)),
         "keys: ours": used(key for key in taken if key.name.startswith(OURS)),
-        "keys: refused": refused(key for key in keys if key.status is Status.REFUSED),
+        "keys: refused": refused(key for key in keys if key.status is KeyStatus.REFUSED),
         "keys: renamed": renamed(key for key in keys if key.renamed_to),
-        "keys: without effect": without_effect((k for k in keys if k.status is Status.WITHOUT_EFFECT), FAMILIES),
+        "keys: without effect": without_effect((k for k in keys if k.status is KeyStatus.WITHOUT_EFFECT), FAMILIES),
     }
 
 
@@ -60,7 +60,7 @@ def renamed(keys: Iterable[Key]) -> str:
     return _table("key | is read as", ((code([key.name]), code([key.renamed_to])) for key in keys))
 
 
-def without_effect(keys: Iterable[Key], families: Iterable[Family]) -> str:
+def without_effect(keys: Iterable[Key], families: Iterable[KeyFamily]) -> str:
     """Return the rows of keys, and of families of keys, which share a row if they have one reason."""
     reasons = sorted([*((k.name, k.reason) for k in keys), *((f"{f.prefix}*", f.reason) for f in families)])
     rows = grouped((reason, name) for name, reason in reasons)
@@ -75,7 +75,7 @@ def _table(head: str, rows: Iterable[Iterable[str]]) -> str:
 def _accepted(key: Key) -> str:
     if key.choices:
         accepted = code(key.choices)
-    elif key.kind is Kind.INTEGER:
+    elif key.kind is ValueKind.INTEGER:
         accepted = _range(key)
     else:
         accepted = SHORT.get(key.kind, key.kind.value)

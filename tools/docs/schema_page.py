@@ -18,7 +18,13 @@ def blocks() -> Mapping[str, str]:
 
 def _row(name: str, schema: Mapping[str, Any]) -> tuple[str, str, str]:
     key = schema["title"].partition(" in mm2-")[0].rpartition(", key ")[2]
-    return f"[{name}]({FOLDER}/{name}.json)", f"`{key}`", _escaped(schema["description"].removesuffix(OTHER_FIELDS))
+    return f"[{name}]({FOLDER}/{name}.json)", f"`{key}`", _escaped(_in_short(schema["description"]))
+
+
+def _in_short(description: str) -> str:
+    """Return the first sentence, and who owns the row. The schema has the rest."""
+    first, *others = re.split(r"(?<=[.]) (?=[A-Z]|phase:)", description.removesuffix(OTHER_FIELDS).strip())
+    return " ".join([first, *(each for each in others if each.startswith("Owner:"))])
 
 
 def _escaped(text: str) -> str:

@@ -19,12 +19,18 @@ Listed = tuple[int, frozenset[str]]
 def blocks() -> Mapping[str, str]:
     """Return the table of each kind. Fields that an earlier table lists are not listed again."""
     listed: dict[Listed, str] = {}
-    return {f"fields of {kind}": _table(kind, listed) for kind in KINDS}
+    shown: set[tuple[str, str]] = set()
+    return {f"fields of {kind}": _table(kind, listed, shown) for kind in KINDS}
 
 
-def _table(kind: str, listed: dict[Listed, str]) -> str:
-    rows = table("field | becomes", _rows(KINDS[kind], "", VERSIONS[kind], listed))
-    return f"{rows}\n\nOnly the Helm chart uses {', '.join(_of_chart(kind))}."
+def _table(kind: str, listed: dict[Listed, str], shown: set[tuple[str, str]]) -> str:
+    rows = list(_rows(KINDS[kind], "", VERSIONS[kind], listed))
+    again = [place for place, becomes in rows if (place, becomes) in shown]
+    parts = [table("field | becomes", (row for row in rows if row not in shown))]
+    if again:
+        parts.append(f"As in the table above: {', '.join(again)}.")
+    shown.update(rows)
+    return "\n\n".join([*parts, f"Only the Helm chart uses {', '.join(_of_chart(kind))}."])
 
 
 def _rows(fields: Fields, path: str, versions: tuple[str, ...], seen: dict[Listed, str]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from lockstep_config.keys.connector_keys import CONNECTORS, connectors_reading
-from lockstep_config.keys.key_types import Key, KeyLevel, Kind, Status
+from lockstep_config.keys.key_types import Key, KeyLevel, KeyStatus, ValueKind
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.strimzi.api_versions import API_VERSIONS
 from lockstep_config.strimzi.connectors import CONNECTOR_FIELDS
@@ -136,17 +136,17 @@ def _text(name: str, field: Field) -> dict[str, Any]:
 
 def _of_key(key: Key) -> dict[str, Any] | None:
     """Return what a setting takes, as far as a schema can say it: a text may be a reference."""
-    if KeyLevel.FLOW not in key.levels or key.status is not Status.USED or key.per_topic:
+    if KeyLevel.FLOW not in key.levels or key.status is not KeyStatus.USED or key.per_topic:
         return None
-    if key.kind is Kind.BOOLEAN:
+    if key.kind is ValueKind.BOOLEAN:
         return {"type": ["boolean", "string"], "pattern": f"{TRUE_OR_FALSE}|{REFERENCE}"}
-    if key.kind is Kind.INTEGER:
+    if key.kind is ValueKind.INTEGER:
         limits = {"minimum": key.minimum, "maximum": key.maximum}
         return {
             "type": ["integer", "string"],
             "pattern": f"^\\s*[+-]?[0-9]+\\s*$|{REFERENCE}",
             **{name: limit for name, limit in limits.items() if limit is not None},
         }
-    if key.kind is Kind.PATTERNS:
+    if key.kind is ValueKind.PATTERNS:
         return {"type": ["string", "number", "boolean"], **NO_PATTERN}
     return None

@@ -31,6 +31,7 @@ from tests.support.eventually import wait_until
 from tests.support.known_clusters import OF_TRANSACTIONS
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.proxy import Proxy
+from tests.support.services import COPY_ONLY
 from tests.support.spark_cluster import SparkCluster
 from tests.support.topic_comparison import compare
 from tests.support.traffic import Traffic
@@ -292,7 +293,7 @@ def test_log_that_is_read_back_with_kills(broker_a: Broker, broker_b: Broker, pr
         lines = [
             f"lockstep.transform.pii.topics = {mark}-.*",
             f"lockstep.transform.pii.sql = {EVERY_SECOND}",
-            *(f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")),
+            *COPY_ONLY,
         ]
         a, b = (broker_a.bootstrap,) * 2, (broker_b.bootstrap, proxy_b.bootstrap)
         with Mirror.one_flow(tmp_path, mark, a, b, *lines) as mirror:

@@ -25,6 +25,7 @@ from tests.support.commands import lockstep
 from tests.support.eventually import wait_until
 from tests.support.metrics import TRANSFORMING, read_page, values, wait_for_value
 from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.services import COPY_ONLY
 from tests.support.spark_cluster import SparkCluster
 from tests.support.topic_comparison import compare
 from tests.support.traffic import Traffic
@@ -73,7 +74,7 @@ def mirrored(pair: Pair, folder: Path, *lines: str, slots: int = 1) -> Iterator[
         "config.providers = file",
         f"config.providers.file.class = {provider}",
         f"lockstep.transform.pii.topics = {mark}-.*",
-        *(f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")),
+        *COPY_ONLY,
         *(reduce(lambda text, word: text.replace(*word), words.items(), line) for line in lines),
     ]
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2

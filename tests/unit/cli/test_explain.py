@@ -7,6 +7,7 @@ import pytest
 
 from lockstep_cli.__main__ import main
 from lockstep_cli.commands.explain import complete_code
+from lockstep_ops.doctor.checks.registry import CHECKS
 from lockstep_ops.findings.catalogue import FINDINGS
 from lockstep_state import project_address
 from tests.support.command_line import lockstep
@@ -70,5 +71,7 @@ def test_codes_are_completed() -> None:
 
     context = Context(main)
     parameter = main.commands["explain"].params[0]
-    assert [item.value for item in complete_code(context, parameter, "ld10")] == [f"LD10{n}" for n in range(1, 8)]
+    assert [item.value for item in complete_code(context, parameter, "ld10")] == [
+        check.code for check in CHECKS if check.code.startswith("LD10")
+    ]
     assert len(complete_code(context, parameter, "")) == len({kind.code for kind in FINDINGS})

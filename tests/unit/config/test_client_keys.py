@@ -21,7 +21,7 @@ from lockstep_config.keys.client_keys import (
     ClientKey,
     ClientKind,
 )
-from lockstep_config.keys.key_types import Status
+from lockstep_config.keys.key_types import KeyStatus
 from lockstep_kafka.wire import cluster
 from tests.support.certificates import Authority
 from tools.docs.client_keys import how
@@ -54,12 +54,15 @@ def test_no_client_key_without_a_reason_or_a_use() -> None:
 
 @pytest.mark.parametrize("kind", ["consumer", "producer"])
 def test_every_used_client_key_states_its_effect_on_records(kind: ClientKind) -> None:
-    used = [key for key in CLIENT[kind].values() if key.status is Status.USED]
+    used = [key for key in CLIENT[kind].values() if key.status is KeyStatus.USED]
     assert [key.name for key in used if bool(key.records) == bool(key.not_records)] == []
 
 
 USED = [
-    (kind, name) for kind in ("consumer", "producer") for name, key in CLIENT[kind].items() if key.status is Status.USED
+    (kind, name)
+    for kind in ("consumer", "producer")
+    for name, key in CLIENT[kind].items()
+    if key.status is KeyStatus.USED
 ]
 
 
@@ -136,7 +139,7 @@ def test_a_refused_connection_key_stops_the_start(name: str, mistakes_of: Mistak
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_without_effect_is_named_with_the_reason_of_the_table(kind: ClientKind, load_text: LoadText) -> None:
-    unused = [key for key in CLIENT[kind].values() if key.status is Status.WITHOUT_EFFECT]
+    unused = [key for key in CLIENT[kind].values() if key.status is KeyStatus.WITHOUT_EFFECT]
     loaded = load_text("".join(f"A.{kind}.{key.name} = 1\n" for key in unused))
     assert [(u.key, u.message) for u in loaded.unused] == [
         (f"A.{kind}.{key.name}", f"has no effect: {key.reason}") for key in unused

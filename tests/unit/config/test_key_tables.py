@@ -11,7 +11,7 @@ from lockstep_config.keys.key_types import (
     TOP_ONLY,
     WORKER,
     KeyLevel,
-    Status,
+    KeyStatus,
 )
 from lockstep_config.keys.mm2_keys import KEYS
 from tools.docs.configuration import PAGE
@@ -119,7 +119,7 @@ def test_each_property_has_mm2s_default_and_its_places(name: str) -> None:
 
 @pytest.mark.parametrize("name", UNUSED)
 def test_key_without_effect_has_its_reason(name: str) -> None:
-    assert KEYS[name].status is Status.WITHOUT_EFFECT
+    assert KEYS[name].status is KeyStatus.WITHOUT_EFFECT
     assert KEYS[name].reason
 
 

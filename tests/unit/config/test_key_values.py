@@ -12,7 +12,7 @@ from lockstep_config.flow.connector_settings import (
     TopicSyncSettings,
 )
 from lockstep_config.flow.model import CompressionSettings, ControlSettings, DataPlaneSettings, LegacySettings
-from lockstep_config.keys.key_types import CONNECTOR, Key, Kind
+from lockstep_config.keys.key_types import CONNECTOR, Key, ValueKind
 from lockstep_config.keys.key_values import PerTopic, field_keys, parse_value
 from lockstep_config.keys.lockstep_settings import CopySettings
 from lockstep_config.keys.mm2_keys import KEYS
@@ -41,7 +41,7 @@ def test_settings_without_a_file_have_the_defaults_of_their_keys() -> None:
 
 
 def number(name: str, minimum: int = 1) -> Key:
-    return Key(name=name, kind=Kind.INTEGER, meaning="x", levels=CONNECTOR, minimum=minimum)
+    return Key(name=name, kind=ValueKind.INTEGER, meaning="x", levels=CONNECTOR, minimum=minimum)
 
 
 def test_a_times_unit_is_the_end_of_its_keys_name() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from lockstep_config import load
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
-from lockstep_config.keys.key_types import KeyLevel, Status
+from lockstep_config.keys.key_types import KeyLevel, KeyStatus
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.text.secrets import is_secret, masked
 from lockstep_rules.policy import IdentityReplicationPolicy
@@ -193,10 +193,10 @@ def test_key_table_has_a_reason_for_every_key_without_effect() -> None:
     for key in KEYS.values():
         assert key.meaning
         assert key.levels
-        assert (key.status is Status.USED) != bool(key.reason), key.name
+        assert (key.status is KeyStatus.USED) != bool(key.reason), key.name
     for clients in CLIENT.values():
         for client_key in clients.values():
-            assert (client_key.status is Status.USED) != bool(client_key.reason), client_key.name
+            assert (client_key.status is KeyStatus.USED) != bool(client_key.reason), client_key.name
             assert client_key.name not in CONNECTION
 
 

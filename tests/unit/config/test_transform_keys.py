@@ -41,7 +41,7 @@ def test_a_statement_of_the_file(load_text: LoadText) -> None:
     assert (transform.name, transform.sql) == ("pii", "SELECT * FROM records WHERE value IS NOT NULL")
     assert (transform.python, dict(transform.secrets), transform.threads) == ("", {}, 2)
     assert (transform.tombstones, transform.filtered, transform.on_error) == ("pass", "drop", "halt")
-    assert transform.place.endswith(": lockstep.transform.pii.sql")
+    assert transform.statement_location.endswith(": lockstep.transform.pii.sql")
 
 
 def test_choices_and_threads(load_text: LoadText) -> None:
@@ -67,7 +67,7 @@ def test_a_statement_in_a_file_of_its_own(load_text: LoadText, tmp_path: Path) -
     file = tmp_path / "pii.sql"
     file.write_text("\ufeffSELECT value\nFROM records\n")
     transform = only(load_text, f"{TOPICS}lockstep.transform.pii.sql.file = {file}\n")
-    assert (transform.sql, transform.place) == ("SELECT value\nFROM records", str(file))
+    assert (transform.sql, transform.statement_location) == ("SELECT value\nFROM records", str(file))
 
 
 def test_the_short_form_is_a_statement(load_text: LoadText, salt: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.keys.key_types import KeyLevel, Status
+from lockstep_config.keys.key_types import KeyLevel, KeyStatus
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.renamed_keys import RENAMED_KEYS, find_renamed
 from lockstep_config.resolve.key_suggestions import flow_meant, known_names, like_alias, suggest_key
@@ -49,7 +49,9 @@ class TestOlderNames:
         assert older.keys or older.note
         for key in older.keys:
             assert (
-                KEYS[key].status is not Status.WITHOUT_EFFECT if key in KEYS else key in known_names(KeyLevel.CLUSTER)
+                KEYS[key].status is not KeyStatus.WITHOUT_EFFECT
+                if key in KEYS
+                else key in known_names(KeyLevel.CLUSTER)
             )
 
     @pytest.mark.parametrize(

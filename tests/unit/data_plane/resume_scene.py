@@ -34,8 +34,8 @@ from tests.support.skipping_loop import run_skipping_waits
 
 OURS, OTHER = 4000, 4001
 """The flow's producer id, and the one for records that it passes on."""
-FIRST_ID, SECOND_ID = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
-"""The first topic id of each cluster in memory, and the next."""
+FIRST_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""The first topic id of each cluster in memory."""
 TRANSACTIONS = "B.exactly.once.source.support = enabled"
 PROGRESS = "mm2-offsets.A.internal"
 AGAIN_AFTER_S = 31.0

@@ -38,23 +38,18 @@ from tests.unit.data_plane.partition_steps import (
     waits,
 )
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "partition-phases.md"
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "internals" / "partition-states.md"
 
 
 def drawn() -> str:
-    """The table as a diagram and as a table, for `docs/reference/partition-phases.md`."""
+    """The table as the diagram of `docs/internals/partition-states.md`."""
     lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {Phase.RESUMING.value}"]
     for phase, moves in TRANSITIONS.items():
         goals: dict[Phase, list[str]] = {}
         for happening, goal in moves.items():
             goals.setdefault(goal, []).append(happening.value)
         lines += [f"    {phase.value} --> {goal.value}: {', '.join(names)}" for goal, names in goals.items()]
-    lines += ["```", ""]
-    lines += ["| | " + " | ".join(h.value for h in PhaseEvent) + " |", "|---" * (len(PhaseEvent) + 1) + "|"]
-    for phase, moves in TRANSITIONS.items():
-        cells = (moves[h].value if h in moves else "" for h in PhaseEvent)
-        lines.append(f"| **{phase.value}** | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "```"]) + "\n"
 
 
 REFUSED = Refused(reported("timestamps"))
@@ -95,7 +90,7 @@ def in_phase(phase: Phase) -> PartitionState:
 
 class TestTheTable:
     def test_the_document_shows_it(self) -> None:
-        assert drawn() in DOCUMENT.read_text(), "docs/reference/partition-phases.md is to hold drawn() as it is now"
+        assert drawn() in DOCUMENT.read_text(), "docs/internals/partition-states.md is to hold drawn() as it is now"
 
     def test_each_phase_has_its_row(self) -> None:
         assert set(TRANSITIONS) == set(Phase)

@@ -8,7 +8,8 @@ from lockstep_rules.offsets.gap_policy import GapCase
 from lockstep_runtime.flow.common_metrics import TLS_METRICS
 from lockstep_state.metric import Metric, MetricType
 from tests.support.source_modules import REPOSITORY
-from tools.docs.metrics import CONSOLE, DECLARED, PAGE, RUN, SERVICES, declared_by
+from tools.docs.metrics import CONSOLE, DECLARED, RUN, SERVICES, declared_by
+from tools.docs.pages import DOCS
 
 ALL: list[Metric] = [metric for metrics in DECLARED.values() for metric in metrics]
 
@@ -47,14 +48,12 @@ STRIMZI = {
 """What the panels of Strimzi's dashboard for MirrorMaker 2 and the alerts for any Connect ask for, with the labels that
 they select or group by; its panels about the JVM and the container's CPU aside."""
 
-
 OF_PROCESSES = {"lockstep_memory_bytes", "lockstep_build_info", "lockstep_service_up"}
 """A process serves several flows."""
 
 
-def test_metrics_page_watches_existing_metrics_only() -> None:
-    (section,) = (part for part in PAGE.read_text().split("\n## ") if part.startswith("What to watch"))
-    named = set(re.findall(r"lockstep_\w+", section))
+def test_alerts_page_names_existing_metrics_only() -> None:
+    named = set(re.findall(r"\blockstep_\w+", (DOCS / "troubleshoot" / "alerts.md").read_text()))
     assert len(named) > 10
     assert named <= {metric.shown_as for metric in ALL}
 
@@ -112,5 +111,5 @@ def test_service_page_has_its_own_and_the_common_metrics() -> None:
 
 
 def test_each_case_is_explained() -> None:
-    page_text = (PAGE.parent / "no-silent-loss.md").read_text()
+    page_text = (DOCS / "reference" / "no-silent-loss.md").read_text()
     assert [case.value for case in GapCase if f"`{case.value}`" not in page_text] == []

@@ -25,7 +25,7 @@ SETTINGS = TransformSettings(
     topics=NameFilter(("customers",)),
     sql="SELECT valeu AS value\nFROM records",
     secrets={"salt": "very-salty"},
-    place="mm2.properties:9: lockstep.transform.pii.sql",
+    statement_location="mm2.properties:9: lockstep.transform.pii.sql",
 )
 MISTAKE = TrialMistake("COLUMN_UNKNOWN", 1, 8, "valeu", "there is no such column", "UNRESOLVED_COLUMN", "value")
 FINE = TrialResult("pii", (), ("value",), ("key", "timestamp", "value"), True, ("salt",), "012", TrialCost(0.2, 5e5, 9))
@@ -78,7 +78,7 @@ def test_function_that_cannot_be_used_is_a_mistake() -> None:
     mistake = TrialMistake("FUNCTION_NOT_IMPORTED", 0, 0, "", "acme cannot be imported")
     check = TransformCheck(replace(SETTINGS, sql="", python="acme:mask"), ("A->B",), TrialResult("pii", (mistake,)))
     assert exit_code([check]) == Exit.TROUBLE
-    assert mistake_lines(check, mistake) == [f"{SETTINGS.place}: acme cannot be imported"]
+    assert mistake_lines(check, mistake) == [f"{SETTINGS.statement_location}: acme cannot be imported"]
 
 
 def test_excerpts() -> None:

@@ -24,7 +24,6 @@ GROUPS_READ = groups_read_at(1)
 
 SPENT = Restarts(owner="checkpoint-3", phase="failed", count=4, cause=reported("no memory"), asked=("",))
 NO_CAUSE = ReasonCode.NO_CAUSE.to_reason(phase="failing")
-NO_MEMORY = ReasonCode.RESTARTS_SPENT.because(reported("no memory"), count=4)
 DENIED = AclStatus(phase="not-permitted", cause=reported("no DESCRIBE"))
 SILENT = FlowPulse(source="A", target="B", phase="failing", cause=reported("denied"))
 

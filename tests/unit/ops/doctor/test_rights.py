@@ -11,9 +11,9 @@ from lockstep_kafka.common.admin_types import Outcome
 from lockstep_kafka.common.errors import NotPermitted, RequestRefused
 from lockstep_ops.cluster_snapshot import ClusterSnapshot
 from lockstep_ops.doctor.checks.check import CheckFinding, Result
+from lockstep_ops.doctor.checks.rights import judge_rights
 from lockstep_ops.doctor.flow_clusters import FlowClusters
 from lockstep_ops.doctor.flow_examination import examine_rights
-from lockstep_ops.doctor.rights import judge_rights
 from lockstep_ops.exit_codes import Exit
 
 EVERYTHING = frozenset({"READ", "WRITE", "CREATE", "DESCRIBE", "ALTER", "ALTER_CONFIGS", "DESCRIBE_CONFIGS"})

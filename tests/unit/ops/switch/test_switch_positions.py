@@ -35,7 +35,6 @@ from lockstep_state.rows.state_rows import (
 from tests.support.takeover_rows import progress, rows_of, topic
 
 T0: TopicPartition = ("t", 0)
-OLDEST_WAITS = PartitionLoss(T0, 2, 7_000)
 UNDESCRIBED = ReasonCode.UNKNOWN.to_reason(text="not permitted")
 
 

@@ -1,6 +1,6 @@
 """The phases of a partition, the events that change them, and the table of both (no I/O, no clock).
 
-A partition is always in one phase. `TRANSITIONS` alone says which phase follows; `docs/reference/partition-phases.md`
+A partition is always in one phase. `TRANSITIONS` alone says which phase follows; `docs/internals/partition-states.md`
 draws it. An event that the table does not have is a fault of ours and raises KeyError.
 
 - RESUMING: the end of the partition's appends is read from the target's log; nothing is fetched or sent

@@ -95,7 +95,6 @@ class SlotLoop:
         self._settings = settings
         self._log = FlowLog("data-plane", settings.flow)
         self._plane = settings.data_plane
-        self._keeps_names = settings.keeps_names
         self._control_writer = control_writer
         self.partitions: dict[TopicPartition, PartitionState] = {}
         self._unwritten: set[PartitionState] = set()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from lockstep_config.clients.sasl import librdkafka_login, read_login
 from lockstep_config.clients.tls import TlsMaterial, read_tls
 from lockstep_config.keys.client_keys import CLIENT, NO_RESET, ClientKey, ClientKind, Untranslatable
-from lockstep_config.keys.key_types import Status
+from lockstep_config.keys.key_types import KeyStatus
 from lockstep_config.text.values import choice, integer
 
 # librdkafka's own defaults, which take part in its checks.
@@ -77,7 +77,7 @@ def translated(properties: Mapping[str, str], kind: ClientKind) -> TranslatedPro
             refused.append((exc.key, str(exc)))
     for name, value in properties.items():
         key = CLIENT[kind].get(name)
-        if key is not None and key.librdkafka and key.status is Status.USED:
+        if key is not None and key.librdkafka and key.status is KeyStatus.USED:
             settings[key.librdkafka] = clamped(key, value)
     if settings.get("auto.offset.reset") == NO_RESET:
         del settings["auto.offset.reset"]

@@ -165,7 +165,7 @@ def _lockstep_grants(settings: FlowSettings) -> list[Grant]:
         *_topic(commands_topic(flow, instance), "commands are given (lockstep pause, resume ...)", "Write"),
     ]
     grants += [
-        Grant("group", service_group(service, flow, instance), "Read", f"replicas of {service} share their work")
+        Grant("group", service_group(service, flow, instance), "Read", "replicas of a service share their work")
         for service in SERVICES
     ]
     progress_topic = settings.control.offset_storage_topic

@@ -95,7 +95,7 @@ def _read_transform(
         on_error=_value(lines, "on.error"),
         secrets=secrets,
         threads=threads,
-        place=_place(cell.entry, findings),
+        statement_location=_locate_statement(cell.entry, findings),
     )
 
 
@@ -155,7 +155,7 @@ def _value(lines: Mapping[str, Cell], key: str) -> Any:
     return lines[key].value if key in lines else TRANSFORM_KEYS[key].default
 
 
-def _place(entry: Entry, findings: Diagnostics) -> str:
+def _locate_statement(entry: Entry, findings: Diagnostics) -> str:
     """Return where a statement is: its own file, or its line in the configuration."""
     if entry.key.endswith(".sql.file") and entry.read:
         return str(entry.read[-1])

@@ -34,8 +34,7 @@ class TransformSettings:
     `python` is `package.module:function`. `secrets` has the values of the secrets by name, and `threads` is the number
     of connections of a slot to its JVM. The values of the others are the choices of `transform_keys`.
 
-    `place` says where the statement is: its own file, or `FILE:LINE: KEY`. It does not count when settings are
-    compared.
+    `statement_location` is its own file, or `FILE:LINE: KEY`. It does not count when settings are compared.
     """
 
     name: str
@@ -47,7 +46,7 @@ class TransformSettings:
     on_error: Literal["halt", "quarantine", "quarantine-metadata"] = "halt"
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     threads: int = 2
-    place: str = field(default="", compare=False)
+    statement_location: str = field(default="", compare=False)
 
 
 def find_transform(transforms: Iterable[TransformSettings], topic: str) -> TransformSettings | None:

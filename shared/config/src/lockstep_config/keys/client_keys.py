@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from lockstep_config.keys.key_types import MAXIMUM, Status
+from lockstep_config.keys.key_types import MAXIMUM, KeyStatus
 
 ClientKind = Literal["consumer", "producer", "admin"]
 
@@ -64,7 +64,7 @@ class ClientKey:
     maximum: int | None = None
     records: str = ""
     not_records: str = ""
-    status: Status = Status.USED
+    status: KeyStatus = KeyStatus.USED
     reason: str = ""
     choices: tuple[str, ...] = ()
 
@@ -197,7 +197,7 @@ def _elsewhere(
 
 
 def _unused(reason: str, kinds: frozenset[ClientKind], names: str) -> tuple[ClientKey, ...]:
-    return tuple(ClientKey(name, kinds, status=Status.WITHOUT_EFFECT, reason=reason) for name in names.split())
+    return tuple(ClientKey(name, kinds, status=KeyStatus.WITHOUT_EFFECT, reason=reason) for name in names.split())
 
 
 _SERIALIZER = "org.apache.kafka.common.serialization.{}Serializer"
@@ -266,7 +266,7 @@ _KEYS: tuple[ClientKey, ...] = (
     ClientKey(name="compression.zstd.level", kinds=PRODUCER, minimum=-131_072, maximum=22,
         records="wherever a batch is built anew with zstd"),
     ClientKey(
-        name="interceptor.classes", kinds=RECORDS, status=Status.REFUSED,
+        name="interceptor.classes", kinds=RECORDS, status=KeyStatus.REFUSED,
         reason="an interceptor may change records and Java classes cannot run here: remove it",
     ),
     *_unused("Java's metrics do not exist here; each service has a page of its own", ALL,
@@ -298,7 +298,8 @@ _KEYS: tuple[ClientKey, ...] = (
         "acks enable.idempotence max.in.flight.requests.per.connection transactional.id "
         "transaction.two.phase.commit.enable"),
     *_unused("partitions are preserved", PRODUCER, "partitioner.class partitioner.ignore.keys"),
-    *(ClientKey(name=name, kinds=PRODUCER, status=Status.REFUSED, reason="records are written as bytes", choices=_BYTES)
+    *(ClientKey(
+        name=name, kinds=PRODUCER, status=KeyStatus.REFUSED, reason="records are written as bytes", choices=_BYTES)
       for name in ("key.serializer", "value.serializer")),
     *_unused("only topics in use are read", PRODUCER, "metadata.max.idle.ms"),
 )  # fmt: skip  # one line a property: the formatter would make eight of each

@@ -3,7 +3,16 @@
 They have a list of their own because it says what Lockstep does not have: Connect's workers, their REST server, JMX.
 """
 
-from lockstep_config.keys.key_types import ANYWHERE, CONNECTOR, FLOW_ONLY, TOP_ONLY, WORKER, Family, Key, without_effect
+from lockstep_config.keys.key_types import (
+    ANYWHERE,
+    CONNECTOR,
+    FLOW_ONLY,
+    TOP_ONLY,
+    WORKER,
+    Key,
+    KeyFamily,
+    without_effect,
+)
 
 NO_WORKER = "there is no Connect worker here"
 NO_REST = "there is no Connect REST server here: each service has pages of its own"
@@ -52,31 +61,31 @@ KEYS_WITHOUT_EFFECT: tuple[Key, ...] = (
     without_effect("topic.creation.enable", "remote topics are created with the source's settings", WORKER),
 )
 
-FAMILIES: tuple[Family, ...] = (
-    Family("transforms.", ANYWHERE, "no transform is named by `transforms`"),
-    Family("predicates.", ANYWHERE, "no predicate is named by `predicates`"),
-    Family(
+FAMILIES: tuple[KeyFamily, ...] = (
+    KeyFamily("transforms.", ANYWHERE, "no transform is named by `transforms`"),
+    KeyFamily("predicates.", ANYWHERE, "no predicate is named by `predicates`"),
+    KeyFamily(
         "errors.",
         CONNECTOR,
         "nothing is skipped unseen here: a partition whose record is refused halts, or goes on with "
         "lockstep.on.refused=quarantine",
     ),
-    Family("topic.creation.", CONNECTOR, "remote topics take the source's settings"),
-    Family("config.storage.", WORKER, "there is no Connect config topic here"),
-    Family("status.storage.", WORKER, "there is no Connect status topic here"),
-    Family("offset.storage.", WORKER, "the progress topic is only compacted"),
-    Family("key.converter.", ANYWHERE, BYTES_UNTOUCHED),
-    Family("value.converter.", ANYWHERE, BYTES_UNTOUCHED),
-    Family("header.converter.", ANYWHERE, BYTES_UNTOUCHED),
-    Family("rest.", WORKER, NO_REST),
-    Family("listeners.", WORKER, NO_REST),
-    Family("admin.listeners.", WORKER, NO_REST),
-    Family("access.control.", WORKER, NO_REST),
-    Family("response.http.", WORKER, NO_REST),
-    Family("inter.worker.", WORKER, NO_REST),
-    Family("metrics.context.", ANYWHERE, "metrics have their own labels"),
-    Family("worker.", WORKER, NO_WORKER),
-    Family("task.", WORKER, NO_WORKER),
-    Family("connections.max.", WORKER, NO_WORKER),
+    KeyFamily("topic.creation.", CONNECTOR, "remote topics take the source's settings"),
+    KeyFamily("config.storage.", WORKER, "there is no Connect config topic here"),
+    KeyFamily("status.storage.", WORKER, "there is no Connect status topic here"),
+    KeyFamily("offset.storage.", WORKER, "the progress topic is only compacted"),
+    KeyFamily("key.converter.", ANYWHERE, BYTES_UNTOUCHED),
+    KeyFamily("value.converter.", ANYWHERE, BYTES_UNTOUCHED),
+    KeyFamily("header.converter.", ANYWHERE, BYTES_UNTOUCHED),
+    KeyFamily("rest.", WORKER, NO_REST),
+    KeyFamily("listeners.", WORKER, NO_REST),
+    KeyFamily("admin.listeners.", WORKER, NO_REST),
+    KeyFamily("access.control.", WORKER, NO_REST),
+    KeyFamily("response.http.", WORKER, NO_REST),
+    KeyFamily("inter.worker.", WORKER, NO_REST),
+    KeyFamily("metrics.context.", ANYWHERE, "metrics have their own labels"),
+    KeyFamily("worker.", WORKER, NO_WORKER),
+    KeyFamily("task.", WORKER, NO_WORKER),
+    KeyFamily("connections.max.", WORKER, NO_WORKER),
 )
 """Families of keys without effect. They are tried after `KEYS`, and the first match counts."""

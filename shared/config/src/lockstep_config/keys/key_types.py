@@ -25,7 +25,7 @@ class KeyLevel(Enum):
     FLOW = "SOURCE->TARGET.KEY"
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """The type of a value. The enum's value is the word for people."""
 
     BOOLEAN = "true or false"
@@ -38,7 +38,7 @@ class Kind(Enum):
     STATEMENT = "statement"
 
 
-class Status(Enum):
+class KeyStatus(Enum):
     """The treatment of a key by Lockstep."""
 
     USED = "used"
@@ -68,16 +68,16 @@ class Key:
     converter whose effect Lockstep has anyway. `renamed_to` names the key that took the place of one that Kafka
     removed; the old one still counts if the new one is not set.
 
-    `parse` reads a value that is of no `Kind`, and raises BadValue with a sentence. By default a key is a
+    `parse` reads a value that is of no `ValueKind`, and raises BadValue with a sentence. By default a key is a
     connector's.
     """
 
     name: str
-    kind: Kind = Kind.STRING
+    kind: ValueKind = ValueKind.STRING
     default: str | None = None
     meaning: str
     levels: frozenset[KeyLevel] = CONNECTOR
-    status: Status = Status.USED
+    status: KeyStatus = KeyStatus.USED
     reason: str = ""
     minimum: int | None = None
     maximum: int | None = None
@@ -88,7 +88,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class KeyFamily:
     """All properties whose names begin with `prefix`, without effect for one reason."""
 
     prefix: str
@@ -98,19 +98,21 @@ class Family:
 
 def without_effect(name: str, reason: str, levels: frozenset[KeyLevel] = CONNECTOR, meaning: str = "") -> Key:
     """Return a key that is accepted and changes nothing, for `reason`."""
-    return Key(name=name, meaning=meaning or reason, levels=levels, status=Status.WITHOUT_EFFECT, reason=reason)
+    return Key(name=name, meaning=meaning or reason, levels=levels, status=KeyStatus.WITHOUT_EFFECT, reason=reason)
 
 
 def flag(name: str, default: str, meaning: str, levels: frozenset[KeyLevel] = CONNECTOR) -> Key:
     """Return a key that is true or false."""
-    return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, levels=levels)
+    return Key(name=name, kind=ValueKind.BOOLEAN, default=default, meaning=meaning, levels=levels)
 
 
 def interval(name: str, default: str, meaning: str) -> Key:
     """Return a key with a time of at least 1, in the unit at the end of its name: `.ms` or `.seconds`."""
-    return Key(name=name, kind=Kind.INTEGER, default=default, meaning=meaning, minimum=1, maximum=MAXIMUM)
+    return Key(name=name, kind=ValueKind.INTEGER, default=default, meaning=meaning, minimum=1, maximum=MAXIMUM)
 
 
 def replication(name: str, default: str, meaning: str, levels: frozenset[KeyLevel] = CONNECTOR) -> Key:
     """Return a key with a replication factor."""
-    return Key(name=name, kind=Kind.INTEGER, default=default, meaning=meaning, levels=levels, minimum=-1, maximum=32767)
+    return Key(
+        name=name, kind=ValueKind.INTEGER, default=default, meaning=meaning, levels=levels, minimum=-1, maximum=32767
+    )

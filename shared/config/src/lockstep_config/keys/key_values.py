@@ -10,7 +10,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from lockstep_config.keys.key_types import Key, Kind
+from lockstep_config.keys.key_types import Key, ValueKind
 from lockstep_config.keys.python_classes import import_class
 from lockstep_config.text.values import BadValue, boolean, choice, integer, split_list
 from lockstep_rules.filters import NameFilter
@@ -20,12 +20,12 @@ V = TypeVar("V")
 _UNITS = {"seconds": "seconds", "ms": "milliseconds"}
 """The units of times, which Kafka's keys end in."""
 
-_OF_KINDS: Mapping[Kind, Callable[[str], object]] = MappingProxyType(
+_OF_KINDS: Mapping[ValueKind, Callable[[str], object]] = MappingProxyType(
     {
-        Kind.BOOLEAN: boolean,
-        Kind.LIST: split_list,
-        Kind.PATTERNS: lambda text: NameFilter(split_list(text)),
-        Kind.PYTHON_CLASS: import_class,
+        ValueKind.BOOLEAN: boolean,
+        ValueKind.LIST: split_list,
+        ValueKind.PATTERNS: lambda text: NameFilter(split_list(text)),
+        ValueKind.PYTHON_CLASS: import_class,
     }
 )
 
@@ -91,7 +91,7 @@ def parse_value(key: Key, text: str) -> Any:
         return key.parse(text)
     if key.choices:
         return choice(text, key.choices)
-    if key.kind is Kind.INTEGER:
+    if key.kind is ValueKind.INTEGER:
         return _number(key, text)
     if key.kind in _OF_KINDS:
         return _OF_KINDS[key.kind](text)

@@ -1,6 +1,6 @@
 """Lockstep's own properties, `lockstep.*`: type, default, meaning, where each is allowed."""
 
-from lockstep_config.keys.key_types import TOP_ONLY, Key, Kind, flag, interval, replication
+from lockstep_config.keys.key_types import TOP_ONLY, Key, ValueKind, flag, interval, replication
 from lockstep_config.keys.key_values import field_keys
 from lockstep_config.keys.lockstep_settings import CopySettings, SwitchSettings, VerifySettings
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY
@@ -51,7 +51,7 @@ _INSTEAD = {
 
 LOCKSTEP_KEYS = (
     *(
-        Key(name=name, kind=Kind.PYTHON_CLASS, meaning=f"a Python class that says {_INSTEAD[java]}")
+        Key(name=name, kind=ValueKind.PYTHON_CLASS, meaning=f"a Python class that says {_INSTEAD[java]}")
         for name, java in PYTHON_KEYS.items()
     ),
     Key(
@@ -65,7 +65,7 @@ LOCKSTEP_KEYS = (
     flag("lockstep.acls.delete", "false", "delete ACLs that Lockstep added and that the source revoked"),
     Key(
         name="lockstep.acls.delete.max",
-        kind=Kind.INTEGER,
+        kind=ValueKind.INTEGER,
         default="10",
         minimum=1,
         meaning="ACLs deleted in one round at most; if more would be, none is",
@@ -96,7 +96,7 @@ LOCKSTEP_KEYS = (
     flag("lockstep.auto.restart.enabled", "true", "start what failed again by itself; else it waits for a command"),
     Key(
         name="lockstep.auto.restart.max",
-        kind=Kind.INTEGER,
+        kind=ValueKind.INTEGER,
         minimum=1,
         meaning="so many starts in a row that fail again; unset: no limit",
     ),

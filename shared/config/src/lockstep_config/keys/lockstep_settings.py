@@ -6,7 +6,7 @@ There is a field for each key, with its type and its default.
 from dataclasses import dataclass
 from datetime import timedelta
 
-from lockstep_config.keys.key_types import Key, Kind, flag, interval
+from lockstep_config.keys.key_types import Key, ValueKind, flag, interval
 from lockstep_config.keys.key_values import PerTopic, key_field
 from lockstep_config.text.values import duration, moment
 from lockstep_state.commands.command_vocabulary import VERIFY_DEPTHS
@@ -80,7 +80,7 @@ class CopySettings:
     max_in_flight_bytes: int = key_field(
         Key(
             name="lockstep.max.in.flight.bytes",
-            kind=Kind.INTEGER,
+            kind=ValueKind.INTEGER,
             default="67108864",
             minimum=1_048_576,
             maximum=17_179_869_184,
@@ -90,7 +90,7 @@ class CopySettings:
     max_bytes_per_s: PerTopic[int | None] = key_field(
         Key(
             name="lockstep.max.bytes.per.second",
-            kind=Kind.INTEGER,
+            kind=ValueKind.INTEGER,
             minimum=1,
             meaning="most bytes a second that the flow copies, as stored in the log; PATTERN=BYTES: each such topic",
             per_topic=True,
@@ -144,7 +144,7 @@ class VerifySettings:
     tasks_max: int = key_field(
         Key(
             name="lockstep.verify.tasks.max",
-            kind=Kind.INTEGER,
+            kind=ValueKind.INTEGER,
             default="1",
             minimum=1,
             maximum=1000,
@@ -154,7 +154,7 @@ class VerifySettings:
     max_bytes_per_s: int = key_field(
         Key(
             name="lockstep.verify.max.bytes.per.second",
-            kind=Kind.INTEGER,
+            kind=ValueKind.INTEGER,
             default="20000000",
             minimum=1,
             meaning="most bytes a second that each of these slots reads, of source and target together, while "

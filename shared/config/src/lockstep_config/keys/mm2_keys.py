@@ -21,8 +21,8 @@ from lockstep_config.keys.key_types import (
     WORKER,
     Key,
     KeyLevel,
-    Kind,
-    Status,
+    KeyStatus,
+    ValueKind,
     flag,
     interval,
     replication,
@@ -49,7 +49,7 @@ documentation.
 
 
 def _patterns(name: str, default: Sequence[str], meaning: str) -> Key:
-    return Key(name=name, kind=Kind.PATTERNS, default=", ".join(default), meaning=meaning)
+    return Key(name=name, kind=ValueKind.PATTERNS, default=", ".join(default), meaning=meaning)
 
 
 def _only(
@@ -57,18 +57,20 @@ def _only(
 ) -> Key:
     return Key(
         name=name,
-        kind=Kind.CLASS,
+        kind=ValueKind.CLASS,
         default=choices[0] if choices else None,
         meaning=meaning,
         levels=levels,
-        status=Status.REFUSED,
+        status=KeyStatus.REFUSED,
         reason=reason,
         choices=choices,
     )
 
 
 def _renamed(name: str, to: str) -> Key:
-    return Key(name=name, kind=Kind.PATTERNS, meaning=f"removed in Kafka 4.0: {to}", levels=CONNECTOR, renamed_to=to)
+    return Key(
+        name=name, kind=ValueKind.PATTERNS, meaning=f"removed in Kafka 4.0: {to}", levels=CONNECTOR, renamed_to=to
+    )
 
 
 NO_CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMaker are known"
@@ -77,7 +79,7 @@ _FLOW_KEYS = (
     flag("enabled", "false", "replicate this flow"),
     Key(
         name="tasks.max",
-        kind=Kind.INTEGER,
+        kind=ValueKind.INTEGER,
         minimum=1,
         maximum=MAXIMUM,
         meaning="upper limit of slots that copy at once; unset: one per core (MirrorMaker: 1)",
@@ -85,10 +87,10 @@ _FLOW_KEYS = (
     interval("admin.timeout.ms", "60000", "limit of one administrative call, milliseconds"),
     Key(
         name="replication.policy.class",
-        kind=Kind.CLASS,
+        kind=ValueKind.CLASS,
         default=DEFAULT_POLICY,
         choices=(DEFAULT_POLICY, *IDENTITY_POLICIES),
-        status=Status.REFUSED,
+        status=KeyStatus.REFUSED,
         meaning="how remote topics are named",
         reason=NO_CLASSES,
     ),
@@ -150,7 +152,7 @@ _SOURCE_KEYS = (
     flag("emit.offset-syncs.enabled", "true", "write offset syncs; without them there are no checkpoints"),
     Key(
         name="offset.lag.max",
-        kind=Kind.INTEGER,
+        kind=ValueKind.INTEGER,
         default="100",
         minimum=0,
         meaning="how far a translated offset may lag behind, records; 0: a sync for every record",
@@ -198,7 +200,7 @@ _WORKER_KEYS = (
     replication("offset.storage.replication.factor", "3", "replicas of the progress topic, and of ours", WORKER),
     Key(
         name="offset.storage.partitions",
-        kind=Kind.INTEGER,
+        kind=ValueKind.INTEGER,
         default="25",
         levels=WORKER,
         minimum=-1,
@@ -207,7 +209,7 @@ _WORKER_KEYS = (
     ),
     Key(
         name="offset.flush.interval.ms",
-        kind=Kind.INTEGER,
+        kind=ValueKind.INTEGER,
         default="60000",
         levels=CLUSTER_ONLY,
         minimum=1,
@@ -240,7 +242,7 @@ _WORKER_KEYS = (
     Key(
         name="transaction.boundary.interval.ms",
         levels=FLOW_ONLY,
-        kind=Kind.INTEGER,
+        kind=ValueKind.INTEGER,
         default="offset.flush.interval.ms",
         minimum=1,
         meaning="with transaction.boundary=interval: how long a transaction stays open, milliseconds",
@@ -253,14 +255,14 @@ _WORKER_KEYS = (
 _REFUSED_KEYS = (
     Key(
         name="transforms",
-        kind=Kind.LIST,
+        kind=ValueKind.LIST,
         default="",
         meaning="names of single message transforms. Of Connect's, RegexRouter becomes `lockstep.rename`, Filter "
         "`lockstep.filter`, InsertHeader and DropHeaders `lockstep.headers`",
     ),
     Key(
         name="predicates",
-        kind=Kind.LIST,
+        kind=ValueKind.LIST,
         default="",
         meaning="names of predicates of transforms. HasHeaderKey, RecordIsTombstone and TopicNameMatches are known",
     ),
@@ -279,9 +281,13 @@ _REFUSED_KEYS = (
 )
 
 _TOP_KEYS = (
-    Key(name="clusters", kind=Kind.LIST, levels=TOP_ONLY, meaning="aliases of the clusters, required"),
+    Key(name="clusters", kind=ValueKind.LIST, levels=TOP_ONLY, meaning="aliases of the clusters, required"),
     Key(
-        name="config.providers", kind=Kind.LIST, default="", levels=TOP_ONLY, meaning="names that `${name:...}` may use"
+        name="config.providers",
+        kind=ValueKind.LIST,
+        default="",
+        levels=TOP_ONLY,
+        meaning="names that `${name:...}` may use",
     ),
 )
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from lockstep_config.keys.key_types import Key, Kind
+from lockstep_config.keys.key_types import Key, ValueKind
 from lockstep_config.text.values import BadValue
 from lockstep_rules.mask_statement import SALT, MaskInvalid, mask_statement
 
@@ -58,26 +58,26 @@ def _function(text: str) -> str:
 _KEYS = (
     Key(
         name=f"{ANY}topics",
-        kind=Kind.PATTERNS,
+        kind=ValueKind.PATTERNS,
         meaning="topics of the source whose records are [transformed](../guides/filter-and-mask.md). A topic has one "
         "transform at most, and `heartbeats` has none",
     ),
     Key(
         name=f"{ANY}sql",
-        kind=Kind.STATEMENT,
+        kind=ValueKind.STATEMENT,
         parse=_statement,
         meaning="the transform: SELECT ... FROM records [WHERE ...], in Spark SQL. A row that is left out is a record "
         "that is filtered; a column that is left out stays the record's own",
     ),
     Key(
         name=f"{ANY}sql.file",
-        kind=Kind.STATEMENT,
+        kind=ValueKind.STATEMENT,
         parse=_statement,
         meaning="in place of the statement: a file that holds it",
     ),
     Key(
         name=f"{ANY}mask",
-        kind=Kind.STATEMENT,
+        kind=ValueKind.STATEMENT,
         parse=_mask,
         meaning="in place of the statement: PATH: MASKING, several between commas, such as $.name: hash_salted, "
         "$.iban: truncate(4). Maskings are remove, mask, truncate(n), hash_salted and tokenise",
@@ -121,7 +121,7 @@ TRANSFORM_KEYS: Mapping[str, Key] = MappingProxyType({key.name.removeprefix(ANY)
 
 THREADS = Key(
     name=f"{PREFIX}threads",
-    kind=Kind.INTEGER,
+    kind=ValueKind.INTEGER,
     default="2",
     minimum=1,
     maximum=64,

@@ -9,7 +9,7 @@ from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.reader import Reader
 from lockstep_config.flow.record_transforms import transform_lines
 from lockstep_config.keys.client_keys import CLIENT
-from lockstep_config.keys.key_types import Key, KeyLevel, Status
+from lockstep_config.keys.key_types import Key, KeyLevel, KeyStatus
 from lockstep_config.keys.mm2_keys import KEYS, find_key
 from lockstep_config.keys.spark_settings import CONF_PREFIX
 from lockstep_config.resolve import precedence
@@ -73,7 +73,7 @@ def view(text: PropertiesText, layers: Layers, path: Path, flows: Iterable[FlowS
     top_lines = (
         cell.entry
         for key, cell in layers.top.items()
-        if (key in KEYS and KEYS[key].levels == {KeyLevel.TOP} and KEYS[key].status is Status.USED)
+        if (key in KEYS and KEYS[key].levels == {KeyLevel.TOP} and KEYS[key].status is KeyStatus.USED)
         or key.startswith((CONF_PREFIX, "config.providers."))
     )
     return View(
@@ -121,7 +121,7 @@ def _flow(layers: Layers, settings: FlowSettings, masker: _Masker) -> FlowView:
 
 def _counts(key: Key) -> bool:
     """Return whether a key counts. A key that is refused for other values than its choices counts with those."""
-    return key.status is Status.USED or (key.status is Status.REFUSED and bool(key.choices))
+    return key.status is KeyStatus.USED or (key.status is KeyStatus.REFUSED and bool(key.choices))
 
 
 def _is_client_key(key: str) -> bool:

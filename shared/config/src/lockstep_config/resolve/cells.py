@@ -10,7 +10,7 @@ from typing import Any
 
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION, ClientKey
 from lockstep_config.keys.connector_keys import client_kind, own_key
-from lockstep_config.keys.key_types import Key, Status
+from lockstep_config.keys.key_types import Key, KeyStatus
 from lockstep_config.keys.key_values import parse_value
 from lockstep_config.keys.mm2_keys import find_key
 from lockstep_config.resolve.value_typos import find_placeholder
@@ -103,7 +103,7 @@ def _parse_servers(text: str) -> tuple[str, ...]:
 
 
 def _parse_client(key: ClientKey, text: str) -> Any:
-    if key.status is not Status.USED:
+    if key.status is not KeyStatus.USED:
         return text.strip()
     if key.choices:
         return choice(text, key.choices)
@@ -116,7 +116,7 @@ def _parse_client(key: ClientKey, text: str) -> Any:
 
 def parse_used(key: Key, text: str) -> Any:
     """Parse the value of a key, or trim that of a key that is refused or without effect."""
-    return parse_value(key, text) if key.status is Status.USED else text.strip()
+    return parse_value(key, text) if key.status is KeyStatus.USED else text.strip()
 
 
 def parse_key(key: str, aliases: Iterable[str]) -> KeyScope:

@@ -5,7 +5,7 @@ This module is pure.
 
 from lockstep_config.clients.tls import remark_on
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, NO_RESET, ClientKind
-from lockstep_config.keys.key_types import KeyLevel, Status
+from lockstep_config.keys.key_types import KeyLevel, KeyStatus
 from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.key_suggestions import KINDS
@@ -26,7 +26,7 @@ def does_nothing(kind: str, name: str) -> str:
     if name in CONNECTION:
         return CONNECTION_WITHOUT_EFFECT.get(name, "")
     key = CLIENT[kind].get(name) if kind in KINDS else None
-    return key.reason if key is not None and key.status is Status.WITHOUT_EFFECT else ""
+    return key.reason if key is not None and key.status is KeyStatus.WITHOUT_EFFECT else ""
 
 
 def only_connection(side: str, kind: ClientKind, name: str, before: str = "") -> str:
@@ -66,9 +66,9 @@ def check_client(cell: Cell, kind: ClientKind, name: str, findings: Diagnostics)
     entry, key = cell.entry, CLIENT[kind].get(name)
     if key is None:
         unknown(entry, name, KeyLevel.CLUSTER, findings, (*CLIENT[kind], *sorted(CONNECTION)))
-    elif key.status is Status.WITHOUT_EFFECT:
+    elif key.status is KeyStatus.WITHOUT_EFFECT:
         findings.without_effect(entry, key.reason)
-    elif key.status is Status.REFUSED:
+    elif key.status is KeyStatus.REFUSED:
         if cell.value and cell.value not in key.choices:
             instead = f"; it may be {', '.join(key.choices)}" if key.choices else ""
             findings.problem(entry, f"is {masked(name, cell.value)!r}, which is refused: {key.reason}{instead}")

@@ -13,7 +13,7 @@ from functools import cache
 from typing import get_args
 
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKind
-from lockstep_config.keys.key_types import KeyLevel, Kind, Status
+from lockstep_config.keys.key_types import KeyLevel, KeyStatus, ValueKind
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.renamed_keys import RenamedKey, find_renamed
 from lockstep_config.keys.transform_keys import PREFIX, find_transform_key
@@ -141,21 +141,21 @@ def _with_effect(names: Iterable[str]) -> list[str]:
 
 def _does_nothing(name: str) -> bool:
     if (key := KEYS.get(name)) is not None:
-        return key.status is Status.WITHOUT_EFFECT
+        return key.status is KeyStatus.WITHOUT_EFFECT
     kind, bare = _split_client(name)
     if bare in CONNECTION:
         return bare in CONNECTION_WITHOUT_EFFECT
-    return kind is not None and bare in CLIENT[kind] and CLIENT[kind][bare].status is Status.WITHOUT_EFFECT
+    return kind is not None and bare in CLIENT[kind] and CLIENT[kind][bare].status is KeyStatus.WITHOUT_EFFECT
 
 
 def _matters(name: str) -> bool:
     if (key := KEYS.get(name)) is not None:
-        tuning = key.kind is Kind.INTEGER
-        return name.startswith("lockstep.") or (key.status is not Status.WITHOUT_EFFECT and not tuning)
+        tuning = key.kind is ValueKind.INTEGER
+        return name.startswith("lockstep.") or (key.status is not KeyStatus.WITHOUT_EFFECT and not tuning)
     kind, bare = _split_client(name)
     if bare in CONNECTION:
         return bare not in CONNECTION_WITHOUT_EFFECT
-    refused = kind is not None and bare in CLIENT[kind] and CLIENT[kind][bare].status is Status.REFUSED
+    refused = kind is not None and bare in CLIENT[kind] and CLIENT[kind][bare].status is KeyStatus.REFUSED
     return refused or bare in _DECIDING
 
 
@@ -176,7 +176,7 @@ def _without_prefix(name: str) -> str | None:
 
 def _for_client(name: str) -> str:
     kinds = [kind for kind in KINDS if name in CLIENT[kind]]
-    serving = [kind for kind in kinds if CLIENT[kind][name].status is not Status.WITHOUT_EFFECT]
+    serving = [kind for kind in kinds if CLIENT[kind][name].status is not KeyStatus.WITHOUT_EFFECT]
     if not serving:
         return f"it is a property of {' and '.join(f'{kind}s' for kind in kinds)}, and {CLIENT[kinds[0]][name].reason}"
     ways = {

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION, ClientKind
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
 from lockstep_config.keys.ignored_keys import FAMILIES
-from lockstep_config.keys.key_types import Key, KeyLevel, Kind, Status
+from lockstep_config.keys.key_types import Key, KeyLevel, KeyStatus, ValueKind
 from lockstep_config.keys.mm2_keys import KEYS, find_key
 from lockstep_config.keys.refused_classes import refused_class
 from lockstep_config.keys.spark_settings import CONF_PREFIX, check_conf
@@ -41,7 +41,7 @@ AS_IF_OF_RECORDS = frozenset({"max.request.size", "delivery.timeout.ms"})
 """Properties that people also set for the mirrored records, but that do nothing to them."""
 OVERRIDES_NOT_READ = ("consumer.override.", "admin.override.")
 ROLES = ("lockstep", "source", "target")
-LISTS = (Kind.LIST, Kind.PATTERNS)
+LISTS = (ValueKind.LIST, ValueKind.PATTERNS)
 
 
 def check_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, classes: OwnClasses = NO_CLASSES) -> None:
@@ -291,11 +291,11 @@ def _check_spark(entry: Entry, name: str, level: KeyLevel, findings: Diagnostics
 
 def _check_key(cell: Cell, key: Key, findings: Diagnostics, is_replaced: bool) -> None:
     entry = cell.entry
-    if key.status is Status.WITHOUT_EFFECT:
+    if key.status is KeyStatus.WITHOUT_EFFECT:
         findings.without_effect(entry, key.reason)
         return
     value = entry.value.strip()
-    if key.status is Status.REFUSED:
+    if key.status is KeyStatus.REFUSED:
         if (refusal := refused_class(value, key)) and not is_replaced:
             # If the value has a slip of writing, the slip is reported and not the refusal of the class.
             findings.problem(entry, f"is {value!r}, which is no class" if find_typo(value) else refusal)
@@ -310,12 +310,12 @@ def _check_key(cell: Cell, key: Key, findings: Diagnostics, is_replaced: bool) -
         _check_loosely(entry, findings)
         return
     if cell.refusal:
-        report = findings.plain_problem if key.kind is Kind.STATEMENT else findings.problem
+        report = findings.plain_problem if key.kind is ValueKind.STATEMENT else findings.problem
         report(entry, cell.refusal)
         return
     for remark in remark_patterns(entry.value, key):
         findings.note(entry, remark)
-    is_text = key.kind is Kind.STRING and not key.per_topic and not is_secret(entry.key)
+    is_text = key.kind is ValueKind.STRING and not key.per_topic and not is_secret(entry.key)
     if is_text and (remark := find_typo(entry.value)):
         findings.note(entry, f"is {value!r}: {remark}")
     if (key.kind in LISTS or key.per_topic) and (remark := list_remark(entry.value)):

@@ -6,7 +6,7 @@ Each function returns the end of a sentence about the value, or an empty text. T
 import re
 from collections.abc import Iterator
 
-from lockstep_config.keys.key_types import Key, Kind
+from lockstep_config.keys.key_types import Key, ValueKind
 from lockstep_config.text.jaas import JAAS, NotJaas, parse_jaas, typographic
 from lockstep_config.text.secrets import is_secret
 from lockstep_config.text.values import split_list
@@ -77,7 +77,7 @@ def remark_patterns(text: str, key: Key) -> Iterator[str]:
 
     A group may have any name, so of its patterns only mistakes of writing are reported.
     """
-    if _LIST.fullmatch(text.strip()) and not key.per_topic and key.kind is Kind.PATTERNS:
+    if _LIST.fullmatch(text.strip()) and not key.per_topic and key.kind is ValueKind.PATTERNS:
         yield (
             f"is {_shown(text.strip())}, which as a regular expression matches one character: write the names without "
             "brackets and quotes, separated by commas"
@@ -89,7 +89,7 @@ def remark_patterns(text: str, key: Key) -> Iterator[str]:
             pattern, equals, _ = map(str.strip, element.rpartition("="))
             if not equals:
                 continue
-        elif key.kind is not Kind.PATTERNS:
+        elif key.kind is not ValueKind.PATTERNS:
             continue
         if not pattern.strip(_QUOTES):
             noun = key.name.partition(".")[0]

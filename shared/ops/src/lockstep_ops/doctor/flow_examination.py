@@ -13,9 +13,9 @@ from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.bandwidth import judge_bandwidth
 from lockstep_ops.doctor.checks.check import CheckFinding, DoctorCheck
 from lockstep_ops.doctor.checks.options import DoctorOptions
+from lockstep_ops.doctor.checks.rights import judge_rights
 from lockstep_ops.doctor.flow_clusters import FlowClusters
 from lockstep_ops.doctor.path_examination import PathFault, await_heartbeat, probe_exit, send_canary
-from lockstep_ops.doctor.rights import judge_rights
 from lockstep_ops.exit_codes import Exit
 from lockstep_ops.formatting import in_time
 

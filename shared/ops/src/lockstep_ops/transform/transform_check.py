@@ -80,7 +80,7 @@ class TransformCheck:
             "name": settings.name,
             "flows": list(self.flows),
             "topics": list(settings.topics.include),
-            "place": settings.place,
+            "place": settings.statement_location,
             "kind": "python" if settings.python else "sql",
             "statement": settings.python or settings.sql,
             "mistakes": [asdict(mistake) for mistake in self.mistakes],
@@ -160,7 +160,7 @@ def mistake_lines(check: TransformCheck, mistake: TrialMistake) -> list[str]:
     condition = f" [{mistake.condition}]" if mistake.condition else ""
     suggestion = f"; instead: {mistake.suggestion}" if mistake.suggestion else ""
     return [
-        f"{check.settings.place}: {position}{mistake.message}{fragment}{condition}{suggestion}",
+        f"{check.settings.statement_location}: {position}{mistake.message}{fragment}{condition}{suggestion}",
         *excerpt(check.settings.sql, mistake.line, mistake.column),
     ]
 

@@ -140,7 +140,3 @@ class AccessFacts:
     @property
     def has_tls(self) -> bool:
         return self.protocol in ("SSL", "SASL_SSL")
-
-    @property
-    def has_sasl(self) -> bool:
-        return self.protocol.startswith("SASL_")

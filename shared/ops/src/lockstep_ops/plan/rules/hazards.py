@@ -243,10 +243,10 @@ HAZARDS = (
     HazardKind(
         "LS023",
         "A topic that two flows feed",
-        "Topics keep their names, and two flows of the file write to one topic of the target. Records of both sources "
-        "are in one log there, in the order of their arrival. If the counts of partitions or the configs of the "
-        "sources differ, the later change is in effect. A group that is on both sources has one offset on the target. "
-        "It is moved only to a place that skips no record of either source. Elsewhere it waits and is contested.",
+        "Topics keep their names, and two flows of the file write to one topic of the target, in the order of "
+        "arrival. If the counts of partitions or the configs of the sources differ, the later change is in "
+        "effect. A group that is on both sources is moved only to a place that skips no record of either. "
+        "Elsewhere it waits and is contested.",
         "Select the topic in one flow, or use DefaultReplicationPolicy. Leave a group that is on both sources out of "
         "one flow with `groups.exclude`",
         WARNING,
@@ -274,8 +274,8 @@ HAZARDS = (
         "LS026",
         "Control topics without a config",
         "A cluster does not take a config with which Lockstep creates topics of its own, such as `segment.bytes`. "
-        "They are created without it. The flow works, and a start may read more, or a first append may wait longer. "
-        "The event ConfigRefused says so when it happens. Without `cleanup.policy` no topic is created.",
+        "They are created without it (ConfigRefused). A start may read more, or a first append may wait longer. "
+        "Without `cleanup.policy` no topic is created.",
         "Nothing has to be done",
         NOTE,
         find=checks.find_refused_control_configs,
@@ -350,9 +350,9 @@ HAZARDS = (
     HazardKind(
         "LS034",
         "A transform changes keys or timestamps",
-        "A record stays in its partition when its key changes. So a consumer that counts on equal keys in one "
-        "partition, and the cleaner of a compacted topic, may see them in several. A changed timestamp moves "
-        "retention, and what consumers find by time.",
+        "A record stays in its partition when its key changes. So equal keys may be in several partitions, which "
+        "consumers and the cleaner of a compacted topic may not expect. A changed timestamp moves retention, and "
+        "what consumers find by time.",
         "Keep both as they are, unless nobody counts on them",
         WARNING,
         find=record_hazards.find_transformed_identity,
@@ -360,10 +360,9 @@ HAZARDS = (
     HazardKind(
         "LS035",
         "Topics that get another name",
-        "The flow has copied these topics to another name on the target. A rename, or the replication policy, was "
-        "changed since. The new name is another log, so partitions that were copied halt, as if the target's topic had "
-        "been created again. `lockstep.on.recreate` decides whether their copy begins anew. The earlier copy stays as "
-        "it is, and no other topic gets its name.",
+        "The flow has copied these topics to another name on the target, before a rename or the replication "
+        "policy was changed. The new name is another log, so their partitions halt, as if the target's topic had "
+        "been created again. The earlier copy stays as it is.",
         "Take the change back. Or set `lockstep.on.recreate` to restart, and delete the earlier copy at the end",
         WARNING,
         find=checks.find_former_names,
@@ -371,10 +370,9 @@ HAZARDS = (
     HazardKind(
         "LS036",
         "Retention leaves a delayed copy little room",
-        "`lockstep.delay` keeps records on the source until they are due. The retention of the source has to keep them "
-        "for longer. The line has the room that is left for an outage of the copy. After that, brokers delete records "
-        "that were not copied, and the partition halts with the case records-gone. Bytes are converted by the growth "
-        "of the log.",
+        "`lockstep.delay` keeps records on the source until they are due. The line has the room that its "
+        "retention leaves for an outage of the copy. After that, brokers delete records that were not copied, and "
+        "the partition halts with the case records-gone.",
         "Raise `retention.ms` or `retention.bytes` on the source, or shorten `lockstep.delay`",
         WARNING,
         find=record_hazards.find_short_retention,
