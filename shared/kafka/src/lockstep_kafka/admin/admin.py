@@ -77,16 +77,18 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         """Return when a broker answers.
 
         Raises:
-            ClusterUnreachable: Raised at once if something other than a broker answers. Otherwise raised after
-                `within`, with librdkafka's error.
+            ClusterUnreachable: Raised at once if something other than a broker answers. Raised after half of `within`
+                if every address accepts connections and says nothing. Otherwise raised after `within`, with
+                librdkafka's error.
         """
         silent = [] if self._has_answered else await self._require_broker(within)
+        within_s = within.total_seconds() / (2 if silent else 1)
         try:
-            await self._metadata(within.total_seconds())
+            await self._metadata(within_s)
         except ClusterUnreachable as exc:
             if not silent:
                 raise
-            sentence = silence_sentence(", ".join(silent), within.total_seconds())
+            sentence = silence_sentence(", ".join(silent), within_s)
             raise ClusterUnreachable(self.alias, self.bootstrap, sentence) from exc
         self._has_answered = True
 
