@@ -63,6 +63,11 @@ class GroupRequests(OperationRequests):
     def _groups(self) -> asyncio.Semaphore:
         return asyncio.Semaphore(GROUPS_AT_ONCE)
 
+    @cached_property
+    def _without_coordinator(self) -> set[str]:
+        """The groups that had no coordinator for the whole timeout, and have had no answer since."""
+        return set()
+
     @property
     def _attempt_s(self) -> float:
         return min(self._timeout, COORDINATOR_ANSWERS_S)
@@ -109,11 +114,12 @@ class GroupRequests(OperationRequests):
         await self._end_client(client)
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer of the coordinator of {group}"))
 
-    async def _until_answered(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _until_answered(self, group: str, attempt: Callable[[], Awaitable[T]]) -> T:
         """Return the result of the attempt, which is repeated while the group has no coordinator.
 
         It is repeated until the timeout of all requests. While no broker answers at all, it is repeated for as long
-        as a listing may take.
+        as a listing may take. A group that had no coordinator for so long gets one attempt from then on, because
+        rounds over all groups wait for each of them.
 
         Raises:
             KafkaException: The last attempt failed, or the error is not about a missing coordinator.
@@ -121,12 +127,19 @@ class GroupRequests(OperationRequests):
         began, backoff = time.monotonic(), Backoff(0.1, 1.0)
         while True:
             try:
-                return await attempt()
+                result = await attempt()
             except KafkaException as exc:
                 wait, code = backoff.next(), exc.args[0].code()
                 limit_s = self._quick if code == KafkaError._ALL_BROKERS_DOWN else self._timeout
+                if group in self._without_coordinator:
+                    limit_s = 0.0
                 if code not in NO_COORDINATOR_YET or time.monotonic() + wait >= began + limit_s:
+                    if code in COORDINATOR_MOVES:
+                        self._without_coordinator.add(group)
                     raise
+            else:
+                self._without_coordinator.discard(group)
+                return result
             await asyncio.sleep(wait)
 
     async def _request_description(self, name: str, *, operations: bool = False) -> Outcome[Any]:
@@ -137,7 +150,7 @@ class GroupRequests(OperationRequests):
                 [name], include_authorized_operations=operations, request_timeout=LIBRARY_TIMEOUT_S
             )
 
-        answer = asyncio.ensure_future(self._until_answered(lambda: self._ask_coordinator(name, describe)))
+        answer = asyncio.ensure_future(self._until_answered(name, lambda: self._ask_coordinator(name, describe)))
         return await self._many({name: answer}, "describe", lambda name: f"group {name}", str)
 
     def bound_groups(self, at_once: int) -> None:
@@ -220,7 +233,7 @@ class GroupRequests(OperationRequests):
         Partitions without a commit are absent. An unknown group has no offsets.
         """
         async with self._groups:
-            answer = asyncio.ensure_future(self._until_answered(lambda: self._coordinators.fetch_offsets(group)))
+            answer = asyncio.ensure_future(self._until_answered(group, lambda: self._coordinators.fetch_offsets(group)))
             offsets: dict[TopicPartition, GroupOffset] = await self._answer(answer, "list offsets of", f"group {group}")
         return offsets
 
@@ -236,7 +249,7 @@ class GroupRequests(OperationRequests):
         began = time.monotonic()
         async with self._groups:
             answer = asyncio.ensure_future(
-                self._until_answered(lambda: self._coordinators.commit_offsets(group, offsets))
+                self._until_answered(group, lambda: self._coordinators.commit_offsets(group, offsets))
             )
             refused: dict[TopicPartition, KafkaError] = await self._answer(answer, "alter offsets of", f"group {group}")
         outcome: Outcome[GroupOffset] = Outcome()
