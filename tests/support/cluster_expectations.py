@@ -146,7 +146,7 @@ EXPECTED: Mapping[tuple[str, Role], Expectation] = MappingProxyType(
         ),
         ("event-hubs", TARGET): Expectation(
             lost=(CONFIGS, NO_CODECS, NO_PRODUCERS, WHOLE_CONFIGS, NO_IDS, NO_ACLS, NO_RIGHTS, FEW_TOPICS),
-            hazards=CONTROL_CONFIGS | {"LS029", "LS030"},
+            hazards=CONTROL_CONFIGS | {"LS029", "LS030", "LS038"},
             lacks=OF_EVENT_HUBS
             | {"CreateAcls", "DescribeProducers", "IncrementalAlterConfigs", "AddPartitionsToTxn", "Produce 8"},
             events=REFUSES_CONFIGS | UNSUPPORTED | {"CodecRefused"},

@@ -55,7 +55,11 @@ def test_cluster_that_takes_all_codecs_has_no_hazard() -> None:
         ((NEVER,), {"target": OLD}, "their partitions halt, as lockstep.recompress is never"),
         (("B.producer.compression.type = snappy",), {"target": OLD}, "anew with snappy: about 200%"),
         ((), {"target": HUBS, "batches": {"orders": (UNREAD,)}}, "how large they become is not known"),
-        ((), {"target": HUBS, "batches": {}}, "the codecs of 1 topic are not known, as no batch could be read: orders"),
+        (
+            (),
+            {"target": HUBS, "batches": {}},
+            "the codecs of 1 topic are not known, as none of their batches was read: orders",
+        ),
     ],
 )
 def test_codec_that_the_target_refuses_is_named_with_its_cost(
@@ -95,6 +99,14 @@ def test_copy_that_brokers_compress_anew_is_named_with_its_size() -> None:
 )
 def test_copy_that_keeps_its_codec_is_no_hazard(fields: dict[str, Any]) -> None:
     assert "LS039" not in hazards(flow(**fields))
+
+
+def test_copies_of_topics_without_a_sample_are_named_together() -> None:
+    (detail,) = hazards(flow(target=LZ4_COPY, batches={}))["LS039"].details
+    assert detail == (
+        "Copies on B have a compression.type, and the codecs of 1 topic are not known, as none of their batches was "
+        "read: orders"
+    )
 
 
 def test_growth_of_a_mixed_topic_counts_only_what_changes() -> None:

@@ -3,7 +3,7 @@
 The functions are like those of `hazard_checks.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lockstep_ops.formatting import count_text, shorten
 from lockstep_ops.plan.rules.batch_sample import (
@@ -47,30 +47,28 @@ def find_refused_codecs(facts: FlowFacts, copy: CopyForecast) -> Iterator[Findin
     unread = [name for name in facts.copied if name not in facts.batches and _has_records(facts, name)]
     if unread:
         named = f"{target.alias} ({target.product}) does not take {', '.join(sorted(refused))}"
-        yield (
-            target.alias,
-            f"{named}, and the codecs of {count_text(len(unread), 'topic')} are not known, as no batch could be read: "
-            f"{shorten(unread)}",
-        )
+        yield target.alias, f"{named}, and {_unread(unread)}"
 
 
 def find_broker_codecs(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Find copies whose `compression.type` makes the target's brokers compress batches anew."""
+    unread: list[str] = []
     for name, remote in facts.copied.items():
         kind = _compression_type(facts, name, remote)
         if kind in ("", PRODUCER):
             continue
         codec = UNCOMPRESSED if kind == NO_CODEC else kind
-        setting = f"{remote}: compression.type is {kind} on {facts.target.alias}"
         sample = facts.batches.get(name)
         if sample is None:
-            if _has_records(facts, name):
-                yield remote, f"{setting}, and the codecs of {name} are not known, as no batch could be read"
+            unread += [name] if _has_records(facts, name) else []
             continue
         others = sorted({part.codec for part in sample} - {codec})
         if others:
             cost = _cost(sample, dict.fromkeys(others, codec))
+            setting = f"{remote}: compression.type is {kind} on {facts.target.alias}"
             yield remote, f"{setting}, so its brokers compress batches in {', '.join(others)} anew: {cost}"
+    if unread:
+        yield facts.target.alias, f"Copies on {facts.target.alias} have a compression.type, and {_unread(unread)}"
 
 
 def _compression_type(facts: FlowFacts, name: str, remote: str) -> str:
@@ -80,6 +78,11 @@ def _compression_type(facts: FlowFacts, name: str, remote: str) -> str:
         return copy.own.get("compression.type", "")
     is_refused = "compression.type" in facts.refused_configs.get(remote, {})
     return "" if source is None or is_refused else source.own.get("compression.type", "")
+
+
+def _unread(topics: Sequence[str]) -> str:
+    number = count_text(len(topics), "topic")
+    return f"the codecs of {number} are not known, as none of their batches was read: {shorten(topics)}"
 
 
 def _has_records(facts: FlowFacts, name: str) -> bool:
