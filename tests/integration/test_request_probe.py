@@ -45,6 +45,12 @@ OF_PLAN = frozenset(
     | {Request.OFFSET_COMMIT, Request.DESCRIBE_GROUPS, Request.INCREMENTAL_ALTER_CONFIGS, Request.CREATE_PARTITIONS}
 )
 """Requests of a target, each of which `plan` names by LS029."""
+ONLY_SHOWN = frozenset({Request.DESCRIBE_LOG_DIRS, Request.DESCRIBE_QUORUM, Request.DESCRIBE_CLIENT_QUOTAS})
+"""Requests whose answers are only shown."""
+OF_SOURCE = ONLY_SHOWN | frozenset(
+    {Request.LIST_GROUPS, Request.OFFSET_FETCH, Request.OFFSET_FOR_LEADER_EPOCH, Request.DESCRIBE_ACLS}
+    | {Request.DESCRIBE_CONFIGS}
+)
 
 
 def group_names(bootstrap: str) -> set[str]:
@@ -121,6 +127,23 @@ def test_plan_and_doctor_name_each_request_in_whatever_way_it_is_missing(
     assert finding["result"] == "warning"
     for request in OF_PLAN:
         assert f"without {request.kafka_name} " in finding["detail"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_plan_goes_on_without_each_request_of_a_source(
+    planned: PlannedFlow, broker_a: Broker, proxy_a: Proxy, way: str
+) -> None:
+    topic = create_topic(planned.source, f"{planned.mark}-orders")
+    planned.file.write_text(planned.file.read_text().replace(broker_a.bootstrap, proxy_a.bootstrap))
+    proxy_a.answer_as(WAYS[way](frozenset(request.api_name for request in OF_SOURCE)))
+    try:
+        flow = planned.only()
+    finally:
+        proxy_a.answer_as(ClusterProfile())
+    details = hazards(flow)["LS029"]
+    named = {request for request in OF_SOURCE if any(f"does not know {request.kafka_name}" in text for text in details)}
+    assert named == OF_SOURCE - ONLY_SHOWN
+    assert [copied["topic"] for copied in flow["copy"]["topics"]] == [topic]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -144,7 +144,9 @@ class GroupRequests(OperationRequests):
 
     async def _request_description(self, name: str, *, operations: bool = False) -> Outcome[Any]:
         """Return librdkafka's description of a group, with our operations there if `operations` is true."""
+        return await self._again_if_closed(partial(self._describe_once, operations=operations), name)
 
+    async def _describe_once(self, name: str, *, operations: bool) -> Outcome[Any]:
         def describe(client: AdminClient) -> Mapping[str, Future[Any]]:
             return client.describe_consumer_groups(
                 [name], include_authorized_operations=operations, request_timeout=LIBRARY_TIMEOUT_S
@@ -165,14 +167,17 @@ class GroupRequests(OperationRequests):
         Raises:
             ClusterUnreachable: No coordinator answered.
         """
+        result = await self._again_if_closed(self._list_groups, "groups")
+        return {g.group_id: "" if getattr(g, "type", None) is None else g.type.name for g in result.valid}
+
+    async def _list_groups(self, resource: str) -> Any:
         began = time.monotonic()
-        result = await self._answer(
-            (await self._connected()).list_consumer_groups(request_timeout=self._quick), "list", "groups"
-        )
+        request = (await self._connected()).list_consumer_groups(request_timeout=self._quick)
+        result = await self._answer(request, "list", resource)
         if not result.valid and result.errors:
             # Against the library's documentation this is a KafkaError, and not the exception around it.
-            raise await self._trouble(result.errors[0], "list", "groups", began)
-        return {g.group_id: "" if getattr(g, "type", None) is None else g.type.name for g in result.valid}
+            raise await self._trouble(result.errors[0], "list", resource, began)
+        return result
 
     async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
         """Return state and members of each group.
