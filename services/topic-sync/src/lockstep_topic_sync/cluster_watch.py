@@ -1,18 +1,12 @@
 """The readings of both clusters' capabilities, at the start of a term and at intervals."""
 
-from collections.abc import Mapping
 from datetime import timedelta
 
 from lockstep_config.flow.client_settings import client_id
 from lockstep_kafka.admin.admin import PROBE, Admin
 from lockstep_kafka.session.broker_session import BrokerRequestFailed, SessionRefused
-from lockstep_kafka.session.cluster_reader import ClusterReading, read_cluster_versions
-from lockstep_rules.clusters.cluster_capabilities import (
-    Role,
-    capabilities_of,
-    known_versions,
-    missing_capabilities,
-)
+from lockstep_kafka.session.cluster_reader import read_cluster_versions
+from lockstep_rules.clusters.cluster_capabilities import Role, known_versions, missing_capabilities
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.rows.state_rows import ClusterCapabilities
 
@@ -27,8 +21,6 @@ class ClusterWatch:
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
-        self._tried: dict[Role, ClusterReading] = {}
-        """The readings in which requests were tried. They are tried again if a cluster announces other versions."""
 
     async def run(self) -> None:
         """Read both clusters at intervals until cancelled."""
@@ -46,9 +38,10 @@ class ClusterWatch:
     async def _read(self, admin: Admin, role: Role) -> None:
         ctx, clients = self._ctx, self._ctx.settings.clients
         properties = clients.source_admin if role is Role.SOURCE else clients.target_admin
-        arguments = properties, client_id(ctx.settings, "capabilities", properties), PROBE.total_seconds()
-        reading, tried = await self._try_requests(role, arguments), self._tried[role]
-        refused = admin.refused_requests | tried.refused
+        reading = await read_cluster_versions(
+            properties, client_id(ctx.settings, "capabilities", properties), PROBE.total_seconds()
+        )
+        refused = admin.refused_requests
         missing = list(missing_capabilities(known_versions(reading.announced, refused), [role]))
         row = ClusterCapabilities(
             alias=admin.alias,
@@ -64,14 +57,3 @@ class ClusterWatch:
         if await ctx.state.write_if_changed(row):
             lacks = f", without {', '.join(row.lacks)}" if row.lacks else ""
             ctx.log.info("capabilities", f"{row.alias} looks like {row.product}{lacks}", cluster=row.alias)
-
-    async def _try_requests(self, role: Role, arguments: tuple[Mapping[str, str], str, float]) -> ClusterReading:
-        tried = [capability.request for capability in capabilities_of([role])]
-        former = self._tried.get(role)
-        reading = await read_cluster_versions(*arguments, () if former else tried)
-        if former is not None and former.announced != reading.announced:
-            reading = await read_cluster_versions(*arguments, tried)
-            former = None
-        if former is None:
-            self._tried[role] = reading
-        return reading
