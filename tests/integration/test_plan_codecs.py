@@ -12,7 +12,7 @@ from lockstep_state.names import Flow
 from tests.support.broker import Broker
 from tests.support.cluster_profile import ClusterProfile
 from tests.support.clusters import Record, create_topic, end_offsets, produce, produce_transaction
-from tests.support.planned_flow import PlannedFlow, hazards, numbered
+from tests.support.planned_flow import QUIET, PlannedFlow, hazards, numbered
 from tests.support.proxy import Proxy
 from tests.support.services import one_flow_file
 
@@ -24,7 +24,7 @@ LARGE = 300_000
 def planned(tmp_path: Path, broker_a: Broker, proxy_b: Proxy) -> Iterator[PlannedFlow]:
     mark = uuid.uuid4().hex[:6]
     flow = Flow(f"s{mark}", f"t{mark}")
-    lines = "replication.factor = 1", f"{flow.target}->{flow.source}.emit.heartbeats.enabled = false"
+    lines = "replication.factor = 1", *QUIET
     file = one_flow_file(tmp_path, flow, mark, broker_a.bootstrap, proxy_b.bootstrap, *lines)
     yield PlannedFlow(flow, file, mark, broker_a.bootstrap, proxy_b.bootstrap)
     proxy_b.answer_as(ClusterProfile())
@@ -58,7 +58,8 @@ def test_codec_that_the_target_does_not_take_is_named_with_measured_bytes(planne
 
 
 def test_copy_that_brokers_compress_anew_is_a_note(planned: PlannedFlow) -> None:
-    topic = write(planned, "lz4", compression_type="producer")
+    topic = write(planned, "lz4")
+    planned.file.write_text(planned.file.read_text() + "sync.topic.configs.enabled = false\n")
     remote = f"{planned.flow.source}.{topic}"
     create_topic(planned.target, remote, configs={"compression.type": "uncompressed"})
     (detail,) = hazards(planned.only())["LS039"]

@@ -22,7 +22,7 @@ from tests.support.broker import Broker
 from tests.support.cluster_profile import ClusterProfile
 from tests.support.clusters import admin, create_topic, topic_names
 from tests.support.doctor_runs import run_doctor
-from tests.support.planned_flow import PlannedFlow, hazards
+from tests.support.planned_flow import QUIET, PlannedFlow, hazards
 from tests.support.proxy import Proxy
 from tests.support.services import one_flow_file
 
@@ -109,8 +109,7 @@ def test_every_request_that_a_flow_can_do_without_is_tried() -> None:
 def planned(tmp_path: Path, broker_a: Broker, proxy: Proxy) -> PlannedFlow:
     mark = uuid.uuid4().hex[:6]
     flow = Flow(f"s{mark}", f"t{mark}")
-    lines = "replication.factor = 1", f"{flow.target}->{flow.source}.emit.heartbeats.enabled = false"
-    file = one_flow_file(tmp_path, flow, mark, broker_a.bootstrap, proxy.bootstrap, *lines)
+    file = one_flow_file(tmp_path, flow, mark, broker_a.bootstrap, proxy.bootstrap, "replication.factor = 1", *QUIET)
     return PlannedFlow(flow, file, mark, broker_a.bootstrap, proxy.bootstrap)
 
 

@@ -266,8 +266,8 @@ class ProfiledExchange:
 def _with_error(entity: Any, code: ErrorCode) -> Any:
     """Return an answer with the error at its top, or else in each of its entries."""
     parts = {part.name: getattr(entity, part.name) for part in fields(entity)}
-    if "error_code" in parts:
-        return replace(entity, error_code=code)
+    if errors := [name for name in parts if name.endswith("error_code")]:
+        return replace(entity, **dict.fromkeys(errors, code))
     entries = {name: part for name, part in parts.items() if isinstance(part, tuple)}
     return replace(
         entity,

@@ -35,3 +35,8 @@ def test_errors_of_an_answer_are_its_own_and_those_of_its_entries() -> None:
     assert list(_error_codes(filled(commit.OffsetCommitResponse, topics=(topic,)))) == [35, 35]
     groups = message("list_groups", 4, "response")
     assert list(_error_codes(filled(groups.ListGroupsResponse, error_code=44, groups=()))) == [44]
+    added = message("add_partitions_to_txn", 3, "response")
+    refused = filled(added.AddPartitionsToTxnPartitionResult, partition_index=0, partition_error_code=35)
+    topic = filled(added.AddPartitionsToTxnTopicResult, name="t", results_by_partition=(refused,))
+    answer = filled(added.AddPartitionsToTxnResponse, results_by_topic_v3_and_below=(topic,))
+    assert list(_error_codes(answer)) == [35]

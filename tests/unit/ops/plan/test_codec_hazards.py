@@ -7,7 +7,7 @@ import pytest
 from lockstep_kafka.session.batch_heads import CODEC_NAMES, BatchHead
 from lockstep_ops.plan.recompression import measure
 from lockstep_ops.plan.rules.batch_sample import CodecSample, average_record, growth_factor, replace_refused
-from lockstep_ops.plan.rules.flow_facts import FlowFacts
+from lockstep_ops.plan.rules.flow_facts import ConfigChange, FlowFacts
 from lockstep_ops.plan.rules.flow_plan import NOTE, WARNING, PlanHazard
 from lockstep_ops.plan.rules.hazards import find_hazards
 from lockstep_ops.plan.rules.link_traffic import replaced_codecs
@@ -94,8 +94,12 @@ def test_copy_that_brokers_compress_anew_is_named_with_its_size() -> None:
             "source": cluster("A", {"orders": topic(own={"compression.type": "lz4"})}),
             "refused_configs": {"A.orders": {"compression.type": "no"}},
         },
+        {
+            "target": LZ4_COPY,
+            "config_changes": (ConfigChange("orders", "A.orders", "compression.type", "lz4", None),),
+        },
     ],
-    ids=["the same codec", "the producer's", "a config that is refused"],
+    ids=["the same codec", "the producer's", "a config that is refused", "a config that is taken back"],
 )
 def test_copy_that_keeps_its_codec_is_no_hazard(fields: dict[str, Any]) -> None:
     assert "LS039" not in hazards(flow(**fields))

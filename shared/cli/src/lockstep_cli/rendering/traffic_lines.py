@@ -23,9 +23,17 @@ UNMEASURED = (
 
 def traffic_lines(traffic: TrafficForecast) -> Iterator[str]:
     """Yield the bytes that producers add in a day, the bytes over each link, and what is not counted."""
-    if not traffic.partitions:
+    if traffic.partitions:
+        yield from _counted(traffic)
+    else:
         yield f"not known: {_uncounted(traffic)}"
-        return
+    if traffic.codecs:
+        topics = ", ".join(f"{codec} in {count_text(count, 'topic')}" for codec, count in traffic.codecs.items())
+        unread = f"; {count_text(traffic.unsampled, 'topic')} not read" if traffic.unsampled else ""
+        yield f"codecs of the newest batches: {topics}{unread}"
+
+
+def _counted(traffic: TrafficForecast) -> Iterator[str]:
     size = "uncompressed bytes not known: no record could be read"
     if traffic.record_bytes_a_day is not None:
         size = f"{size_text(traffic.record_bytes_a_day)} uncompressed"
@@ -33,10 +41,6 @@ def traffic_lines(traffic: TrafficForecast) -> Iterator[str]:
     yield f"producers: {records} records, {size}, by the last 24 hours"
     yield f"{_link(traffic.source)}{_share(traffic)}"
     yield _link(traffic.target)
-    if traffic.codecs:
-        topics = ", ".join(f"{codec} in {count_text(count, 'topic')}" for codec, count in traffic.codecs.items())
-        unread = f"; {count_text(traffic.unsampled, 'topic')} not read" if traffic.unsampled else ""
-        yield f"codecs of the newest batches: {topics}{unread}"
     if traffic.uncounted:
         yield f"not counted: {_uncounted(traffic)}"
     if traffic.compacted:

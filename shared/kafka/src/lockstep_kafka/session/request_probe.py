@@ -192,7 +192,7 @@ def _error_codes(entity: Any) -> Iterator[int]:
             yield from _error_codes(entry)
     elif is_dataclass(entity):
         for part in fields(entity):
-            if part.name == "error_code":
+            if part.name.endswith("error_code"):  # of partitions of a transaction it is `partition_error_code`
                 yield int(getattr(entity, part.name))
             else:
                 yield from _error_codes(getattr(entity, part.name))

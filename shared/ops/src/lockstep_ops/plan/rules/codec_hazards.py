@@ -19,6 +19,7 @@ from lockstep_ops.plan.rules.flow_plan import CopyForecast
 from lockstep_ops.plan.rules.hazard_checks import Finding
 from lockstep_rules.clusters.cluster_codecs import refused_codecs
 
+COMPRESSION_TYPE = "compression.type"
 NO_CODEC = "uncompressed"
 """The `compression.type` of topics without compression."""
 
@@ -74,10 +75,13 @@ def find_broker_codecs(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding
 def _compression_type(facts: FlowFacts, name: str, remote: str) -> str:
     """Return the `compression.type` that is set on a copy, or would be; "" if none is."""
     copy, source = facts.target.topics.get(remote), facts.source.topics.get(name)
+    for change in facts.config_changes:
+        if (change.target, change.key) == (remote, COMPRESSION_TYPE):
+            return change.after or ""
     if copy is not None:
-        return copy.own.get("compression.type", "")
-    is_refused = "compression.type" in facts.refused_configs.get(remote, {})
-    return "" if source is None or is_refused else source.own.get("compression.type", "")
+        return copy.own.get(COMPRESSION_TYPE, "")
+    is_refused = COMPRESSION_TYPE in facts.refused_configs.get(remote, {})
+    return "" if source is None or is_refused else source.own.get(COMPRESSION_TYPE, "")
 
 
 def _unread(topics: Sequence[str]) -> str:
