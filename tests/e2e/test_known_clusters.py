@@ -15,7 +15,7 @@ RECORDS, FEW = 20_000, 2_000
 """Those of the long test, and of the short one."""
 SHORT = (("msk-serverless", Role.TARGET), ("event-hubs", Role.TARGET))
 CASES = tuple(EXPECTED)
-HAZARDS = frozenset({"LS015", "LS016", *(f"LS0{number}" for number in range(25, 31))})
+HAZARDS = frozenset({"LS015", "LS016", "LS037", "LS038", *(f"LS0{number}" for number in range(25, 31))})
 """Of `plan`: what clusters refuse and lack."""
 EVENTS = (
     *("AppendModeChosen", "CodecRefused", "ConfigRefused", "ReplicationFactorRefused", "RequestsLimited"),

@@ -1,15 +1,18 @@
 """Groups whose offsets the target does not take: each is named by a code in its row, and the others are moved."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from lockstep_state.kafka.kafka_requests import KafkaRequest as Request
 from lockstep_state.rows.state_rows import GroupStatus
 from tests.support.acls import GUARDS, acl, add
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import Scene, commit, until
+from tests.support.cluster_profile import ClusterProfile
 from tests.support.clusters import committed_offset
 from tests.support.control import last_row
 from tests.support.proxy import Proxy
@@ -70,4 +73,108 @@ def test_groups_of_a_target_without_commits_are_named_as_not_moved(
         assert (row.held, row.held_cause.code) == ("refused", "request-unsupported")
         assert "does not know the request to alter offsets of group" in row.held_reason
         assert committed_offset(broker_b.bootstrap, scene.group, scene.remote, 0) is None
+        assert process.running
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCommit:
+    """An error by which the target answers each commit of a group, and what its row says then."""
+
+    error: ErrorCode
+    code: str
+    held: str = "refused"
+    words: str = ""
+
+
+REFUSED_COMMITS = (
+    RefusedCommit(ErrorCode.invalid_group_id, "request-refused"),
+    RefusedCommit(ErrorCode.group_authorization_failed, "not-permitted", words="kafka-acls"),
+    RefusedCommit(ErrorCode.topic_authorization_failed, "not-permitted", words="kafka-acls"),
+    RefusedCommit(ErrorCode.cluster_authorization_failed, "not-permitted"),
+    RefusedCommit(ErrorCode.unsupported_version, "request-unsupported", words="does not know the request"),
+    RefusedCommit(ErrorCode.policy_violation, "request-refused"),
+    RefusedCommit(ErrorCode.not_coordinator, "request-refused"),
+    RefusedCommit(ErrorCode.coordinator_not_available, "request-refused"),
+    RefusedCommit(ErrorCode.invalid_commit_offset_size, "request-refused"),
+    RefusedCommit(ErrorCode.offset_metadata_too_large, "request-refused"),
+    RefusedCommit(ErrorCode.illegal_generation, "request-refused"),
+    RefusedCommit(ErrorCode.throttling_quota_exceeded, "request-refused"),
+    RefusedCommit(ErrorCode.unknown_server_error, "request-refused"),
+    RefusedCommit(ErrorCode.group_id_not_found, "reported", words="has its name on the target"),
+    RefusedCommit(ErrorCode.unknown_member_id, "target-group-active", held="in-use"),
+)
+MOVED_WITHIN = 30.0
+"""Seconds in which a group moves while others are refused, one of them for want of a coordinator."""
+
+
+@pytest.fixture
+def answering(proxy_b: Proxy) -> Iterator[Proxy]:
+    yield proxy_b
+    proxy_b.answer_as(ClusterProfile())
+
+
+@pytest.mark.long
+def test_each_refused_commit_has_its_code_and_holds_no_other_group_up(
+    tmp_path: Path, broker_a: Broker, broker_b: Broker, answering: Proxy
+) -> None:
+    scene = Scene.with_syncs(tmp_path, broker_a, broker_b)
+    scene.target_address = answering.bootstrap
+    groups = {f"{case.error.name.replace('_', '-')}-{scene.mark}": case for case in REFUSED_COMMITS}
+    errors = {(group, ""): case.error for group, case in groups.items()}
+    answering.answer_as(ClusterProfile(commit_errors=errors))
+    scene.sync((0, 0), (100, 90), (200, 190))
+    for group in (*groups, scene.group):
+        commit(scene.a, group, scene.topic, 0, 100)
+    with scene.service() as process:
+        until(lambda: scene.on_target() == 90, what="the group that may be moved")
+        for group, case in groups.items():
+            row = until(lambda group=group: row_of(scene, group), what=f"the row of {group}")
+            assert (row.held, row.held_cause.code, row.synced) == (case.held, case.code, False), group
+            assert case.words in f"{row.held_reason} {row.held_cause.detail('grant')}"
+            assert committed_offset(broker_b.bootstrap, group, scene.remote, 0) is None
+        assert process.status(str(scene.flow))["held"]["refused"] == len(groups) - 1
+        for offset in (150, 200):
+            scene.commit(offset)
+            until(lambda offset=offset: scene.on_target() == offset - 10, within=MOVED_WITHIN, what=f"offset {offset}")
+        answering.answer_as(ClusterProfile())
+        for group in groups:
+            until(lambda group=group: committed_offset(broker_b.bootstrap, group, scene.remote, 0) == 90, what=group)
+
+
+@pytest.mark.long
+def test_topic_that_a_group_may_not_commit_in_is_named_and_its_others_move(
+    tmp_path: Path, broker_a: Broker, broker_b: Broker, answering: Proxy
+) -> None:
+    scene = Scene.with_syncs(tmp_path, broker_a, broker_b)
+    scene.target_address = answering.bootstrap
+    other = scene.with_second_topic()
+    code = ErrorCode.topic_authorization_failed
+    answering.answer_as(ClusterProfile(commit_errors={(scene.group, other.remote): code}))
+    for each in (scene, other):
+        each.sync((0, 0), (100, 90))
+        each.commit(100)
+    with scene.service():
+        until(lambda: scene.on_target() == 90, what="the topic in which the group may commit")
+        row = until(lambda: row_of(scene, scene.group), what="the row")
+        assert (row.held, row.held_cause.code) == ("refused", "not-permitted")
+        assert other.remote in row.held_reason
+        assert scene.remote not in row.held_reason
+        assert other.on_target() is None
+
+
+@pytest.mark.long
+def test_groups_of_a_target_that_closes_the_connection_at_commits_are_named(
+    tmp_path: Path, broker_a: Broker, broker_b: Broker, answering: Proxy
+) -> None:
+    scene = Scene.with_syncs(tmp_path, broker_a, broker_b)
+    scene.target_address = answering.bootstrap
+    answering.answer_as(ClusterProfile(closes_on=frozenset({"offset_commit"})))
+    second = f"second-{scene.mark}"
+    scene.sync((0, 0), (100, 90))
+    for group in (second, scene.group):
+        commit(scene.a, group, scene.topic, 0, 100)
+    with scene.service() as process:
+        for group in (second, scene.group):
+            row = until(lambda group=group: row_of(scene, group), what=f"the row of {group}")
+            assert (row.held, row.held_cause.code) == ("refused", "request-unsupported")
         assert process.running

@@ -99,6 +99,7 @@ def test_missing_rights_have_the_command_that_grants_them(planned: PlannedFlow, 
         some = planned.only(code=1)
     assert some["copy"]["bytes_basis"] in ("sampled", "unknown")
     assert any("bytes are" in remark for remark in some["remarks"])
+    assert (some["traffic"]["codecs"], some["traffic"]["source"]["bytes_a_day"]) == ({}, None)
     lacks = " ".join(right["lacks"] for right in some["rights"])
     assert f"lacks Read on topic {topic}" in lacks or "lacks Read on topic *" in lacks
     assert "Create on topic" in lacks

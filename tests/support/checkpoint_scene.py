@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -67,6 +68,15 @@ class Scene:
         scene = cls(folder, a, b)
         create_topic(a.bootstrap, scene.syncs, configs={"cleanup.policy": "compact"})
         return scene
+
+    def with_second_topic(self) -> "Scene":
+        """Return a scene of the same flow and group whose topic is another one of it."""
+        second = copy(self)
+        second.topic, second.remote = f"{self.topic}-second", f"{self.remote}-second"
+        for broker, name in ((self.a, second.topic), (self.b, second.remote)):
+            create_topic(broker.bootstrap, name, partitions=2)
+            produce(broker.bootstrap, name, [Record(value=b"x", partition=n % 2) for n in range(2200)])
+        return second
 
     def file(self) -> Path:
         return two_cluster_file(

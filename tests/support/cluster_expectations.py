@@ -93,7 +93,7 @@ EXPECTED: Mapping[tuple[str, Role], Expectation] = MappingProxyType(
         ("msk-serverless", TARGET): Expectation(
             lost=(CONFIGS, NO_ACLS),
             hazards=CONTROL_CONFIGS | {"LS029", "LS030"},
-            lacks=frozenset({"DescribeAcls"}),
+            lacks=frozenset({"DescribeAcls", "CreateAcls"}),
             events=REFUSES_CONFIGS,
             acls="not-supported",
         ),
@@ -145,8 +145,9 @@ EXPECTED: Mapping[tuple[str, Role], Expectation] = MappingProxyType(
         ),
         ("event-hubs", TARGET): Expectation(
             lost=(CONFIGS, NO_CODECS, NO_PRODUCERS, WHOLE_CONFIGS, NO_IDS, NO_ACLS, NO_RIGHTS, FEW_TOPICS),
-            hazards=CONTROL_CONFIGS | {"LS029", "LS030"},
-            lacks=OF_EVENT_HUBS | {"DescribeProducers", "IncrementalAlterConfigs", "AddPartitionsToTxn", "Produce 8"},
+            hazards=CONTROL_CONFIGS | {"LS029", "LS030", "LS038"},
+            lacks=OF_EVENT_HUBS
+            | {"CreateAcls", "DescribeProducers", "IncrementalAlterConfigs", "AddPartitionsToTxn", "Produce 8"},
             events=REFUSES_CONFIGS | UNSUPPORTED | {"CodecRefused"},
             acls="not-supported",
         ),

@@ -71,6 +71,11 @@ class ClusterProfile:
     unsupported: frozenset[str] = frozenset()
     """Requests that are not announced, and are answered by UNSUPPORTED_VERSION: only such whose answer has one error
     for all."""
+    refuses: Mapping[str, ErrorCode] = field(default_factory=dict)
+    """Requests that are announced, and whose answer has this error, at its top or in each entry. The broker behind
+    carries them out: only such that change nothing."""
+    commit_errors: Mapping[tuple[str, str], ErrorCode] = field(default_factory=dict)
+    """By group and topic, the error by which a commit is refused; the topic "" is every one that is not named."""
     closes_on: frozenset[str] = frozenset()
     """Requests that are announced, and end their connection."""
     resets_newer_api_versions: bool = False
@@ -92,7 +97,7 @@ class ClusterProfile:
     hides_authorized_operations: bool = False
 
     def __post_init__(self) -> None:
-        named = {*self.versions, *self.absent, *self.unsupported, *self.closes_on}
+        named = {*self.versions, *self.absent, *self.unsupported, *self.refuses, *self.closes_on}
         if unknown := named - set(API_KEYS):
             raise ValueError(f"kio knows no requests {sorted(unknown)}")
         for name in self.unsupported:

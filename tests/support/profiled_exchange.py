@@ -5,7 +5,7 @@ made from that one. So the order of answers, and what holds and delays them, sta
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from kio.index import load_request_schema, load_response_schema
@@ -21,6 +21,7 @@ Address = tuple[str, int]
 ChangeBody = Callable[[Any], Any]
 REQUEST_HEAD, ANSWER_HEAD = 12, 8
 NO_SUCH_CONFIG = "tests.support.no.such.config"
+NOT_COMMITTED = ".not-committed"
 NOT_SENT = -(2**31)
 """What a broker sends for authorized operations that it was not asked for."""
 
@@ -129,6 +130,8 @@ class ProfiledExchange:
     def _change_of_answer(self, name: str) -> ChangeBody | None:
         """Return what is changed in every answer to a request. None: nothing."""
         profile = self.profile
+        if name in profile.refuses:
+            return lambda body: _with_error(body, profile.refuses[name])
         if name == "api_versions":
             return lambda body: self._announce(body)
         if name == "offset_for_leader_epoch" and profile.says_epochs_end_at_zero:
@@ -144,6 +147,8 @@ class ProfiledExchange:
             return self._create_topics
         if name in ("alter_configs", "incremental_alter_configs"):
             return self._alter_configs
+        if name == "offset_commit" and profile.commit_errors:
+            return self._commit
         if name == "produce" and (profile.refused_codecs or profile.forgets_producers):
             return self._produce
         return None
@@ -214,6 +219,28 @@ class ProfiledExchange:
             resources.append(resource)
         return replace(body, resources=tuple(resources)), _refusing("responses", "resource_name", refusals)
 
+    def _commit(self, body: Any) -> tuple[Any, ChangeBody | None]:
+        """Let the broker refuse topics by a name that it does not know, and put our errors in place of its own."""
+        errors, group = self.profile.commit_errors, str(body.group_id)
+        codes = {
+            f"{topic.name}{NOT_COMMITTED}": code
+            for topic in body.topics
+            if (code := errors.get((group, str(topic.name)), errors.get((group, "")))) is not None
+        }
+
+        def renamed(topic: Any) -> Any:
+            name = f"{topic.name}{NOT_COMMITTED}"
+            return replace(topic, name=name) if name in codes else topic
+
+        def refuse(topic: Any) -> Any:
+            if (code := codes.get(str(topic.name))) is None:
+                return topic
+            entries = tuple(replace(entry, error_code=code) for entry in topic.partitions)
+            return replace(topic, name=str(topic.name).removesuffix(NOT_COMMITTED), partitions=entries)
+
+        changed = replace(body, topics=tuple(map(renamed, body.topics)))
+        return changed, lambda answer: replace(answer, topics=tuple(map(refuse, answer.topics)))
+
     def _produce(self, body: Any) -> tuple[Any, ChangeBody | None]:
         refusals: dict[tuple[Any, int], ErrorCode] = {}
         topics = []
@@ -234,6 +261,21 @@ class ProfiledExchange:
             topics.append(replace(topic, partition_data=tuple(partitions)))
         changed = replace(body, topic_data=tuple(topics))
         return changed, (lambda answer: _refuse_batches(answer, refusals)) if refusals else None
+
+
+def _with_error(entity: Any, code: ErrorCode) -> Any:
+    """Return an answer with the error at its top, or else in each of its entries."""
+    parts = {part.name: getattr(entity, part.name) for part in fields(entity)}
+    if errors := [name for name in parts if name.endswith("error_code")]:
+        return replace(entity, **dict.fromkeys(errors, code))
+    entries = {name: part for name, part in parts.items() if isinstance(part, tuple)}
+    return replace(
+        entity,
+        **{
+            name: tuple(_with_error(entry, code) if is_dataclass(entry) else entry for entry in part)
+            for name, part in entries.items()
+        },
+    )
 
 
 def _topic_of(topic: Any) -> Any:

@@ -79,6 +79,7 @@ ALLOWED = {
     "lockstep_config.resolve.diagnostics:unknown_key": FORMS,
     "lockstep_state.reasons.reason_code:format_sentence": FORMS,
     "lockstep_config.strimzi.fields:_wrong_form": TYPED,
+    "lockstep_kafka.admin.address_probe:_handshake": "`reason` is OpenSSL's name of an error",
     "lockstep_kafka.admin.admin_requests:_trouble": FOREIGN,
     "lockstep_kafka.common.auth_errors:refused_login": FOREIGN,
     "lockstep_kafka.common.auth_errors:advertised_by_no_name": FOREIGN,

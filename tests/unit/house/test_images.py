@@ -63,6 +63,28 @@ def test_the_dockerfile_copies_only_what_git_tracks() -> None:
     assert "deploy/images/wheels" in sources
 
 
+def test_stages_and_steps_of_the_dockerfile_are_whole() -> None:
+    """No builder is needed to see that a stage is there before it is used, and that each step is a program of sh."""
+    stages = set[str]()
+    lines = re.sub(r"^\s*#.*\n", "", DOCKERFILE, flags=re.MULTILINE).replace("\\\n", "").splitlines()
+    for line in lines:
+        used = re.findall(r"--from=(\S+)", line)
+        if begun := re.fullmatch(r"FROM (\S+) AS (\S+)", line):
+            used += [] if begun[1].startswith("${") else [begun[1]]
+        assert set(used) <= stages, line
+        if begun:
+            stages.add(begun[2])
+        if step := re.fullmatch(r"RUN (?:--mount=\S+ +)*(.+)", line):
+            read = subprocess.run(["sh", "-n", "-c", step[1]], capture_output=True, text=True, check=False)
+            assert (read.returncode, read.stderr) == (0, ""), line
+    assert len(stages) > len(REQUIREMENTS.IMAGES)
+
+
+def test_parts_that_the_dockerfile_installs_are_there() -> None:
+    installed = set(re.findall(r"-r (\S+\.txt)", DOCKERFILE))
+    assert installed == {f"{part}.txt" for part in REQUIREMENTS.PARTS}
+
+
 def test_only_the_data_plane_has_spark_and_none_has_what_only_we_need() -> None:
     members = REQUIREMENTS.members()
     packages = {image: REQUIREMENTS.needed(image, members) for image in REQUIREMENTS.IMAGES}

@@ -71,3 +71,13 @@ def test_tag_with_anything_but_digits_and_dots_ends_the_job(tag: str, code: int)
     for job in ("release", "publish"):
         ran = subprocess.run(["bash", "-c", commands(job)[0]], env={"GITHUB_REF_NAME": tag}, check=False)
         assert ran.returncode == code, (job, tag)
+
+
+@pytest.mark.parametrize("job", jobs())
+def test_each_command_is_a_program_of_bash_and_names_targets_that_are_there(job: str) -> None:
+    makefile = (FOLDER.parents[1] / "Makefile").read_text()
+    for command in commands(job):
+        read = subprocess.run(["bash", "-n", "-c", command], capture_output=True, text=True, check=False)
+        assert (read.returncode, read.stderr) == (0, "")
+        for target in re.findall(r"^make (\S+)", command, re.MULTILINE):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

@@ -16,7 +16,13 @@ from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.admin.request_pieces import IN_FLIGHT, in_pieces, together
 from lockstep_kafka.common.admin_types import Outcome
 from lockstep_kafka.common.asyncio_util import cancelled
-from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestUnsupported
+from lockstep_kafka.common.errors import (
+    ClusterError,
+    ClusterUnreachable,
+    NotPermitted,
+    RequestRefused,
+    RequestUnsupported,
+)
 from lockstep_state.acl_binding import AclBinding
 from lockstep_state.kafka.kafka_requests import KafkaRequest
 
@@ -164,6 +170,28 @@ async def test_request_that_brokers_do_not_announce_is_not_remembered() -> None:
     assert not admin.refused_requests
 
 
+@pytest.mark.parametrize(
+    ("operation", "code", "is_unknown"),
+    [
+        ("describe ACLs of", KafkaError.POLICY_VIOLATION, True),
+        ("describe configs of", KafkaError.POLICY_VIOLATION, True),
+        ("describe configs of", KafkaError.UNSUPPORTED_VERSION, True),
+        ("alter configs of", KafkaError.POLICY_VIOLATION, False),
+        ("create", KafkaError.POLICY_VIOLATION, False),
+    ],
+)
+async def test_policy_against_a_request_that_reads_refuses_it_to_all(
+    operation: str, code: int, *, is_unknown: bool
+) -> None:
+    admin = Silent(answers=True)
+    answer = Future[str]()
+    answer.set_exception(KafkaException(KafkaError(code)))
+    with pytest.raises(RequestRefused) as caught:
+        await admin._answer(answer, operation, "topic x")
+    assert isinstance(caught.value, RequestUnsupported) is is_unknown
+    assert bool(admin.refused_requests) is is_unknown
+
+
 class Counting(Admin):
     """Knows how many groups it asked about at once, at most."""
 
@@ -238,7 +266,7 @@ class Coordinated(Admin):
         self.clients: list[object] = []
 
     async def ask(self) -> object:
-        return await self._until_answered(lambda: self._ask_coordinator("g", self.answer))
+        return await self._until_answered("g", lambda: self._ask_coordinator("g", self.answer))
 
     def answer(self, client: object) -> dict[str, "Future[Any]"]:
         self.clients.append(client)
@@ -265,6 +293,20 @@ def test_group_is_asked_about_with_another_client_after_no_answer(monkeypatch: p
     admin = Coordinated([NO_ANSWER], 60)
     assert asyncio.run(admin.ask()) == "done"
     assert [client is admin._coordinating for client in admin.clients] == [False, True]
+
+
+def test_group_without_a_coordinator_is_waited_for_once() -> None:
+    """Rounds over all groups wait for each of them."""
+    admin = Coordinated([KafkaError.NOT_COORDINATOR] * 100, 0.5)
+    for _ in range(3):
+        with pytest.raises(KafkaException):
+            asyncio.run(admin.ask())
+    asked = 100 - len(admin.codes)
+    assert 4 <= asked < 10, "several times at first, and once from then on"
+    admin.codes = []
+    assert asyncio.run(admin.ask()) == "done"
+    admin.codes = NO_COORDINATOR[1:]
+    assert asyncio.run(admin.ask()) == "done", "it is waited for again after an answer"
 
 
 @pytest.mark.parametrize("code", [KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._TRANSPORT])

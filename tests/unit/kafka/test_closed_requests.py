@@ -2,7 +2,7 @@
 
 from math import inf
 
-from lockstep_kafka.admin.closed_requests import AGAIN_WITHIN_S, ClosedRequests
+from lockstep_kafka.common.closed_requests import AGAIN_WITHIN_S, ClosedRequests
 
 CREATE, ALTER = "create", "alter"
 

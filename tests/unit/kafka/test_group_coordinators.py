@@ -1,9 +1,13 @@
-"""Which coordinators are remembered."""
+"""Which coordinators are remembered, and what a connection means that one of them closes."""
 
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
 from lockstep_kafka.groups.group_coordinators import KEPT_S, Address, GroupCoordinators
+from lockstep_kafka.wire.connection_errors import ConnectionClosedError
 
 FOUND: Address = ("broker", 9092)
 
@@ -58,3 +62,54 @@ async def test_coordinator_that_failed_is_not_remembered() -> None:
     assert asked.remembered == {"orders", "bills"}
     asked._forget("orders")
     assert asked.remembered == {"bills"}
+
+
+class Closing(Remembering):
+    """Closes the connection at as many requests as it is told, or another group's request does."""
+
+    def __init__(self, closes: int, *, by_broker: bool = True) -> None:
+        super().__init__()
+        self.closes, self.by_broker = closes, by_broker
+
+    async def _connection(self, address: Address) -> Any:
+        async def send(_: object) -> object:
+            self.now += 1
+            if not self.closes:
+                return SimpleNamespace(error_code=self.code, topics=[])
+            self.closes -= 1
+            raise ConnectionClosedError("closed") from (ConnectionResetError() if self.by_broker else None)
+
+        return SimpleNamespace(send=send, version=lambda _: 7)
+
+    async def codes(self, count: int) -> list[int]:
+        """Return the code of each of so many fetches; 0: it was answered."""
+        codes = []
+        for number in range(count):
+            self.now += 1
+            try:
+                await self.fetch_offsets(f"group-{number % 2}")
+            except KafkaException as exc:
+                codes.append(exc.args[0].code())
+            else:
+                codes.append(0)
+        return codes
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "codes"),
+    [
+        (Closing(3), [KafkaError._TIMED_OUT, KafkaError.UNSUPPORTED_VERSION, KafkaError.UNSUPPORTED_VERSION]),
+        (Closing(1), [KafkaError._TIMED_OUT, 0, 0]),
+        (Closing(3, by_broker=False), [KafkaError._TIMED_OUT] * 3),
+    ],
+    ids=["each time", "once", "for another group"],
+)
+async def test_request_at_which_brokers_close_twice_is_not_known(coordinator: Closing, codes: list[int]) -> None:
+    assert await coordinator.codes(3) == codes
+
+
+async def test_close_before_an_answer_does_not_count_later() -> None:
+    coordinator = Closing(1)
+    assert await coordinator.codes(2) == [KafkaError._TIMED_OUT, 0]
+    coordinator.closes = 1
+    assert await coordinator.codes(2) == [KafkaError._TIMED_OUT, 0]

@@ -7,6 +7,7 @@ from lockstep_rules.clusters.cluster_capabilities import (
     Capability,
     Cost,
     Role,
+    known_versions,
     missing_capabilities,
     needed_apis,
     shared_versions,
@@ -64,7 +65,7 @@ def test_older_version_than_is_needed_is_missing() -> None:
 
 def test_request_that_is_announced_and_refused_is_missing() -> None:
     versions = announced(KAFKA_3_9)
-    missing = missing_capabilities(versions, BOTH, [Request.DESCRIBE_CONFIGS])
+    missing = missing_capabilities(known_versions(versions, [Request.DESCRIBE_CONFIGS]), BOTH)
     assert [capability.request for capability in missing] == [Request.DESCRIBE_CONFIGS]
 
 

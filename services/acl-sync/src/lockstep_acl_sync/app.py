@@ -11,7 +11,13 @@ from lockstep_acl_sync import metrics
 from lockstep_acl_sync.apply import AclsChanged, acls_changed
 from lockstep_acl_sync.binding_ledger import BindingLedger
 from lockstep_kafka.admin.acl_reader import AclsUnsupported, NoAuthorizer, OAuthRules, read_acls
-from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_kafka.common.errors import (
+    ClusterError,
+    ClusterUnreachable,
+    NotPermitted,
+    RequestRefused,
+    RequestUnsupported,
+)
 from lockstep_kafka.common.tracing import set_attributes
 from lockstep_rules.acls.acl_plan import AclPlan, AclRule, PrefixCandidates, Verdict, judge_with, plan
 from lockstep_rules.acls.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
@@ -244,6 +250,9 @@ def _phase_after(troubles: Collection[ClusterError]) -> tuple[str, Reason]:
     """Return phase and cause after a round with these errors of the target."""
     if not troubles:
         return "in-sync", NO_REASON
+    unknown = next((trouble for trouble in troubles if isinstance(trouble, RequestUnsupported)), None)
+    if unknown is not None:
+        return "not-supported", AclsUnsupported(unknown.alias).reason
     denied = any(isinstance(trouble, NotPermitted) for trouble in troubles)
     causes = {trouble.to_reason() for trouble in troubles}
     text = "; ".join(sorted(map(format_sentence, causes)))

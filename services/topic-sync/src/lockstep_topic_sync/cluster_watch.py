@@ -6,7 +6,7 @@ from lockstep_config.flow.client_settings import client_id
 from lockstep_kafka.admin.admin import PROBE, Admin
 from lockstep_kafka.session.broker_session import BrokerRequestFailed, SessionRefused
 from lockstep_kafka.session.cluster_reader import read_cluster_versions
-from lockstep_rules.clusters.cluster_capabilities import Role, missing_capabilities
+from lockstep_rules.clusters.cluster_capabilities import Role, known_versions, missing_capabilities
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_state.rows.state_rows import ClusterCapabilities
 
@@ -42,7 +42,7 @@ class ClusterWatch:
             properties, client_id(ctx.settings, "capabilities", properties), PROBE.total_seconds()
         )
         refused = admin.refused_requests
-        missing = list(missing_capabilities(reading.versions, [role], refused))
+        missing = list(missing_capabilities(known_versions(reading.announced, refused), [role]))
         row = ClusterCapabilities(
             alias=admin.alias,
             cluster_id=reading.cluster_id,
@@ -51,7 +51,7 @@ class ClusterWatch:
             refuses=tuple(
                 capability.name
                 for capability in missing
-                if capability.request in refused and capability.is_there(reading.versions)
+                if capability.request in refused and capability.is_there(reading.announced)
             ),
         )
         if await ctx.state.write_if_changed(row):

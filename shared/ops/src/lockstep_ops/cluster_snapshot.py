@@ -17,6 +17,7 @@ from lockstep_kafka.admin.topic_creation import Creation, create_fitting_topics
 from lockstep_kafka.common.admin_types import GroupDescription, GroupOffset, NewTopic, Outcome, TopicDescription
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
 from lockstep_kafka.groups.group_protocols import list_group_protocols
+from lockstep_kafka.session.batch_heads import BatchHead, read_batch_heads
 from lockstep_kafka.session.broker_session import BrokerRequestFailed, BrokerSession, QuotaEntry, SessionRefused
 from lockstep_kafka.session.cluster_reader import ClusterReading, read_cluster_versions
 from lockstep_kafka.session.log_sizes import read_log_sizes
@@ -24,6 +25,7 @@ from lockstep_kafka.topics.control_topic_faults import ControlTopicFaults, read_
 from lockstep_kafka.topics.control_topics import ControlTopic
 from lockstep_ops.clusters import source_client, target_client
 from lockstep_ops.permission_check import HeldPermissions, missing_permissions, named_groups, topics_for
+from lockstep_rules.clusters.cluster_capabilities import Role, capabilities_of
 from lockstep_state.acl_binding import AclBinding
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason import Reason
@@ -35,6 +37,7 @@ T = TypeVar("T")
 
 SIZES_WITHIN_S = 30.0
 PROTOCOLS_WITHIN_S = 10.0
+HEADS_WITHIN_S = 3.0
 
 NO_TOPIC = "lockstep-no-topic"
 """The name of a topic that is on no cluster."""
@@ -162,10 +165,14 @@ class ClusterSnapshot:
         """Return every config of one broker; an unset one is ""."""
         return await self._once("broker configs", lambda: _or_unknown_of_brokers(self.admin.broker_configs()))
 
-    async def versions(self) -> ClusterReading | Unknown:
-        """Return the request versions that the brokers announce, and the kind of cluster that they point to."""
-        arguments = self.admin.properties, self._client_id, PROBE.total_seconds()
-        return await self._once("versions", lambda: _or_unknown_of_brokers(read_cluster_versions(*arguments)))
+    async def versions(self, role: Role) -> ClusterReading | Unknown:
+        """Return the request versions that the brokers know, and the kind of cluster that they point to.
+
+        Requests of a cluster with this role are tried, as brokers may announce what they do not know.
+        """
+        tried = [capability.request for capability in capabilities_of([role])]
+        arguments = self.admin.properties, self._client_id, PROBE.total_seconds(), tried
+        return await self._once(("versions", role), lambda: _or_unknown_of_brokers(read_cluster_versions(*arguments)))
 
     async def quotas(self, session: BrokerSession | None) -> tuple[QuotaEntry, ...] | Unknown:
         """Return every client quota, which are asked for on this connection."""
@@ -281,6 +288,13 @@ class ClusterSnapshot:
         connection = self.alias, self.admin.properties, self._client_id
         read = partial(read_log_sizes, *connection, timeout_s=SIZES_WITHIN_S)
         return await _or_unknown_of_brokers(self._answers("log sizes").answers(partitions, read))
+
+    async def batch_heads(
+        self, offsets: Mapping[TopicPartition, int], properties: Mapping[str, str], client_id: str
+    ) -> dict[TopicPartition, tuple[BatchHead, ...]] | Unknown:
+        """Return headers of the batches from these offsets on, which a consumer with these properties reads."""
+        arguments = self.alias, properties, client_id, offsets, HEADS_WITHIN_S
+        return await _or_unknown_of_brokers(read_batch_heads(*arguments))
 
     # -- groups and ACLs -----------------------------------------------------------------------------------------------
 

@@ -315,15 +315,31 @@ def test_hazard_names_each_subject_once() -> None:
 
 
 def test_needed_request_in_older_versions_is_named_with_both_ranges() -> None:
-    unfit = unfit_requests({KafkaRequest.PRODUCE: (0, 2)}, ("produce", "init_producer_id"))
+    unfit = unfit_requests({KafkaRequest.PRODUCE: (0, 2)}, ("produce", "fetch"))
     hazard = hazards(plain(target=cluster("B", product="Kafka 0.10", unfit=unfit)))["LS028"]
-    produce, producer_id = APIS["produce"], APIS["init_producer_id"]
+    produce, fetch = APIS["produce"], APIS["fetch"]
     assert hazard.severity == ERROR
     assert hazard.details == (
         "B (Kafka 0.10) does not know what the flow needs in a version that Lockstep knows: "
         f"Produce (versions 0 to 2, and Lockstep versions {produce.oldest} to {produce.newest}), "
-        f"InitProducerId (none, and Lockstep versions {producer_id.oldest} to {producer_id.newest})",
+        f"Fetch (none, and Lockstep versions {fetch.oldest} to {fetch.newest})",
     )
+
+
+def test_kept_names_on_a_target_without_producer_ids_are_named_with_reason_and_way_out() -> None:
+    unfit = unfit_requests({}, ("init_producer_id",))
+    by_code = hazards(plain(target=cluster("B", product="unknown", unfit=unfit)))
+    assert (by_code["LS037"].severity, "LS028" in by_code) == (ERROR, False)
+    assert "could not tell copies from its own records" in by_code["LS037"].details[0]
+    assert "DefaultReplicationPolicy" in by_code["LS037"].fix
+
+
+def test_producer_id_of_a_flow_in_transactions_is_a_needed_request() -> None:
+    unfit = unfit_requests({}, ("init_producer_id",))
+    settings = settings_for("B.exactly.once.source.support = enabled")
+    by_code = hazards(replace(plain(target=cluster("B", unfit=unfit)), settings=settings))
+    assert "LS028" in by_code
+    assert "LS037" not in by_code
 
 
 def test_request_that_is_done_without_is_a_warning() -> None:

@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from lockstep_cli.rendering.traffic_lines import traffic_lines
+from lockstep_ops.plan.rules.batch_sample import CodecSample
 from lockstep_ops.plan.rules.flow_facts import LogFacts
 from lockstep_ops.plan.rules.flow_plan import TrafficForecast
 from lockstep_ops.plan.rules.link_traffic import forecast_traffic
+from lockstep_rules.clusters.cluster_capabilities import Role, missing_capabilities
 from lockstep_rules.topic_plan import Selection
+from lockstep_state.kafka.kafka_requests import KafkaRequest
 from tests.support.plan_facts import DAY_MS, HOUR_MS, NOW_MS, cluster, facts, log, settings_for, topic
 
+GZIP = "A->B.producer.override.compression.type = gzip"
 ZSTD = "A->B.producer.override.compression.type = zstd"
 
 
@@ -97,6 +101,50 @@ def test_records_that_were_not_read_leave_their_size_unknown() -> None:
 def test_traffic_to_the_target_depends_on_compression(lines: tuple[str, ...], size: int | None, basis: str) -> None:
     forecast = traffic(of_a_week(day_ago=6900), lines=lines)
     assert (forecast.source.bytes_a_day, forecast.target.bytes_a_day, forecast.target.basis) == (1000, size, basis)
+
+
+SAMPLE = (CodecSample("zstd", 3, 100, 1000, {"none": 4000, "gzip": 1200, "snappy": 2000, "lz4": 1500, "zstd": 1000}),)
+OLD = cluster(
+    "B", product="Kafka 2.0", lacks=tuple(missing_capabilities({KafkaRequest.PRODUCE: (0, 6)}, [Role.TARGET]))
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "fields", "size", "basis"),
+    [
+        ((ZSTD, "A->B.lockstep.recompress = true"), {}, 1000, "unchanged"),
+        (
+            (GZIP, "A->B.lockstep.recompress = true"),
+            {},
+            1200,
+            "recompressed",
+        ),
+        ((), {"target": OLD}, 1500, "recompressed"),
+        ((), {"target": OLD, "batches": {}}, None, "recompressed"),
+        ((GZIP,), {}, 1000, "unchanged"),
+    ],
+)
+def test_traffic_to_the_target_is_measured_on_a_sample(
+    lines: tuple[str, ...], fields: dict[str, Any], size: int | None, basis: str
+) -> None:
+    forecast = traffic(of_a_week(day_ago=6900), lines=lines, **{"batches": {"orders": SAMPLE}, **fields})
+    assert (forecast.source.bytes_a_day, forecast.target.bytes_a_day, forecast.target.basis) == (1000, size, basis)
+
+
+def test_sample_of_batches_gives_the_bytes_that_brokers_do_not() -> None:
+    forecast = traffic(of_a_week(day_ago=6900), bytes_basis="sampled", batches={"orders": SAMPLE})
+    assert (forecast.source.bytes_a_day, forecast.source.basis) == (1000, "sampled")
+    assert (forecast.target.bytes_a_day, forecast.target.basis) == (1000, "unchanged")
+    assert (forecast.codecs, forecast.unsampled) == ({"zstd": 1}, 0)
+    assert "codecs of the newest batches: zstd in 1 topic" in [*traffic_lines(forecast)]
+
+
+def test_topics_without_records_need_no_sample() -> None:
+    source = cluster("A", {"orders": topic(), "empty": topic()})
+    logs = {("orders", 0): of_a_week(day_ago=6900), ("empty", 0): log(0, 0, None)}
+    selection = Selection({"orders": "A.orders", "empty": "A.empty"})
+    fields = {"source": source, "logs": logs, "selection": selection, "batches": {"orders": SAMPLE}, "target": OLD}
+    assert forecast_traffic(facts(settings_for(), **fields)).target.bytes_a_day == 1500
 
 
 def test_compacted_topics_are_counted_apart() -> None:

@@ -8,18 +8,32 @@ from lockstep_ops.plan.rules.rate import size_text
 
 BASES = {
     "stored": "as the brokers have it on disk",
+    "sampled": "as the newest batches are compressed",
     "unchanged": "as batches pass unchanged",
     "at-most": "at most: uncompressed batches are compressed on the way",
-    "recompressed": "not known: all batches are compressed anew. lockstep_link_bytes_total measures it in operation",
-    "unknown": "not known: the brokers do not say how large the logs are on disk",
+    "recompressed": "as a sample of batches takes compressed anew",
+    "unknown": "not known: the brokers do not say how large the logs are on disk, and no batch could be read",
 }
+
+UNMEASURED = (
+    "not known: batches are compressed anew, and no sample could be measured. lockstep_link_bytes_total measures it in "
+    "operation"
+)
 
 
 def traffic_lines(traffic: TrafficForecast) -> Iterator[str]:
     """Yield the bytes that producers add in a day, the bytes over each link, and what is not counted."""
-    if not traffic.partitions:
+    if traffic.partitions:
+        yield from _counted(traffic)
+    else:
         yield f"not known: {_uncounted(traffic)}"
-        return
+    if traffic.codecs:
+        topics = ", ".join(f"{codec} in {count_text(count, 'topic')}" for codec, count in traffic.codecs.items())
+        unread = f"; {count_text(traffic.unsampled, 'topic')} not read" if traffic.unsampled else ""
+        yield f"codecs of the newest batches: {topics}{unread}"
+
+
+def _counted(traffic: TrafficForecast) -> Iterator[str]:
     size = "uncompressed bytes not known: no record could be read"
     if traffic.record_bytes_a_day is not None:
         size = f"{size_text(traffic.record_bytes_a_day)} uncompressed"
@@ -34,10 +48,11 @@ def traffic_lines(traffic: TrafficForecast) -> Iterator[str]:
 
 
 def _link(link: LinkTraffic) -> str:
+    way = f"{link.direction} {'from' if link.direction == 'received' else 'to'} {link.cluster}"
+    if link.bytes_a_day is None and link.basis == "recompressed":
+        return f"{way}: {UNMEASURED}"
     size = "" if link.bytes_a_day is None else f"{size_text(link.bytes_a_day)}, "
-    return (
-        f"{link.direction} {'from' if link.direction == 'received' else 'to'} {link.cluster}: {size}{BASES[link.basis]}"
-    )
+    return f"{way}: {size}{BASES[link.basis]}"
 
 
 def _share(traffic: TrafficForecast) -> str:

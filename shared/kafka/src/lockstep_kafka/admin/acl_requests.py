@@ -39,8 +39,7 @@ class AclRequests(AdminRequests):
             AclOperation.ANY,
             AclPermissionType.ANY,
         )
-        future = (await self._connected()).describe_acls(everything, request_timeout=self._timeout)
-        bindings = await self._answer(future, "describe ACLs of", f"{resource_type.lower()} resources")
+        bindings = await self._again_if_closed(self._describe_acls, everything)
         return frozenset(
             AclBinding(
                 name=b.name,
@@ -53,6 +52,10 @@ class AclRequests(AdminRequests):
             )
             for b in bindings
         )
+
+    async def _describe_acls(self, wanted: AclBindingFilter) -> Any:
+        future = (await self._connected()).describe_acls(wanted, request_timeout=self._timeout)
+        return await self._answer(future, "describe ACLs of", f"{wanted.restype.name.lower()} resources")
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
         """Create each ACL binding.

@@ -37,6 +37,10 @@ _TLS_RECORDS = (0x15, 0x16)
 """TLS record types alert and handshake. Both are followed by the version, which begins with 3."""
 
 
+NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "UNEXPECTED_MESSAGE", "RECORD_LAYER_FAILURE"})
+"""OpenSSL's reasons for bytes that are no part of TLS, or that send ours back."""
+
+
 class ServerKind(Enum):
     """The kind of server that answered."""
 
@@ -221,7 +225,7 @@ async def _handshake(host: str, port: int, within_s: float) -> Handshake:
     except ssl.SSLEOFError:
         return Handshake.REFUSED
     except ssl.SSLError as exc:
-        is_other = "WRONG_VERSION_NUMBER" in str(exc.reason)  # other errors come from a TLS server
+        is_other = exc.reason in NO_TLS  # other errors come from a TLS server
         return Handshake.REFUSED if is_other else Handshake.DONE
     except (ConnectionResetError, asyncio.IncompleteReadError):
         return Handshake.REFUSED

@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from confluent_kafka.admin import ClusterMetadata, ConfigResource
 
@@ -77,16 +78,18 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         """Return when a broker answers.
 
         Raises:
-            ClusterUnreachable: Raised at once if something other than a broker answers. Otherwise raised after
-                `within`, with librdkafka's error.
+            ClusterUnreachable: Raised at once if something other than a broker answers. Raised after half of `within`
+                if every address accepts connections and says nothing. Otherwise raised after `within`, with
+                librdkafka's error.
         """
         silent = [] if self._has_answered else await self._require_broker(within)
+        within_s = within.total_seconds() / (2 if silent else 1)
         try:
-            await self._metadata(within.total_seconds())
+            await self._metadata(within_s)
         except ClusterUnreachable as exc:
             if not silent:
                 raise
-            sentence = silence_sentence(", ".join(silent), within.total_seconds())
+            sentence = silence_sentence(", ".join(silent), within_s)
             raise ClusterUnreachable(self.alias, self.bootstrap, sentence) from exc
         self._has_answered = True
 
@@ -176,14 +179,17 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         # A cluster that is just starting answers without brokers. librdkafka (2.16) then aborts the process. So such
         # a cluster is not asked, and other clusters are asked seldom.
         await self._up()
-        request = (await self._connected()).describe_cluster(
-            include_authorized_operations=True, request_timeout=self._timeout
-        )
         try:
-            described = await self._answer(request, "describe", "the cluster")
+            described = await self._again_if_closed(self._describe_cluster, "the cluster")
         except RequestUnsupported:
             return None
         return await self.known_operations(described)
+
+    async def _describe_cluster(self, resource: str) -> Any:
+        request = (await self._connected()).describe_cluster(
+            include_authorized_operations=True, request_timeout=self._timeout
+        )
+        return await self._answer(request, "describe", resource)
 
     async def _brokers(self) -> list[int]:
         """Return the ids of the brokers that are up now, at least one."""
@@ -216,10 +222,13 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         Raises:
             NotPermitted: DescribeConfigs on the cluster is missing.
         """
+        entries = await self._again_if_closed(self._describe_broker_configs, "the brokers")
+        return {str(name): entry.value or "" for name, entry in entries.items()}
+
+    async def _describe_broker_configs(self, subject: str) -> Any:
         resource = ConfigResource(ConfigResource.Type.BROKER, str((await self._brokers())[0]))
         (future,) = (await self._connected()).describe_configs([resource], request_timeout=self._timeout).values()
-        entries = await self._answer(future, "describe configs of", "the brokers")
-        return {str(name): entry.value or "" for name, entry in entries.items()}
+        return await self._answer(future, "describe configs of", subject)
 
 
 def service_admin(settings: FlowSettings, alias: str, conf: Mapping[str, str]) -> Admin:

@@ -18,7 +18,6 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
-from lockstep_kafka.admin.closed_requests import ClosedRequests
 from lockstep_kafka.common.admin_types import Outcome
 from lockstep_kafka.common.asyncio_util import error_retrieved
 from lockstep_kafka.common.auth_errors import (
@@ -28,6 +27,7 @@ from lockstep_kafka.common.auth_errors import (
     login_name,
     refused_login,
 )
+from lockstep_kafka.common.closed_requests import ClosedRequests
 from lockstep_kafka.common.error_verdicts import error_verdict, missing_operation, operation_words
 from lockstep_kafka.common.errors import (
     AdvertisedAddressUnresolved,
@@ -40,7 +40,7 @@ from lockstep_kafka.common.errors import (
 from lockstep_kafka.common.tracing import step
 from lockstep_kafka.librdkafka.client_factory import certificate_error, create_client
 from lockstep_kafka.librdkafka.client_reset import ClientReset
-from lockstep_state.kafka.kafka_errors import ErrorMeaning
+from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode
 from lockstep_state.kafka.kafka_requests import KafkaRequest
 from lockstep_state.kafka.librdkafka_errors import error_text
 
@@ -91,6 +91,9 @@ UNANNOUNCED = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError._NOT_IMPLEM
 
 Brokers announce these requests again after an upgrade, so nothing needs to be remembered.
 """
+
+READS = frozenset({"describe configs of", "describe ACLs of"})
+"""Operations that change nothing. A policy that refuses one of them refuses it to all clients."""
 
 UNSUPPORTED = UNANNOUNCED | {KafkaError.UNSUPPORTED_VERSION}
 """Codes of an unsupported request, from librdkafka or from a broker."""
@@ -350,7 +353,10 @@ class AdminRequests:
         if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
         request_kind = REACH if operation == REACH[0] else (operation, resource.partition(" ")[0])
-        if error.code() in UNSUPPORTED or await self._is_closed_at(error.code(), request_kind, began):
+        is_refused = error.code() in UNSUPPORTED or (
+            operation in READS and error.code() == KafkaErrorCode.POLICY_VIOLATION
+        )
+        if is_refused or await self._is_closed_at(error.code(), request_kind, began):
             request = REQUESTS.get(operation)
             if request is not None and error.code() not in UNANNOUNCED:
                 self.refused_requests.add(request)

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -63,6 +63,11 @@ class GroupRequests(OperationRequests):
     def _groups(self) -> asyncio.Semaphore:
         return asyncio.Semaphore(GROUPS_AT_ONCE)
 
+    @cached_property
+    def _without_coordinator(self) -> set[str]:
+        """The groups that had no coordinator for the whole timeout, and have had no answer since."""
+        return set()
+
     @property
     def _attempt_s(self) -> float:
         return min(self._timeout, COORDINATOR_ANSWERS_S)
@@ -109,11 +114,12 @@ class GroupRequests(OperationRequests):
         await self._end_client(client)
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer of the coordinator of {group}"))
 
-    async def _until_answered(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _until_answered(self, group: str, attempt: Callable[[], Awaitable[T]]) -> T:
         """Return the result of the attempt, which is repeated while the group has no coordinator.
 
         It is repeated until the timeout of all requests. While no broker answers at all, it is repeated for as long
-        as a listing may take.
+        as a listing may take. A group that had no coordinator for so long gets one attempt from then on, because
+        rounds over all groups wait for each of them.
 
         Raises:
             KafkaException: The last attempt failed, or the error is not about a missing coordinator.
@@ -121,23 +127,32 @@ class GroupRequests(OperationRequests):
         began, backoff = time.monotonic(), Backoff(0.1, 1.0)
         while True:
             try:
-                return await attempt()
+                result = await attempt()
             except KafkaException as exc:
                 wait, code = backoff.next(), exc.args[0].code()
                 limit_s = self._quick if code == KafkaError._ALL_BROKERS_DOWN else self._timeout
+                if group in self._without_coordinator:
+                    limit_s = 0.0
                 if code not in NO_COORDINATOR_YET or time.monotonic() + wait >= began + limit_s:
+                    if code in COORDINATOR_MOVES:
+                        self._without_coordinator.add(group)
                     raise
+            else:
+                self._without_coordinator.discard(group)
+                return result
             await asyncio.sleep(wait)
 
     async def _request_description(self, name: str, *, operations: bool = False) -> Outcome[Any]:
         """Return librdkafka's description of a group, with our operations there if `operations` is true."""
+        return await self._again_if_closed(partial(self._describe_once, operations=operations), name)
 
+    async def _describe_once(self, name: str, *, operations: bool) -> Outcome[Any]:
         def describe(client: AdminClient) -> Mapping[str, Future[Any]]:
             return client.describe_consumer_groups(
                 [name], include_authorized_operations=operations, request_timeout=LIBRARY_TIMEOUT_S
             )
 
-        answer = asyncio.ensure_future(self._until_answered(lambda: self._ask_coordinator(name, describe)))
+        answer = asyncio.ensure_future(self._until_answered(name, lambda: self._ask_coordinator(name, describe)))
         return await self._many({name: answer}, "describe", lambda name: f"group {name}", str)
 
     def bound_groups(self, at_once: int) -> None:
@@ -152,14 +167,17 @@ class GroupRequests(OperationRequests):
         Raises:
             ClusterUnreachable: No coordinator answered.
         """
+        result = await self._again_if_closed(self._list_groups, "groups")
+        return {g.group_id: "" if getattr(g, "type", None) is None else g.type.name for g in result.valid}
+
+    async def _list_groups(self, resource: str) -> Any:
         began = time.monotonic()
-        result = await self._answer(
-            (await self._connected()).list_consumer_groups(request_timeout=self._quick), "list", "groups"
-        )
+        request = (await self._connected()).list_consumer_groups(request_timeout=self._quick)
+        result = await self._answer(request, "list", resource)
         if not result.valid and result.errors:
             # Against the library's documentation this is a KafkaError, and not the exception around it.
-            raise await self._trouble(result.errors[0], "list", "groups", began)
-        return {g.group_id: "" if getattr(g, "type", None) is None else g.type.name for g in result.valid}
+            raise await self._trouble(result.errors[0], "list", resource, began)
+        return result
 
     async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
         """Return state and members of each group.
@@ -220,7 +238,7 @@ class GroupRequests(OperationRequests):
         Partitions without a commit are absent. An unknown group has no offsets.
         """
         async with self._groups:
-            answer = asyncio.ensure_future(self._until_answered(lambda: self._coordinators.fetch_offsets(group)))
+            answer = asyncio.ensure_future(self._until_answered(group, lambda: self._coordinators.fetch_offsets(group)))
             offsets: dict[TopicPartition, GroupOffset] = await self._answer(answer, "list offsets of", f"group {group}")
         return offsets
 
@@ -236,7 +254,7 @@ class GroupRequests(OperationRequests):
         began = time.monotonic()
         async with self._groups:
             answer = asyncio.ensure_future(
-                self._until_answered(lambda: self._coordinators.commit_offsets(group, offsets))
+                self._until_answered(group, lambda: self._coordinators.commit_offsets(group, offsets))
             )
             refused: dict[TopicPartition, KafkaError] = await self._answer(answer, "alter offsets of", f"group {group}")
         outcome: Outcome[GroupOffset] = Outcome()

@@ -9,17 +9,19 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
 from lockstep_config.flow.client_settings import wire_connection
 from lockstep_kafka.common.admin_types import GroupOffset
+from lockstep_kafka.common.closed_requests import ClosedRequests
 from lockstep_kafka.messages.coordinator_codec import GROUP_KEY, coordinator_request, read_coordinator
 from lockstep_kafka.messages.message_versions import message
 from lockstep_kafka.wire.cluster import bootstrap_addresses
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.connection_errors import ProtocolUnfitError
+from lockstep_kafka.wire.connection_errors import ConnectionClosedError, ProtocolUnfitError
 from lockstep_kafka.wire.paused_opening import open_with_pause
 from lockstep_state.offsets import TopicPartition
 
@@ -79,6 +81,7 @@ class GroupCoordinators:
         self._silent: set[Address] = set()
         """Brokers that did not answer their last FindCoordinator."""
         self._connections: dict[Address, asyncio.Task[Connection]] = {}
+        self._closes = ClosedRequests()
 
     async def fetch_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
         """Return the offsets that the group has committed, in one attempt.
@@ -169,17 +172,28 @@ class GroupCoordinators:
             request: A function that makes the request with kio's module of the version.
 
         Raises:
-            KafkaException: As for `fetch_offsets`, and with UNSUPPORTED_VERSION if brokers do not know the request.
+            KafkaException: As for `fetch_offsets`, and with UNSUPPORTED_VERSION if brokers do not know the request, or
+                close the connection at it again and again.
         """
         self._asking += 1
+        began = inf
         try:
             async with asyncio.timeout(self._attempt_s):
                 if (address := self._known_address(group)) is None:
                     address = self._addresses[group] = await self._find(group)
                 connection = await self._connection(address)
-                return await connection.send(request(message(api, connection.version(api), "request")))
+                began = self._clock()
+                answer = await connection.send(request(message(api, connection.version(api), "request")))
+            self._closes.note_answer(api)
+            return answer
         except ProtocolUnfitError as exc:
             raise KafkaException(KafkaError(KafkaError.UNSUPPORTED_VERSION)) from exc
+        except ConnectionClosedError as exc:
+            self._forget(group)
+            is_brokers = began != inf and exc.__cause__ is not None  # without a cause another group's request ended it
+            if is_brokers and self._closes.closes_again(api, began, self._clock()):
+                raise KafkaException(KafkaError(KafkaError.UNSUPPORTED_VERSION)) from exc
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(exc))) from exc
         except NO_ANSWER as exc:
             self._forget(group)
             reason = str(exc) or f"no answer of the coordinator of {group}"

@@ -6,7 +6,7 @@ token, mechanism or credentials.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,9 @@ from lockstep_config.clients.token_source import TokenUnavailable
 from lockstep_kafka.messages.message_versions import filled, message
 from lockstep_kafka.messages.metadata_codec import metadata_request
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.connection_errors import BrokerUnreachable, innermost
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError, innermost
 from lockstep_rules.clusters.cluster_kind import ApiVersions
-from lockstep_state.kafka.kafka_apis import APIS, UnfitRequest, unfit_requests
+from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.kafka.kafka_error_names import error_name
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.opening_step import OpeningStep
@@ -46,13 +46,17 @@ class SessionRefused(Exception):
 class BrokerRequestFailed(Exception):
     """The error of a request that a broker refused or did not answer.
 
-    `is_denied` is true if a permission is missing, `is_unknown` if the broker does not know the request.
+    `is_denied` is true if a permission is missing, `is_unknown` if the broker announces no version of ours, and
+    `is_closed` if it closed the connection instead of an answer.
     """
 
-    def __init__(self, message: str, *, is_denied: bool = False, is_unknown: bool = False) -> None:
+    def __init__(
+        self, message: str, *, is_denied: bool = False, is_unknown: bool = False, is_closed: bool = False
+    ) -> None:
         super().__init__(message)
         self.is_denied = is_denied
         self.is_unknown = is_unknown
+        self.is_closed = is_closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +140,13 @@ class BrokerSession:
         """Return the versions of each request that the broker announces."""
         return self._connection.versions
 
-    def unfit_requests(self, required: Iterable[str]) -> tuple[UnfitRequest, ...]:
-        """Return those of the required requests (of `kafka_apis.APIS`) that this broker knows in no version of ours."""
-        return unfit_requests(self._connection.versions, required)
-
     async def metadata(self) -> tuple[str, tuple[AdvertisedBroker, ...]]:
         """Return the cluster's id, and its brokers with their advertised addresses, sorted by id.
 
         Raises:
             BrokerRequestFailed: The broker did not answer.
         """
-        answer = await self._ask("metadata", lambda m: metadata_request(m.MetadataRequest.__version__, []))
+        answer = await self.ask("metadata", lambda m: metadata_request(m.MetadataRequest.__version__, []))
         brokers = sorted((int(broker.node_id), str(broker.host), int(broker.port)) for broker in answer.brokers)
         return str(getattr(answer, "cluster_id", None)), tuple(AdvertisedBroker(*broker) for broker in brokers)
 
@@ -179,7 +179,7 @@ class BrokerSession:
         seconds = []
         for _ in range(count):
             began = time.perf_counter()
-            await self._ask("api_versions", lambda m: m.ApiVersionsRequest())
+            await self.ask("api_versions", lambda m: m.ApiVersionsRequest())
             seconds.append(time.perf_counter() - began)
         return tuple(seconds)
 
@@ -189,7 +189,7 @@ class BrokerSession:
         Raises:
             BrokerRequestFailed: The broker did not answer, or DescribeConfigs on the cluster is missing.
         """
-        answer = await self._ask(
+        answer = await self.ask(
             "describe_client_quotas", lambda m: m.DescribeClientQuotasRequest(components=(), strict=False)
         )
         _check(int(answer.error_code), answer.error_message)
@@ -207,7 +207,7 @@ class BrokerSession:
             return m.DescribeQuorumRequest(topics=(topic,))
 
         before = time.time()
-        answer = await self._ask("describe_quorum", request)
+        answer = await self.ask("describe_quorum", request)
         after = time.time()
         _check(int(answer.error_code))
         for partition in (partition for topic in answer.topics for partition in topic.partitions):
@@ -221,8 +221,12 @@ class BrokerSession:
                 return clock_reading(f"controller {leader}", at_ms, before, after)
         raise BrokerRequestFailed("the active controller does not say its time")
 
-    async def _ask(self, api: str, request: Callable[[Any], Any]) -> Any:
-        """Return the answer to a request that is made with kio's module of the newest version in common."""
+    async def ask(self, api: str, request: Callable[[Any], Any]) -> Any:
+        """Return the answer to a request that is made with kio's module of the newest version in common.
+
+        Raises:
+            BrokerRequestFailed: The broker did not answer.
+        """
         try:
             version = self._connection.version(api)
         except BrokerUnreachable as exc:  # also raised by a controller, which has no Metadata
@@ -234,7 +238,8 @@ class BrokerSession:
         try:
             return await self._connection.request(entity)
         except OSError as exc:
-            raise BrokerRequestFailed(innermost(exc)) from exc
+            is_closed = isinstance(exc, ConnectionClosedError)
+            raise BrokerRequestFailed(innermost(exc), is_closed=is_closed) from exc
 
 
 def clock_reading(node: str, at_ms: float, before_s: float, after_s: float) -> ClockReading:

@@ -19,6 +19,9 @@ DENIED = codes_that_mean(ErrorMeaning.DENIED)
 BACK_PRESSURE = frozenset({Code.POLICY_VIOLATION, Code.THROTTLING_QUOTA_EXCEEDED})
 """Codes of a produce with which services say that we are over a limit. The answer may have no throttle time."""
 
+NOT_CARRIED_OUT = frozenset({Code.UNSUPPORTED_VERSION, Code.POLICY_VIOLATION})
+"""Errors by which a broker says that no client gets the answer of a request that changes nothing."""
+
 LED_ELSEWHERE = frozenset(
     {
         Code.UNKNOWN_TOPIC_OR_PARTITION,

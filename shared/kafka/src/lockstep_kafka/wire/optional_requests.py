@@ -12,6 +12,7 @@ from lockstep_kafka.messages.message_versions import filled, message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.wire.cluster import CONSUMER, ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import ConnectionClosedError, ProtocolUnfitError
+from lockstep_kafka.wire.error_codes import NOT_CARRIED_OUT
 from lockstep_kafka.wire.unsupported_requests import UnsupportedCase
 from lockstep_state.errors import RetriableError
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
@@ -87,8 +88,8 @@ async def epoch_end(cluster: ClusterClient, tp: TopicPartition, leader_epoch: in
 async def new_producer(cluster: ClusterClient) -> tuple[int, int] | None:
     """Return a new producer id of the cluster, and its epoch.
 
-    None means that the cluster gives none. Then brokers do not announce InitProducerId, refuse its version, or close
-    the connection at it each time.
+    None means that the cluster gives none. Then brokers do not announce InitProducerId, refuse it by version or by
+    policy, or close the connection at it each time.
 
     Raises:
         BrokerUnreachable: No broker answered.
@@ -105,7 +106,7 @@ async def new_producer(cluster: ClusterClient) -> tuple[int, int] | None:
         )
 
     answer = await ask_again(ask)
-    if answer is None or answer.error_code == KafkaErrorCode.UNSUPPORTED_VERSION:
+    if answer is None or answer.error_code in NOT_CARRIED_OUT:
         return None
     if answer.error_code != KafkaErrorCode.NONE:
         raise KafkaProtocolError(int(answer.error_code), f"cluster {cluster.alias}: a producer id", cluster.alias)
@@ -146,7 +147,7 @@ async def _ask_leader(
             cluster.unsupported.add_case(api, UnsupportedCase.ABSENT)
             return None
         except KafkaProtocolError as exc:
-            if exc.code != KafkaErrorCode.UNSUPPORTED_VERSION:
+            if exc.code not in NOT_CARRIED_OUT:
                 raise
             cluster.unsupported.add_case(api, UnsupportedCase.REFUSED)
             return None

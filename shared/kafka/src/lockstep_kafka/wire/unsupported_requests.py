@@ -9,7 +9,7 @@ class UnsupportedCase(StrEnum):
     ABSENT = "absent"
     """ApiVersions names no version that we know."""
     REFUSED = "refused"
-    """The answer is UNSUPPORTED_VERSION."""
+    """The answer is UNSUPPORTED_VERSION, or POLICY_VIOLATION."""
     CONNECTION_CLOSED = "connection-closed"
     """The broker closes the connection instead of an answer, twice, and answers other requests."""
     CONTRADICTS_LOG = "contradicts-log"

@@ -17,19 +17,24 @@ from lockstep_config.clients.tls import read_tls
 from lockstep_config.credentials.certificate_expiry import connection_ends, first_end
 from lockstep_config.flow.client_settings import LOCKSTEP, wire_connection
 from lockstep_kafka.admin.address_probe import ServerKind, probe_address, silence_sentence
-from lockstep_kafka.admin.admin import PROBE, connects
+from lockstep_kafka.admin.admin import OPENED, PROBE, connects
 from lockstep_kafka.common.auth_errors import login_name, refused_login
 from lockstep_kafka.session.broker_session import AdvertisedBroker, BrokerRequestFailed, BrokerSession, SessionRefused
+from lockstep_kafka.session.request_probe import find_refused_requests
 from lockstep_ops.doctor.checks.access_facts import (
     AccessFacts,
     AddressConnection,
     BrokerFacts,
     HostAddresses,
     LoginOutcome,
+    ServedCertificate,
     StoreEnd,
+    TlsFault,
 )
 from lockstep_ops.doctor.handshake import read_certificate
-from lockstep_state.kafka.kafka_apis import OF_BOTH
+from lockstep_rules.clusters.cluster_capabilities import known_versions
+from lockstep_state.kafka.kafka_apis import OF_BOTH, unfit_requests
+from lockstep_state.kafka.kafka_requests import KafkaRequest
 from lockstep_state.opening_step import OpeningStep
 
 ROUND_TRIPS = 9
@@ -52,14 +57,21 @@ class ConnectionExamination:
         properties: The connection properties.
         within_s: The seconds of each attempt.
         required: The requests that the cluster must know.
+        tried: The requests that it is asked to carry out, without a change (`request_probe.py`).
     """
 
     def __init__(
-        self, subject: str, properties: Mapping[str, str], within_s: float, required: Collection[str] = OF_BOTH
+        self,
+        subject: str,
+        properties: Mapping[str, str],
+        within_s: float,
+        required: Collection[str] = OF_BOTH,
+        tried: Collection[KafkaRequest] = (),
     ) -> None:
         self._properties = properties
         self._within = min(PROBE.total_seconds(), within_s)
         self._required = required
+        self._tried = tried
         self.facts = AccessFacts(subject, read_protocol(properties))
         self.session: BrokerSession | None = None
 
@@ -134,7 +146,22 @@ class ConnectionExamination:
             store_ends=tuple(StoreEnd(end.use, first_end(end, time.time())) for end in ends),
         )
         await self._read_certificates(servers)
-        return any(not certificate.fault for certificate in self.facts.certificates)
+        if is_tls := any(not certificate.fault for certificate in self.facts.certificates):
+            return is_tls
+        without_tls = [await self._name_server(certificate) for certificate in self.facts.certificates]
+        self.facts = replace(self.facts, certificates=tuple(without_tls))
+        return False
+
+    async def _name_server(self, certificate: ServedCertificate) -> ServedCertificate:
+        """Return the facts of a port with a sentence about what answers there, if it speaks no TLS."""
+        if certificate.fault is not TlsFault.PROTOCOL:
+            return certificate
+        probe = await probe_address(certificate.host, certificate.port, self._probed_within, uses_tls=True)
+        return replace(certificate, reason=probe.fault) if probe.fault else certificate
+
+    @property
+    def _probed_within(self) -> timedelta:
+        return min(OPENED, timedelta(seconds=self._within))
 
     async def _read_certificates(self, servers: Iterable[tuple[str, int]]) -> None:
         """Add the certificates that these ports serve."""
@@ -165,8 +192,7 @@ class ConnectionExamination:
             login = {"sasl.mechanism": mechanism, "sasl.username": outcome.login.removeprefix("User:")}
             reason = refused_login(exc.message, login_name(login) if mechanism else "")
             if exc.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
-                within = timedelta(seconds=self._within)
-                probe = await probe_address(host, port, within, uses_tls=uses_tls(properties))
+                probe = await probe_address(host, port, self._probed_within, uses_tls=uses_tls(properties))
                 is_silent = probe.server is ServerKind.SILENT
                 reason = probe.fault or (silence_sentence(f"{host}:{port}", self._within) if is_silent else reason)
             self.facts = replace(self.facts, login=replace(outcome, step=exc.step, reason=reason, offered=exc.offered))
@@ -194,12 +220,21 @@ class ConnectionExamination:
         except BrokerRequestFailed as exc:
             self.facts = replace(self.facts, brokers_trouble=str(exc))
             return
+        self.facts = replace(self.facts, refused=await self._find_refused())
         bound = asyncio.Semaphore(AT_ONCE)
         facts = await asyncio.gather(*(self._read_broker(broker, bound) for broker in brokers))
         self.facts = replace(self.facts, cluster_id=cluster_id, brokers=tuple(facts))
         if uses_tls(self._properties):
             reached = ((broker.host, broker.port) for broker in facts if not broker.reason)
             await self._read_certificates(server for server in reached if server not in tried)
+
+    async def _find_refused(self) -> frozenset[KafkaRequest]:
+        """Return the requests that the server which accepted the login announces and does not know all the same."""
+        host, _, port = ("" if self.facts.login is None else self.facts.login.place).rpartition(":")
+        try:
+            return await find_refused_requests(lambda: self._open(host, int(port)), self._tried)
+        except SessionRefused:
+            return frozenset()  # the brokers are asked next, and say what is wrong
 
     async def _read_broker(self, broker: AdvertisedBroker, bound: asyncio.Semaphore) -> BrokerFacts:
         """Connect to the broker, and log in if it can be reached."""
@@ -215,7 +250,7 @@ class ConnectionExamination:
                 return replace(facts, trouble=refused_login(str(exc)))
             finally:
                 await _close(session)
-            unfit = session.unfit_requests(self._required)
+            unfit = unfit_requests(known_versions(session.versions, self.facts.refused), self._required)
             return replace(facts, unfit=unfit, round_trips_s=trips, versions=session.versions)
 
 

@@ -42,7 +42,7 @@ from lockstep_ops.doctor.flow_examination import examine_flow, examine_rights
 from lockstep_ops.doctor.limit_reader import read_limits
 from lockstep_ops.doctor.machine_reader import read_machine, read_pod
 from lockstep_ops.doctor.path_examination import compare_two_clusters, probe_exit, read_cluster
-from lockstep_rules.clusters.cluster_capabilities import Role
+from lockstep_rules.clusters.cluster_capabilities import Role, capabilities_of
 
 WAY = (Category.NAMES, Category.CONNECTION, Category.TLS, Category.LOGIN, Category.CLUSTER, Category.CAPABILITIES)
 """Categories about clusters: each needs those before it, and the later ones need all of them."""
@@ -125,7 +125,9 @@ class Examination:
         attempt_s = max(within_s / ATTEMPTS, min(within_s, LEAST_S)) if has_end else within_s
         for key, connection in cluster_connections(self._flows).items():
             required = required_requests(self._flows, key[0])
-            examination = ConnectionExamination(connection.subject, connection.properties, attempt_s, required)
+            is_tried = connection.is_main and Category.CAPABILITIES in self._options.categories
+            tried = [capability.request for capability in capabilities_of(self._roles(key[0]))] if is_tried else []
+            examination = ConnectionExamination(connection.subject, connection.properties, attempt_s, required, tried)
             snapshot = ClusterSnapshot(_admin(connection, self._options.ends_at))
             self._clusters[key] = _Cluster(connection, examination, snapshot)
             stack.push_async_callback(examination.close)

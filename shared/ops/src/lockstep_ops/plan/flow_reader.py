@@ -16,7 +16,7 @@ from lockstep_kafka.topics.control_topic_faults import TIMESTAMP_TYPE
 from lockstep_ops.cluster_snapshot import ClusterSnapshot, ClusterSnapshots, Unknown, or_unknown
 from lockstep_ops.needed_topics import ComingTopics, needed_on
 from lockstep_ops.plan.group_reader import GroupReading, read_groups
-from lockstep_ops.plan.log_reader import count_records, read_dated_starts, read_logs
+from lockstep_ops.plan.log_reader import LogReading, count_records, read_dated_starts, read_logs
 from lockstep_ops.plan.position_reader import Positions, read_positions
 from lockstep_ops.plan.rules.acl_changes import acl_changes, acl_resources
 from lockstep_ops.plan.rules.flow_facts import AclFacts, ClusterState, FlowFacts, LogFacts, TopicClaim, TopicReading
@@ -25,12 +25,11 @@ from lockstep_ops.plan.rules.topic_needs import count_of_file
 from lockstep_ops.plan.topic_reader import check_creations, missing_control_topics, read_topics
 from lockstep_ops.status.report import PausedPart
 from lockstep_ops.work_progress import WorkProgress
-from lockstep_rules.clusters.cluster_capabilities import Role, missing_capabilities, needed_apis
+from lockstep_rules.clusters.cluster_capabilities import Role, known_versions, missing_capabilities, needed_apis
 from lockstep_rules.topic_plan import NOT_COPIED, name_owners
 from lockstep_runtime.state.desired_state import DesiredStateView
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.kafka.kafka_apis import unfit_requests
-from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, Row
 
 T = TypeVar("T")
@@ -102,9 +101,8 @@ class FlowReader:
         facts = topics.source.topics.items()
         partitions = [(name, number) for name, topic in facts if topic.is_there for number in range(topic.partitions)]
         coming = [(name, number) for name, topic in facts if not topic.is_there for number in range(topic.partitions)]
-        nothing: tuple[dict[TopicPartition, LogFacts], str, str] = ({}, "unknown", "")
-        logs, basis, remark = await self._unless_denied(read_logs(settings, source, partitions, self._steps), nothing)
-        logs |= dict.fromkeys(coming, NOTHING)
+        reading = await self._unless_denied(read_logs(settings, source, partitions, self._steps), LogReading())
+        logs = reading.logs | dict.fromkeys(coming, NOTHING)
         unread = {topic for topic, number in partitions if (topic, number) not in logs}
         groups, acls, rights = GroupReading(), AclFacts(), list(check.rights)
         if settings.enabled:
@@ -114,7 +112,7 @@ class FlowReader:
         source_state, on_source = await self._with_capabilities(source, topics.source, Role.SOURCE)
         target_state, on_target = await self._with_capabilities(target, topics.target, Role.TARGET)
         control_faults = await self._unless_denied(self._control_faults(), ())
-        notes = remark, groups.remark, acls.note, on_source, on_target, *positions.unread
+        notes = reading.remark, groups.remark, acls.note, on_source, on_target, *positions.unread
         remarks = self._nothing_selected(topics), *self._remarks, *notes
         return FlowFacts(
             settings=settings,
@@ -128,7 +126,8 @@ class FlowReader:
             factors=check.factors,
             config_changes=topics.config_changes,
             logs=logs,
-            bytes_basis=basis,
+            batches=reading.batches,
+            bytes_basis=reading.basis,
             reached=positions.reached,
             dated=await read_dated_starts(settings, source, logs, positions.reached),
             unaccounted=await self._unaccounted(topics, positions),
@@ -220,13 +219,14 @@ class FlowReader:
         self, cluster: ClusterSnapshot, state: ClusterState, role: Role
     ) -> tuple[ClusterState, str]:
         """Return the state of a cluster with the requests that it knows, and a remark if these cannot be read."""
-        reading = await cluster.versions()
+        reading = await cluster.versions(role)
         if isinstance(reading, Unknown):
             return state, f"which requests {state.alias} knows is not known: {reading}"
         transactions, keeps_names = self._settings.data_plane.exactly_once, self._settings.keeps_names
         needed = needed_apis(role, transactions=transactions, keeps_names=keeps_names)
-        missing = tuple(missing_capabilities(reading.versions, [role], cluster.admin.refused_requests))
-        return replace(state, product=reading.kind, lacks=missing, unfit=unfit_requests(reading.versions, needed)), ""
+        versions = known_versions(reading.versions, cluster.admin.refused_requests)
+        missing = tuple(missing_capabilities(versions, [role]))
+        return replace(state, product=reading.kind, lacks=missing, unfit=unfit_requests(versions, needed)), ""
 
 
 def _find_former_names(topics: TopicReading, rows: Mapping[str, Row]) -> dict[str, str]:

@@ -2,22 +2,43 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from lockstep_config import FlowSettings
+from lockstep_config.flow import client_settings
+from lockstep_kafka.session.batch_heads import BatchHead
 from lockstep_ops.cluster_snapshot import ClusterSnapshot, Unknown
-from lockstep_ops.plan.record_sampler import sample_records
+from lockstep_ops.plan.recompression import measure
+from lockstep_ops.plan.record_sampler import choose_logs, sample_records
+from lockstep_ops.plan.rules.batch_sample import TopicSample
 from lockstep_ops.plan.rules.flow_facts import LogFacts
 from lockstep_ops.plan.rules.log_growth import DAY_MS
 from lockstep_ops.work_progress import WorkProgress
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.offsets import TopicPartition
 
+NEWEST = 50
+"""The records before a log's end from which on batches are sampled."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogReading:
+    """The logs of a flow's source.
+
+    `batches` is the sample of each topic whose batches could be read. `basis` says how bytes are known
+    (`CopyForecast.bytes_basis`), with a remark about that.
+    """
+
+    logs: dict[TopicPartition, LogFacts] = field(default_factory=dict)
+    batches: Mapping[str, TopicSample] = field(default_factory=dict)
+    basis: str = "unknown"
+    remark: str = ""
+
 
 async def read_logs(
     settings: FlowSettings, source: ClusterSnapshot, partitions: Iterable[TopicPartition], steps: WorkProgress
-) -> tuple[dict[TopicPartition, LogFacts], str, str]:
-    """Return the logs, how their bytes are known (`CopyForecast.bytes_basis`), and a remark about that.
+) -> LogReading:
+    """Read the logs, and a sample of their records and batches.
 
     Raises:
         ClusterError: The source does not answer, or refuses.
@@ -34,11 +55,15 @@ async def read_logs(
     day_ago = await source.offsets_since(with_records, now_ms() - DAY_MS)
     logs |= {tp: replace(logs[tp], day_ago=logs[tp].end if offset < 0 else offset) for tp, offset in day_ago.items()}
     steps.text = f"{settings.flow}: reading sizes"
-    average = await asyncio.to_thread(sample_records, settings, logs)
-    logs = {tp: replace(log, record_bytes=average.of_topic(tp[0])) for tp, log in logs.items()}
+    heads = await _read_heads(settings, source, logs)
+    starts = {tp: heads[tp][0].base_offset if tp in heads else _middle(logs[tp]) for tp in choose_logs(logs)}
+    ends = {tp: batches[-1].last_offset for tp, batches in heads.items()}
+    sample = await asyncio.to_thread(sample_records, settings, starts, ends)
+    batches = {tp[0]: measure(heads[tp], sample.records.get(tp[0], {})) for tp in heads}
+    logs = {tp: replace(log, record_bytes=sample.average_of(tp[0])) for tp, log in logs.items()}
     sizes = await source.log_sizes(with_records)
     if isinstance(sizes, Unknown):
-        is_estimated = average.overall is not None or not with_records
+        is_estimated = sample.overall is not None or not with_records
         logs = {tp: replace(log, size=_estimated_size(log)) for tp, log in logs.items()}
         basis = "sampled" if is_estimated else "unknown"
         remark = f"bytes are {'estimated from a sample' if is_estimated else 'not known'}: {sizes}"
@@ -46,7 +71,21 @@ async def read_logs(
         logs = {tp: replace(log, size=0 if log.end == log.begin else sizes.get(tp)) for tp, log in logs.items()}
         basis, remark = "log-directories", ""
     steps.advance()
-    return logs, basis, remark
+    return LogReading(logs, batches, basis, remark)
+
+
+async def _read_heads(
+    settings: FlowSettings, source: ClusterSnapshot, logs: Mapping[TopicPartition, LogFacts]
+) -> dict[TopicPartition, tuple[BatchHead, ...]]:
+    """Return headers of the newest batches of one partition of each topic; none of those that give none."""
+    properties = settings.clients.source_consumer
+    newest = {tp: max(logs[tp].begin, logs[tp].end - NEWEST) for tp in choose_logs(logs)}
+    heads = await source.batch_heads(newest, properties, client_settings.client_id(settings, "plan", properties))
+    return {} if isinstance(heads, Unknown) else heads
+
+
+def _middle(log: LogFacts) -> int:
+    return (log.begin + log.end) // 2
 
 
 def _estimated_size(log: LogFacts) -> int | None:

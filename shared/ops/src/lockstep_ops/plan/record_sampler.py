@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -41,49 +41,76 @@ EMPTY_ANSWERS = 4096
 """The most bytes that answers without a record have between two statistics."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordAverage:
-    """Bytes of an average record, uncompressed: of each topic that was sampled, and of all of these."""
+SAMPLED_BYTES = 64 * 1024
+"""Bytes of a topic's records that are enough to measure its codecs."""
 
-    topics: Mapping[str, float]
+
+@dataclass(frozen=True, slots=True)
+class RecordSample:
+    """The records that were read: bytes of an average one, uncompressed, and those of whole records."""
+
+    averages: Mapping[str, float]
+    """The average of each topic that was sampled."""
     overall: float | None
     """The average size over all topics. None: no record was read."""
+    records: Mapping[str, Mapping[int, bytes]] = field(default_factory=dict)
+    """The bytes of records by topic and offset, each of the topic's fullest partition."""
 
-    def of_topic(self, topic: str) -> float | None:
+    def average_of(self, topic: str) -> float | None:
         """Return the average of the topic, or that of all if it was not sampled."""
-        return self.topics.get(topic, self.overall)
+        return self.averages.get(topic, self.overall)
 
 
-def sample_records(settings: FlowSettings, logs: Mapping[offsets.TopicPartition, LogFacts]) -> RecordAverage:
-    """Read some records in the middle of the fullest log of each topic. It blocks, for `SAMPLE_S` at most."""
+def choose_logs(logs: Mapping[offsets.TopicPartition, LogFacts]) -> list[offsets.TopicPartition]:
+    """Return the partitions to sample: the fullest one of each topic, of the `SAMPLED_TOPICS` fullest topics."""
     fullest: dict[str, offsets.TopicPartition] = {}
     for tp, log in logs.items():
         fuller = fullest.get(tp[0])
         if log.end > log.begin and (fuller is None or log.end - log.begin > logs[fuller].end - logs[fuller].begin):
             fullest[tp[0]] = tp
-    chosen = sorted(fullest.values(), key=lambda tp: logs[tp].begin - logs[tp].end)[:SAMPLED_TOPICS]
-    if not chosen:
-        return RecordAverage({}, None)
-    counts, lengths = dict.fromkeys((topic for topic, _ in chosen), 0), dict.fromkeys((topic for topic, _ in chosen), 0)
+    return sorted(fullest.values(), key=lambda tp: logs[tp].begin - logs[tp].end)[:SAMPLED_TOPICS]
+
+
+def sample_records(
+    settings: FlowSettings, starts: Mapping[offsets.TopicPartition, int], ends: Mapping[offsets.TopicPartition, int]
+) -> RecordSample:
+    """Read some records of one partition of each topic. It blocks, for `SAMPLE_S` at most.
+
+    Args:
+        settings: The flow.
+        starts: The offsets from which the partitions are read.
+        ends: The offsets up to which records are kept, of partitions whose batches are to be measured.
+    """
+    if not starts:
+        return RecordSample({}, None)
+    partition_of = {topic: (topic, number) for topic, number in starts}
+    counts, lengths = dict.fromkeys(partition_of, 0), dict.fromkeys(partition_of, 0)
+    kept: dict[str, dict[int, bytes]] = {topic: {} for topic in partition_of}
     unread = set(counts)
     reader = _consumer(settings, {"fetch.message.max.bytes": "65536", "enable.partition.eof": "true"})
     try:
-        reader.assign([TopicPartition(*tp, (logs[tp].begin + logs[tp].end) // 2) for tp in chosen])
+        reader.assign([TopicPartition(*tp, offset) for tp, offset in starts.items()])
         deadline = time.monotonic() + SAMPLE_S
         while unread and time.monotonic() < deadline:
             for message in reader.consume(500, 0.2):
-                topic = str(message.topic())
-                error = message.error()
+                topic, error = str(message.topic()), message.error()
+                if topic not in unread:
+                    continue
                 if error is None:
+                    record, offset = _record_bytes(message), int(message.offset())
                     counts[topic] += 1
-                    lengths[topic] += _length(message)
-                if counts.get(topic, 0) >= SAMPLED_RECORDS or (error and error.code() == KafkaError._PARTITION_EOF):
+                    lengths[topic] += len(record)
+                    kept[topic][offset] = record
+                    is_measured = offset >= ends.get(partition_of[topic], 0) or lengths[topic] >= SAMPLED_BYTES
+                    if counts[topic] >= SAMPLED_RECORDS and is_measured:
+                        unread.discard(topic)
+                elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(topic)
     finally:
         reader.close()
     records = sum(counts.values())
     means = {topic: lengths[topic] / counts[topic] for topic in counts if counts[topic]}
-    return RecordAverage(means, sum(lengths.values()) / records if records else None)
+    return RecordSample(means, sum(lengths.values()) / records if records else None, kept)
 
 
 async def measured_rate(
@@ -136,7 +163,9 @@ def _consumer(settings: FlowSettings, conf: Mapping[str, Any]) -> Consumer:
     return create_client(Consumer, {**base, **needed, **conf}, settings.flow.source)
 
 
-def _length(message: Any) -> int:
+def _record_bytes(message: Any) -> bytes:
+    """Return a record about as it is in a batch, uncompressed: what has no name here takes `BATCH_FRAME` bytes."""
     headers = message.headers() or ()
-    parts = [message.key() or b"", message.value() or b"", *(value or b"" for _, value in headers)]
-    return sum(map(len, parts)) + sum(len(name) for name, _ in headers) + BATCH_FRAME
+    parts = [part for name, value in headers for part in (name.encode(), value or b"")]
+    frame = int(message.offset()).to_bytes(BATCH_FRAME, "big")
+    return b"".join([frame, message.key() or b"", message.value() or b"", *parts])

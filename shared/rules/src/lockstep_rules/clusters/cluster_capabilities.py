@@ -131,6 +131,10 @@ CAPABILITIES: tuple[Capability, ...] = (
         "ACLs are not copied",
     ),
     Capability(
+        *(Request.CREATE_ACLS, 0, _TARGET, Cost.WORK),
+        "ACLs are not copied",
+    ),
+    Capability(
         *(Request.METADATA, 10, _BOTH, Cost.WORK),
         "topics have no ids, so one that is created again under its name may be taken for the former one",
     ),
@@ -153,20 +157,31 @@ CAPABILITIES: tuple[Capability, ...] = (
 )
 
 
-def missing_capabilities(
-    versions: ApiVersions, roles: Iterable[Role], refused: Iterable[int] = ()
-) -> Iterator[Capability]:
+def capabilities_of(roles: Iterable[Role]) -> Iterator[Capability]:
+    """Yield the capabilities that a cluster in these roles should have."""
+    all_roles = frozenset(roles)
+    return (capability for capability in CAPABILITIES if all_roles & capability.roles)
+
+
+def missing_capabilities(versions: ApiVersions, roles: Iterable[Role]) -> Iterator[Capability]:
     """Yield the capabilities that a cluster in these roles lacks.
 
     Args:
-        versions: Versions that all of its brokers announce.
+        versions: Versions that all of its brokers know (`known_versions`).
         roles: Its roles in the flows.
-        refused: Keys of requests that it announces and does not know all the same, as its answers show.
     """
-    all_roles, keys = frozenset(roles), frozenset(refused)
-    for capability in CAPABILITIES:
-        if all_roles & capability.roles and (capability.request in keys or not capability.is_there(versions)):
-            yield capability
+    return (capability for capability in capabilities_of(roles) if not capability.is_there(versions))
+
+
+def known_versions(versions: ApiVersions, refused: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """Return the versions of the requests that brokers know.
+
+    Args:
+        versions: Versions that they announce.
+        refused: Keys of requests that they announce and do not know all the same, as their answers show.
+    """
+    keys = frozenset(refused)
+    return {key: announced for key, announced in versions.items() if key not in keys}
 
 
 def shared_versions(brokers: Iterable[ApiVersions]) -> dict[int, tuple[int, int]]:

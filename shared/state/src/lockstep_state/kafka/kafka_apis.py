@@ -44,6 +44,12 @@ APIS: Mapping[str, KafkaApi] = MappingProxyType(
         "offset_fetch": KafkaApi("OffsetFetch", 9, 2, 7),  # from 8 on it asks for several groups
         "offset_commit": KafkaApi("OffsetCommit", 8, 2, 8),
         "list_groups": KafkaApi("ListGroups", 16, 0, 4),
+        "describe_groups": KafkaApi("DescribeGroups", 15, 0, 5),
+        "describe_acls": KafkaApi("DescribeAcls", 29, 1, 3),
+        "create_acls": KafkaApi("CreateAcls", 30, 1, 3),
+        "describe_configs": KafkaApi("DescribeConfigs", 32, 1, 4),
+        "create_partitions": KafkaApi("CreatePartitions", 37, 0, 3),
+        "incremental_alter_configs": KafkaApi("IncrementalAlterConfigs", 44, 0, 1),
         "describe_log_dirs": KafkaApi("DescribeLogDirs", 35, 1, 1),
         "describe_client_quotas": KafkaApi("DescribeClientQuotas", 48, 0, 1),
         "describe_quorum": KafkaApi("DescribeQuorum", 55, 1, 1),  # Kafka 3.3 (KIP-836)

@@ -40,3 +40,8 @@ class KafkaRequest(IntEnum):
     def kafka_name(self) -> str:
         """Kafka's spelling, such as `DescribeAcls`."""
         return "".join(word.capitalize() for word in self.name.split("_"))
+
+    @property
+    def api_name(self) -> str:
+        """The name in `kafka_apis.APIS`, such as `describe_acls`."""
+        return self.name.lower()

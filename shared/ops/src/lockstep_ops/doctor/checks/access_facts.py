@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from lockstep_rules.clusters.cluster_kind import ApiVersions
 from lockstep_state.kafka.kafka_apis import UnfitRequest
+from lockstep_state.kafka.kafka_requests import KafkaRequest
 from lockstep_state.opening_step import OpeningStep
 
 
@@ -136,6 +137,8 @@ class AccessFacts:
     cluster_id: str = ""
     brokers: tuple[BrokerFacts, ...] = ()
     brokers_trouble: str = ""
+    refused: frozenset[KafkaRequest] = frozenset()
+    """Requests that were tried, and that the cluster announces and does not know all the same."""
 
     @property
     def has_tls(self) -> bool:

@@ -5,7 +5,13 @@ from collections.abc import Iterator
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.access_facts import AccessFacts
 from lockstep_ops.doctor.checks.check import CheckFinding
-from lockstep_rules.clusters.cluster_capabilities import Cost, Role, missing_capabilities, shared_versions
+from lockstep_rules.clusters.cluster_capabilities import (
+    Cost,
+    Role,
+    known_versions,
+    missing_capabilities,
+    shared_versions,
+)
 from lockstep_rules.clusters.cluster_kind import ClusterKind, guess_cluster_kind
 
 
@@ -21,7 +27,7 @@ def judge_capabilities(facts: AccessFacts, roles: frozenset[Role]) -> Iterator[C
     kind = guess_cluster_kind(versions, facts.cluster_id, hosts)
     product = "no kind that Lockstep knows" if kind == ClusterKind.UNKNOWN else kind
     yield registry.PRODUCT.ok(facts.alias, f"looks like {product}")
-    missing = list(missing_capabilities(versions, roles))
+    missing = list(missing_capabilities(known_versions(versions, facts.refused), roles))
     if not missing:
         yield registry.REQUESTS.ok(facts.alias, "knows all that Lockstep asks")
         return

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lockstep_config import FlowSettings
+from lockstep_ops.plan.rules.batch_sample import TopicSample
 from lockstep_ops.plan.rules.flow_plan import MissingRight, PlannedGroup
 from lockstep_ops.status.report import PausedPart
 from lockstep_rules.clusters.cluster_capabilities import Capability
@@ -187,6 +188,8 @@ class FlowFacts:
     """Replication factors that a cluster takes instead of the wanted ones, by the topic to create."""
     config_changes: tuple[ConfigChange, ...] = ()
     logs: Mapping[TopicPartition, LogFacts] = field(default_factory=dict)
+    batches: Mapping[str, TopicSample] = field(default_factory=dict)
+    """The newest batches of topics, as far as they could be read, by the source topic."""
     bytes_basis: str = "unknown"
     reached: Mapping[TopicPartition, ReachedPosition] = field(default_factory=dict)
     dated: Mapping[TopicPartition, int] = field(default_factory=dict)

@@ -132,8 +132,8 @@ class LinkTraffic:
     bytes_a_day: int | None
     """Bytes a day, compressed as batches are. None: not known."""
     basis: str
-    """`stored` (on the brokers' disks) | `unchanged` (as they are received) | `at-most` (some are compressed)
-    | `recompressed` (all are) | `unknown` (brokers do not say)."""
+    """`stored` (on the brokers' disks) | `sampled` (by the newest batches) | `unchanged` (as they are received)
+    | `at-most` (some are compressed) | `recompressed` (some change their codec) | `unknown` (nobody says)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +155,10 @@ class TrafficForecast:
     """Counted partitions of compacted topics: less is left of them than their producers added."""
     source: LinkTraffic
     target: LinkTraffic
+    codecs: dict[str, int] = field(default_factory=dict)
+    """The number of topics whose newest batches have each codec; `none`: they are not compressed."""
+    unsampled: int = 0
+    """Topics of which no batch was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

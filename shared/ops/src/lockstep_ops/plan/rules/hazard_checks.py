@@ -7,11 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from lockstep_ops.formatting import count_text, in_time
-from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts, TopicFacts
+from lockstep_ops.plan.rules.flow_facts import FlowFacts, TopicFacts
 from lockstep_ops.plan.rules.flow_plan import MOVED, CopyForecast
-from lockstep_ops.plan.rules.topic_needs import count_copies, count_existing, count_own_topics
-from lockstep_rules.clusters.cluster_capabilities import Cost
-from lockstep_rules.clusters.cluster_limits import LIMITS, TierLimit, TopicCount
 from lockstep_rules.selection_count import GROUP_KEYS, TOPIC_KEYS, count_topics
 from lockstep_rules.topic_plan import factor_words, possible_factor
 from lockstep_state.names import LONGEST_TOPIC, Flow, progress_topic, state_topic
@@ -318,70 +315,6 @@ def find_refused_control_configs(facts: FlowFacts, copy: CopyForecast) -> Iterat
 
 def _refusals(refused: Mapping[str, str]) -> str:
     return "; ".join(f"{key} ({reason})" for key, reason in refused.items())
-
-
-def find_unfit_clusters(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find clusters that do not know requests without which nothing is copied."""
-    for cluster in (facts.source, facts.target):
-        if cluster.unfit:
-            product = f" ({cluster.product})" if cluster.product else ""
-            requests = ", ".join(request.text for request in cluster.unfit)
-            yield (
-                cluster.alias,
-                f"{cluster.alias}{product} does not know what the flow needs in a version that Lockstep knows:"
-                f" {requests}",
-            )
-
-
-def find_missing_requests(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find requests that a cluster does not know, and without which a part of the work is not done, or otherwise."""
-    for cluster in (facts.source, facts.target):
-        for capability in cluster.lacks:
-            if capability.cost is Cost.WORK:
-                yield (
-                    cluster.alias,
-                    f"{cluster.alias} ({cluster.product}) does not know {capability.name}: {capability.without}",
-                )
-
-
-def find_few_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find clusters with limits of topics and partitions, with what the flow and the file create on them."""
-    for cluster, tiers in _limited_clusters(facts):
-        own, copies = count_own_topics(facts, cluster), count_copies(facts, cluster)
-        created, existing = own + copies, count_existing(cluster)
-        if created.partitions:
-            file = facts.file_topics.get(cluster.cluster_id, created)
-            yield (
-                cluster.alias,
-                f"On {cluster.alias} ({cluster.product}) {facts.settings.flow} creates {_count_words(created)}: "
-                f"{own.topics} of Lockstep's own, {count_text(copies.topics, 'copy', 'copies')}. "
-                f"All flows of the file create {_count_words(file)}. It has {_count_words(existing)}. "
-                f"{'. '.join(tier.text for tier in tiers)}",
-            )
-
-
-def find_exceeded_limits(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find tiers of services that take fewer topics or partitions than the file creates."""
-    for cluster, tiers in _limited_clusters(facts):
-        created = count_own_topics(facts, cluster) + count_copies(facts, cluster)
-        total = count_existing(cluster) + facts.file_topics.get(cluster.cluster_id, created)
-        for tier in tiers if created.partitions else ():
-            for kind, number, limit in tier.exceeded_by(total):
-                yield (
-                    cluster.alias,
-                    f"{cluster.alias} would have {number:,} {kind}. {cluster.product}, {tier.tier}, takes {limit:,}",
-                )
-
-
-def _limited_clusters(facts: FlowFacts) -> Iterator[tuple[ClusterState, tuple[TierLimit, ...]]]:
-    for cluster in (facts.source, facts.target):
-        if tiers := LIMITS.get(cluster.product):
-            yield cluster, tiers
-
-
-def _count_words(count: TopicCount) -> str:
-    words = f"{count_text(count.topics, 'topic')} with {count_text(count.partitions, 'partition')}"
-    return f"{words}, {count.compacted:,} of them compacted" if count.compacted else words
 
 
 def find_demanded_factors(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:

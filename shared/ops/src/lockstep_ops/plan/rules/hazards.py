@@ -6,8 +6,8 @@
 from dataclasses import dataclass, field
 
 from lockstep_ops.findings.finding_kind import FindingKind
+from lockstep_ops.plan.rules import cluster_hazards, codec_hazards, record_hazards
 from lockstep_ops.plan.rules import hazard_checks as checks
-from lockstep_ops.plan.rules import record_hazards
 from lockstep_ops.plan.rules.flow_facts import FlowFacts
 from lockstep_ops.plan.rules.flow_plan import ERROR, NOTE, WARNING, CopyForecast, PlanHazard
 from lockstep_ops.plan.rules.hazard_checks import Check
@@ -296,7 +296,7 @@ HAZARDS = (
         "speak their versions of them. The flow waits until that is so.",
         "Upgrade the brokers, or Lockstep ([docs/reference/broker-versions.md](../reference/broker-versions.md))",
         ERROR,
-        find=checks.find_unfit_clusters,
+        find=cluster_hazards.find_unfit_clusters,
     ),
     HazardKind(
         "LS029",
@@ -305,7 +305,7 @@ HAZARDS = (
         "the work is then not done, or done in another way, as the line says.",
         "Nothing has to be done if you can do without",
         WARNING,
-        find=checks.find_missing_requests,
+        find=cluster_hazards.find_missing_requests,
     ),
     HazardKind(
         "LS030",
@@ -314,7 +314,7 @@ HAZARDS = (
         "all flows of the file create, and the limits of each tier. A flow needs each topic of its own.",
         "Compare with the limit of your tier of the service before the start",
         NOTE,
-        find=checks.find_few_topics,
+        find=cluster_hazards.find_few_topics,
     ),
     HazardKind(
         "LS031",
@@ -324,7 +324,7 @@ HAZARDS = (
         "flow does not start.",
         "Use a higher tier, raise the quota, select fewer topics, or lower `offset.storage.partitions`",
         WARNING,
-        find=checks.find_exceeded_limits,
+        find=cluster_hazards.find_exceeded_limits,
     ),
     HazardKind(
         "LS032",
@@ -376,6 +376,36 @@ HAZARDS = (
         "Raise `retention.ms` or `retention.bytes` on the source, or shorten `lockstep.delay`",
         WARNING,
         find=record_hazards.find_short_retention,
+    ),
+    HazardKind(
+        "LS037",
+        "Topics that keep their names on a target without producer ids",
+        "The target gives no producer ids, so its log is read back instead. Where topics keep their names, a copied "
+        "record is known by its producer id alone. A flow back from this target, after a switch for example, would "
+        "take all copies for the target's own records and double them. So nothing is copied.",
+        "Use DefaultReplicationPolicy, so that names show what is a copy, or a target that gives producer ids",
+        ERROR,
+        find=cluster_hazards.find_unmarked_copies,
+    ),
+    HazardKind(
+        "LS038",
+        "Codecs that the target refuses",
+        "The newest batches of a topic have a codec that the target does not take. They are decoded and compressed "
+        "anew with another one, which costs processor time for each record, and bytes on the way to the target. With "
+        "`lockstep.recompress = never` their partitions halt. The line has the bytes, measured on a sample.",
+        "Let the producers use a codec that both clusters take, or accept the cost",
+        WARNING,
+        find=codec_hazards.find_refused_codecs,
+    ),
+    HazardKind(
+        "LS039",
+        "Batches that brokers of the target compress anew",
+        "`compression.type` of a copy is not `producer`, and the newest batches of its source have another codec. "
+        "The target's brokers compress each batch anew when it is appended. That costs their processor time, and the "
+        "copy has another size than its source. The link carries the batches as they are.",
+        "Exclude `compression.type` (`config.properties.exclude`), or let producers use that codec",
+        NOTE,
+        find=codec_hazards.find_broker_codecs,
     ),
 )
 

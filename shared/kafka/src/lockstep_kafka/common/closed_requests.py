@@ -44,3 +44,7 @@ class ClosedRequests:
         self._last[kind] = _Close(began, now, is_second)
         self.count += 1
         return is_second
+
+    def note_answer(self, kind: Hashable) -> None:
+        """Note that a request of this kind was answered: an earlier close was an accident."""
+        self._last.pop(kind, None)
