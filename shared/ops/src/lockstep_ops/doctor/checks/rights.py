@@ -2,13 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
-from lockstep_config.credentials.permissions import Remedy
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.check import CheckFinding
 
 
-def judge_rights(flow: str, alias: str, missing: Iterable[Remedy]) -> Iterator[CheckFinding]:
+class MissingRight(Protocol):
+    """A right that is missing, and the command that grants it."""
+
+    @property
+    def lacks(self) -> str:
+        """The sentence about it."""
+
+    @property
+    def command(self) -> str:
+        """The `kafka-acls` command."""
+
+
+def judge_rights(flow: str, alias: str, missing: Iterable[MissingRight]) -> Iterator[CheckFinding]:
     """Yield one finding for each command that grants missing rights.
 
     Rights that one command grants are in one finding.
