@@ -103,7 +103,8 @@ def test_decision_whose_console_is_killed_is_shown_and_finished(scene: Scene) ->
         os.kill(console.pid, signal.SIGKILL)
         console.kill()
         # So many events follow that those of the decision are not among the last ones any more.
-        write_events(scene.flow.target, scene.flow.flow, [Event(kind="TopicCreated", service="test")] * MOST_EVENTS)
+        created = Event(kind="TopicCreated", service="test", flow=str(scene.flow.flow))
+        write_events(scene.flow.target, scene.flow.flow, [created] * MOST_EVENTS)
         console.start()
         console.wait_ready()
         found = console.get(scene.flow, f"/commands/{asked['id']}")

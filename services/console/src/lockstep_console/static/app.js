@@ -118,7 +118,7 @@ function StaleNote() {
     ${state === "broken" &&
     html`<p>
       <span class="mark" aria-hidden="true">✕</span>
-      <strong>This page has not been live since ${inClock(sinceMs)}.</strong> ${visible(asSentence(why))} <${Retry} retryMs=${retryMs} />
+      ${" "}<strong>This page has not been live since ${inClock(sinceMs)}.</strong> ${visible(asSentence(why))} <${Retry} retryMs=${retryMs} />
     </p>`}
   </div>`;
 }
@@ -166,7 +166,7 @@ function NothingHere({ flow }) {
   const sentence = flow ? `The file has no flow ${flow}. It has these:` : "There is no such page. These are the flows:";
   return html`<h1 tabindex="-1">Not here</h1>
     <p><${Text} text=${sentence} /></p>
-    <ul>${flowNames.value.map((name) => html`<li key=${name}><a href=${flowHref(name)}><${Text} text=${name} /></a></li>`)}</ul>`;
+    <ul class="plain">${flowNames.value.map((name) => html`<li key=${name}><a href=${flowHref(name)}><${Text} text=${name} /></a></li>`)}</ul>`;
 }
 
 /** @param {{ screen: string, flow: string }} props */

@@ -98,7 +98,7 @@ export function ProblemNote({ problem, retry }) {
   return html`<div class="notice bad" role="alert">
     <p>
       <span class="mark" aria-hidden="true">${MARKS.bad}</span>
-      <strong>This cannot be shown.</strong> ${visible(asSentence(capitalized(text)))}
+      ${" "}<strong>This cannot be shown.</strong> ${visible(asSentence(capitalized(text)))}
     </p>
     ${retry && html`<button type="button" class="quiet" onClick=${retry}>Try again</button>`}
   </div>`;
@@ -113,7 +113,7 @@ export function UnknownNote({ reason }) {
   return html`<div class="notice unknown">
     <p>
       <span class="mark" aria-hidden="true">${MARKS.unknown}</span>
-      <strong>Unknown.</strong> ${visible(asSentence(capitalized(reason)))}
+      ${" "}<strong>Unknown.</strong> ${visible(asSentence(capitalized(reason)))}
     </p>
   </div>`;
 }

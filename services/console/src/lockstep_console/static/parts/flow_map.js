@@ -1,6 +1,6 @@
 // The drawing of clusters and flows. The list beside it says the same to those who do not see it.
 
-import { inTime, visible } from "../lib/format.js";
+import { UNKNOWN, inTime, visible } from "../lib/format.js";
 import { BOX, TAG_HEIGHT, drawFlows } from "../lib/layout.js";
 import { html, useMemo } from "../lib/preact.js";
 import { flowSignal } from "../lib/store.js";
@@ -44,7 +44,7 @@ function shortened(name) {
 function FlowArrow({ arrow }) {
   const flow = flowSignal(arrow.name).value;
   const { tone, word } = flowTone(flow);
-  const lag = flow && !flow.unknown ? inTime(flow.lag_ms) : "?";
+  const lag = flow && !flow.unknown ? inTime(flow.lag_ms) : UNKNOWN;
   return html`<g class=${`flow ${tone}`}>
     <title>${`${arrow.name}: ${word}, ${lag} behind`}</title>
     <path d=${arrow.path} marker-end="url(#arrow)" />

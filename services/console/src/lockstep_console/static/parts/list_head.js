@@ -30,7 +30,7 @@ export function ListHead({ pages, noun, filter, onFilter, onlyTrouble, onOnlyTro
       Only what is in trouble
     </label>
     <p class="muted" aria-live="polite">
-      ${pages.isRead &&
+      ${pages.isRead && !pages.unknown &&
       html`${isFiltered ? `${inCount(pages.matching, noun)} of ${pages.total.toLocaleString("en-US")}` : inCount(pages.total, noun)}`}
     </p>
     <p class="muted">${pages.isRead && html`read <${Age} ms=${pages.atMs} />`}</p>

@@ -9,7 +9,7 @@ import { flowSignal, onChange, session } from "../lib/store.js";
 import { flowTone, readinessTone } from "../lib/tone.js";
 import { meanOf, trendOf, withTail, worstOf } from "../lib/trend.js";
 import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
-import { Code, Empty, Lasting, Pending, Reason, Section, State, Text, UnknownNote, useResource, useThrottled } from "../parts/basics.js";
+import { Code, Empty, Lasting, Pending, Reason, Section, State, Text, useResource, useThrottled } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { Decisions } from "../parts/decisions.js";
 import { RecentCommands } from "../parts/recent_commands.js";
@@ -21,7 +21,6 @@ export function Flow({ flow }) {
   const status = flowSignal(flow).value;
   return html`<div>
     <${Summary} status=${status} />
-    ${status?.unknown && html`<${UnknownNote} reason=${status.unknown} />`}
     ${(status?.decisions ?? []).length > 0 &&
     html`<${Section} title="Needs a decision"><${Decisions} list=${status?.decisions ?? []} /><//>`}
     ${(status?.troubles ?? []).length > 0 && html`<${Troubles} troubles=${status?.troubles ?? []} leftOut=${status?.troubles_left_out ?? 0} />`}

@@ -29,7 +29,7 @@ export function Switch({ flow }) {
   return html`<div>
     <p class="lead">
       <${State} word=${readiness.word} tone=${readiness.tone} />
-      ${status?.switch_blockers?.[0] ? ` ${visible(asSentence(status.switch_blockers[0].text))}` : ""}
+      ${!value?.unknown && status?.switch_blockers?.[0] ? ` ${visible(asSentence(status.switch_blockers[0].text))}` : ""}
     </p>
     ${!value && !problem && html`<${Loading} what="the last switch" />`}
     ${problem !== null && !hasNone && html`<${ProblemNote} problem=${problem} retry=${body.reload} />`}
