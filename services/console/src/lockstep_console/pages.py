@@ -64,13 +64,18 @@ def handlers(console: Console, files: StaticFiles) -> dict[tuple[str, str], Hand
     by_method: dict[tuple[str, str], Handler] = {
         (route.method, route.path): partial(_answer_route, console, route) for route in ROUTES
     }
+    by_method |= {
+        ("HEAD", route.path): by_method["GET", route.path]
+        for route in ROUTES
+        if route.method == "GET" and not route.streams
+    }
     for method in ("GET", "HEAD"):
         by_method[method, "/{file:.+}"] = files.show
         by_method[method, "/"] = partial(_show_first, console, files)
     by_method |= {asked: partial(connect.refuse, reason) for asked, reason in connect.REFUSED.items()}
     # Connect takes a slash at the end too, and some of its clients write it.
     by_method |= {(method, f"{path}/"): by_method[method, path] for method, path in connect.requests()}
-    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+    for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"):
         by_method[method, "/api/{rest:.*}"] = _refuse_unknown
         for path in connect.PATHS:
             by_method[method, f"{path}/{{rest:.*}}"] = connect.refuse_unknown

@@ -4,7 +4,6 @@ A module of `api` has a tuple `ROUTES`. A handler takes a `ConsoleRequest`, and 
 returns. It may raise `RequestRefused` anywhere.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from lockstep_console.access import Session
-from lockstep_console.json_text import json_text
+from lockstep_console.json_text import json_bytes, json_text
 from lockstep_runtime.http.answers import JSON, page
+from lockstep_state.codecs.strict_json import parse_json
 
 if TYPE_CHECKING:
     from lockstep_console.console import Console
@@ -66,6 +66,8 @@ class Route:
     """Everybody may ask it, also without a token."""
     answered_within_s: float = 0.0
     """The seconds that the answer may take, because clusters or services are asked. 0: as long as any page."""
+    streams: bool = False
+    """The answer may go on without an end, so there is none to HEAD."""
     for_programs: bool = False
     """Requests that act need neither `X-Lockstep-Request` nor a content type if they have the token itself.
 
@@ -178,8 +180,8 @@ class ConsoleRequest:
             RequestRefused: It is none.
         """
         try:
-            body = json.loads(await self.raw.read() or b"{}")
-        except (ValueError, RecursionError) as exc:
+            body = parse_json(await self.raw.read() or b"{}")
+        except ValueError as exc:
             raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", "The body is no JSON.") from exc
         if not isinstance(body, dict):
             raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", "The body is no JSON object.")
@@ -204,7 +206,7 @@ def json_answer(body: Any, status: int = HTTPStatus.OK) -> web.Response:
 
 def text_answer(text: str, status: int = HTTPStatus.OK) -> web.Response:
     """Return an answer whose body is JSON already."""
-    return page(HTTPStatus(status), f"{text}\n".encode(), JSON)
+    return page(HTTPStatus(status), json_bytes(f"{text}\n"), JSON)
 
 
 def problem(status: int, code: str, sentence: str, **details: Any) -> web.Response:

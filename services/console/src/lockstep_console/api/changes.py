@@ -39,5 +39,6 @@ ROUTES = (
             Parameter("worst", "So many of the worst partitions of each flow", "integer", default=0, most=MOST_WORST),
         ),
         answers={200: {"type": "string", "contentMediaType": "text/event-stream"}},
+        streams=True,
     ),
 )

@@ -94,5 +94,6 @@ ROUTES = (
         "What would be created, altered and copied. With Accept: text/event-stream it says how far it is",
         answers={200: PLAN},
         answered_within_s=MADE_WITHIN_S,
+        streams=True,
     ),
 )
