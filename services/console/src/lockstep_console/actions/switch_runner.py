@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from lockstep_console.console import Console
     from lockstep_console.flow_watch import FlowWatch
 
+VERBS = frozenset(map(str, Verb))
+
 LOOKS_AGAIN_S = 1.0
 """The seconds between two looks at the switches of other consoles."""
 
@@ -165,16 +167,26 @@ class SwitchRunner:
         """Take up each switch of the file whose console has fallen silent, until cancelled."""
         while True:
             for watch in self._console.watches.all:
-                row = _current_switch(watch)
-                if row is not None and is_in_console(row) and watch.name not in self._carried:
-                    timer = self._timers.setdefault(watch.name, LivenessTimer())
-                    now = asyncio.get_running_loop().time()
-                    if timer.silent_for((row.id, row.operator, row.at_ms), now) >= TAKEN_UP_AFTER_S:
-                        self._timers.pop(watch.name)  # the next attempt comes after as much silence
-                        self._take_up(watch, row)
-                else:
-                    self._timers.pop(watch.name, None)
+                self._look(watch)
             await asyncio.sleep(LOOKS_AGAIN_S)
+
+    def _look(self, watch: "FlowWatch") -> None:
+        """Take the switch of a flow up if its console has been silent for long enough."""
+        row = _current_switch(watch)
+        if row is None or not is_in_console(row) or watch.name in self._carried:
+            self._timers.pop(watch.name, None)
+            return
+        timer = self._timers.setdefault(watch.name, LivenessTimer())
+        now = asyncio.get_running_loop().time()
+        if timer.silent_for((row.id, row.operator, row.at_ms), now) < TAKEN_UP_AFTER_S:
+            return
+        self._timers.pop(watch.name)  # the next attempt comes after as much silence
+        if row.verb in VERBS:
+            self._take_up(watch, row)
+        else:
+            self._console.log.warn(
+                "switch not taken up", f"{row.verb[:40]!r} of {watch.name}: this release knows no such switch"
+            )
 
     def _take_up(self, watch: "FlowWatch", row: Switch) -> None:
         self._console.log.warn("switch taken up", f"{row.verb} {row.id} of {watch.name}: {row.console} fell silent")
