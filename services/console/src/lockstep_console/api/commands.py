@@ -17,6 +17,7 @@ from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.halt_choices import DECISIONS, CannotDecide, choose, halt_choices, offsets_request
 from lockstep_state.commands.command_vocabulary import Scope
 from lockstep_state.rows.row import NewerVersion
+from lockstep_state.rows.value_types import LARGEST_COUNT
 
 UNNAMED_USER = "console token"
 """The name of who acts with the token, if no proxy names the user."""
@@ -80,11 +81,13 @@ def field_of(body: Mapping[str, Any], name: str, kind: type[Any], default: Any) 
     """Return a field of a request's body.
 
     Raises:
-        RequestRefused: It has another type.
+        RequestRefused: It has another type, or is a number of more than 64 bits.
     """
     value = body.get(name, default)
     if value is not default and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
         raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", f"{name} in the body is no {kind.__name__}.")
+    if isinstance(value, int) and abs(value) > LARGEST_COUNT:
+        raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", f"{name} in the body has more than 64 bits.")
     return value
 
 
