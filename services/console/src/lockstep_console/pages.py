@@ -28,7 +28,6 @@ from lockstep_console.console import VERSION, Console
 from lockstep_console.openapi import with_document
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, problem
 from lockstep_console.static_files import StaticFiles
-from lockstep_runtime.http.stream import connection_of
 
 ROUTES: tuple[Route, ...] = with_document(
     (
@@ -94,9 +93,9 @@ async def _answer_route(console: Console, route: Route, request: web.Request) ->
     try:
         if (refused := refusal_of(route, session, request.headers)) is not None:
             raise refused
-        if route.answered_within_s:
-            connection_of(request).allow_answer(route.answered_within_s)
-        return await route.handler(ConsoleRequest(console, request, session))
+        asked = ConsoleRequest(console, request, session)
+        work = route.handler(asked)
+        return await (work if route.streams else asked.within(route.answered_within_s, work))
     except RequestRefused as exc:
         return connect.as_answer(exc) if route.for_programs else exc.as_answer()
     except web.HTTPRequestEntityTooLarge:

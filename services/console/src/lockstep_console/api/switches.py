@@ -26,6 +26,9 @@ PLANNED_WITHIN_S = 60.0
 FOR_FAILOVER = frozenset({Allowance.UNKNOWN_LOSS, Allowance.STALE_GROUPS})
 """Allowances that only a failover takes."""
 
+PLANNED_WITHIN_S = 60.0
+"""The seconds for which a request waits for the plan of a switch: what may be over soon is waited for."""
+
 MORE = {
     "allow": {"type": "array", "items": {"enum": [str(allowance) for allowance in Allowance]}},
     "allowed_loss": {"type": "integer", "minimum": 0, "description": "Records that a failover may lose."},
