@@ -27,12 +27,17 @@ async def _slow(request: ConsoleRequest) -> web.StreamResponse:
     return json_answer({"known": True})
 
 
+async def _mistaken(request: ConsoleRequest) -> web.StreamResponse:
+    raise OverflowError("date value out of range")
+
+
 @pytest.fixture
 async def address(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
     routes = tuple(
         Route("GET", f"/api/v1/{name}", _slow, "Slow", answered_within_s=within_s, for_programs=name == "connect")
         for name, within_s in (("patient", 5.0), ("late", 0.2), ("connect", 0.2))
     )
+    routes = (*routes, Route("GET", "/api/v1/mistaken", _mistaken, "Mistaken"))
     monkeypatch.setattr(pages, "ROUTES", (*pages.ROUTES, *routes))
     monkeypatch.setattr(guard, "ANSWERED_WITHIN_S", 0.3)
     access = ConsoleAccess(AccessPolicy())
@@ -51,6 +56,17 @@ async def test_question_that_takes_too_long_is_answered_with_a_sentence(address:
     assert (status, json.loads(text)["error"]["code"]) == (504, "slow-answer")
     status, text = await got(address, "/api/v1/connect")
     assert (status, json.loads(text)["error_code"]) == (504, 504)
+
+
+async def test_mistake_of_the_console_is_a_sentence_and_is_logged(
+    address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(guard, "_FAILURES", guard._PageFailures())
+    for _ in range(2):
+        status, text = await got(address, "/api/v1/mistaken")
+        assert (status, json.loads(text)["error"]["code"]) == (500, "failed")
+        assert "OverflowError: date value out of range" in text
+    assert [record.message for record in caplog.records] == ["page failed"], "once a minute"
 
 
 async def test_head_has_the_head_of_the_answer_alone(address: str) -> None:

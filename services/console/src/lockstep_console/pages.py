@@ -28,6 +28,7 @@ from lockstep_console.console import VERSION, Console
 from lockstep_console.openapi import with_document
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, problem
 from lockstep_console.static_files import StaticFiles
+from lockstep_runtime.http.guard import log_page_failure
 
 ROUTES: tuple[Route, ...] = with_document(
     (
@@ -91,15 +92,33 @@ async def _answer_route(console: Console, route: Route, request: web.Request) ->
     """Answer a request, if it may be made."""
     session = console.access.session(request.headers)
     try:
+        return await _carry_out(console, route, session, request)
+    except RequestRefused as exc:
+        return connect.as_answer(exc) if route.for_programs else exc.as_answer()
+
+
+async def _carry_out(console: Console, route: Route, session: Session, request: web.Request) -> Answer:
+    """Answer a request, if it may be made.
+
+    Raises:
+        RequestRefused: It is not carried out, or the console makes a mistake with it.
+    """
+    try:
         if (refused := refusal_of(route, session, request.headers)) is not None:
             raise refused
         asked = ConsoleRequest(console, request, session)
         work = route.handler(asked)
         return await (work if route.streams else asked.within(route.answered_within_s, work))
-    except RequestRefused as exc:
-        return connect.as_answer(exc) if route.for_programs else exc.as_answer()
-    except web.HTTPRequestEntityTooLarge:
-        return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "The body is too large.")
+    except web.HTTPRequestEntityTooLarge as exc:
+        raise RequestRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "The body is too large.") from exc
+    except (RequestRefused, web.HTTPException, ConnectionError):
+        raise
+    except Exception as exc:
+        if route.streams:
+            raise  # a part of the answer may have been sent
+        log_page_failure(exc)
+        sentence = f"The console could not answer ({type(exc).__name__}: {exc}), and its log says more."
+        raise RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "failed", sentence) from exc
 
 
 def refusal_of(route: Route, session: Session, headers: Mapping[str, str]) -> RequestRefused | None:
