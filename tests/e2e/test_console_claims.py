@@ -96,6 +96,9 @@ def test_of_two_consoles_that_take_a_switch_up_at_once_exactly_one_goes_on(
         done = wait_row(scene, is_done, "the switchover is done")
         assert (done.id, done.by, done.lost, done.late) == (asked["id"], "alice", 0, 0)
         assert done.console == claimed.console or done.console in ("console-2", "console-3")
+        for console in consoles[1:]:
+            known = console.outcome(scene.there, asked)
+            assert (known["phase"], known["by"]) == ("done", "alice"), "each console knows it by its id"
         said = {name: outcomes(scene, console, asked["id"]) for name, console in zip("23", consoles[1:], strict=True)}
         carried = [name for name, listed in said.items() for outcome in listed if "switch" in outcome]
         assert carried == [done.console.removeprefix("console-")], said

@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lockstep_console.actions.command_outcome import DONE, FAILED, REFUSAL, CommandOutcome
+from lockstep_console.actions.command_outcome import DONE, FAILED, REFUSAL, RUNNING, UNFINISHED, CommandOutcome
 from lockstep_console.actions.command_runner import CommandRunner
 from lockstep_ops.switch.refusals import Refusal, format_refusal, refusal_as_json, refusals_as_json
 from lockstep_ops.switch.switch_clusters import StepFailed
@@ -20,7 +20,7 @@ from lockstep_ops.switch.switch_log import TakenOver
 from lockstep_ops.switch.switch_options import SwitchOptions
 from lockstep_ops.switch.switch_plan import SwitchPlan
 from lockstep_ops.switch.switch_run import SwitchRun, opposite_flow, switch_flows
-from lockstep_ops.switch.switch_steps import MEANINGS, Verb, step_states
+from lockstep_ops.switch.switch_steps import MEANINGS, UNDER_WAY, Verb, step_states
 from lockstep_ops.switch.switch_under_way import TAKEN_UP_AFTER_S, SwitchRefused, is_in_console
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 from lockstep_state.rows.state_rows import SWITCH_KEY, Switch
@@ -203,6 +203,7 @@ class SwitchRunner:
                 if row is None:
                     outcome.phase, outcome.sentence = DONE, f"The {silent.verb} goes on where it was begun."
                     return
+                self._commands.outcomes.rename(outcome, row.id)  # by which the page of who asked knows it
                 await self._carry_out(outcome, run, row, takes_back=row.phase == "aborting")
         finally:
             self._carried.discard(str(run.log.settings.flow))
@@ -221,6 +222,35 @@ def find_switch(watches: "list[FlowWatch]", switch_id: str) -> "tuple[FlowWatch,
         if row is not None and row.id == switch_id:
             return watch, row
     return None
+
+
+def switch_outcome(watches: "list[FlowWatch]", flow: str, switch_id: str) -> CommandOutcome | None:
+    """Return what the rows say of a switch that was begun in another console, or in this one before its end.
+
+    Args:
+        watches: The watches over the flows whose topics may have its row.
+        flow: The name of the flow for which it was asked.
+        switch_id: Its id.
+    """
+    present = find_switch(watches, switch_id)
+    if present is None:
+        return None
+    row = present[1]
+    outcome = CommandOutcome(
+        id=row.id, flow=flow, verb=row.verb, subject="flow", by=row.by, at_ms=row.began_ms, phase=DONE
+    )
+    outcome.details = {"switch": {"id": row.id, "verb": row.verb, "phase": row.phase}}
+    if row.phase not in UNDER_WAY:
+        outcome.sentence = f"The {row.verb} is {row.phase}."
+    elif row.console:
+        outcome.phase, outcome.sentence = RUNNING, f"Console {row.console} carries the {row.verb} out."
+    else:
+        outcome.phase = UNFINISHED
+        outcome.sentence = (
+            f"No console carries the {row.verb} out: a step failed, or a terminal goes on with it. "
+            "Its row shows each step."
+        )
+    return outcome
 
 
 def _refusal_sentence(refusals: "tuple[Refusal, ...]") -> str:

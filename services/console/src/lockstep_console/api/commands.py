@@ -8,6 +8,7 @@ from lockstep_console.access import BY_TOKEN, Session
 from lockstep_console.actions.command_outcome import PHASES, CommandOutcome
 from lockstep_console.actions.command_runner import CommandRunner, requests_for, unfinished_decision
 from lockstep_console.actions.decision_runner import DecisionRunner, find_partition
+from lockstep_console.actions.switch_runner import switch_outcome
 from lockstep_console.api.schemas import FLAG, NUMBER, OBJECT, TEXT, TEXTS, list_of, object_of
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import API, NOTHING, Answer, ConsoleRequest, RequestRefused, Route, json_answer
@@ -190,6 +191,8 @@ async def _get_command(request: ConsoleRequest) -> Answer:
     await watch.rows.wait_read()
     await watch.watched_events.wait_read()
     outcome = request.console.part(CommandRunner).find(watch, asked_id)
+    if outcome is None:
+        outcome = switch_outcome(request.watches.both_ways(watch), watch.name, asked_id)
     if outcome is None:
         raise RequestRefused(
             HTTPStatus.NOT_FOUND,

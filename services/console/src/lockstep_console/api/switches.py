@@ -26,9 +26,6 @@ PLANNED_WITHIN_S = 60.0
 FOR_FAILOVER = frozenset({Allowance.UNKNOWN_LOSS, Allowance.STALE_GROUPS})
 """Allowances that only a failover takes."""
 
-PLANNED_WITHIN_S = 60.0
-"""The seconds for which a request waits for the plan of a switch: what may be over soon is waited for."""
-
 MORE = {
     "allow": {"type": "array", "items": {"enum": [str(allowance) for allowance in Allowance]}},
     "allowed_loss": {"type": "integer", "minimum": 0, "description": "Records that a failover may lose."},
@@ -148,9 +145,7 @@ def _under_way(request: ConsoleRequest, body: Mapping[str, Any]) -> tuple[FlowWa
         RequestRefused: The flow and its opposite have no such switch, or it has ended.
     """
     watch, switch_id = request.flow, request.path.get("id", "")
-    flow = watch.settings.flow
-    opposite = request.watches.watch(f"{flow.target}->{flow.source}")
-    present = find_switch([each for each in (watch, opposite) if each is not None], switch_id)
+    present = find_switch(request.watches.both_ways(watch), switch_id)
     if present is None:
         raise RequestRefused(
             HTTPStatus.NOT_FOUND, "unknown-switch", f"The last switch of {watch.name} is not {switch_id[:60]!r}."
