@@ -126,6 +126,11 @@ class ConsoleRequest:
             raise RequestRefused(HTTPStatus.GATEWAY_TIMEOUT, "slow-answer", sentence) from exc
 
     @property
+    def may_still_read(self) -> bool:
+        """Return whether the request would be admitted now, as the file of the token is now."""
+        return self.console.access.session(self.raw.headers).may_read
+
+    @property
     def watches(self) -> "FlowWatches":
         return self.console.watches
 
