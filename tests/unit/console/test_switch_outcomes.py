@@ -1,7 +1,9 @@
 """What any console says of a switch by its id, and that an unknown one ends no watch over silent consoles."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +49,29 @@ async def test_switch_of_another_console_is_known_by_its_row(
     assert (outcome.phase, outcome.by, outcome.at_ms, outcome.verb) == (shown, "alice", 5, "failover")
     assert words in outcome.sentence
     assert switch_outcome(list(watches.all), "A->B", "y") is None
+
+
+async def test_open_pages_are_told_of_a_switch_of_another_console_once_for_each_state(
+    settings: Callable[..., FlowSettings],
+) -> None:
+    row = Switch(id="x", verb="failover", phase="running", console="other", operator="o")
+    watches = watches_of(settings(), row)
+    access = ConsoleAccess(AccessPolicy())
+    console = Console(ConsoleIdentity("c", Path("mm2.properties")), watches, access, ChangeBroadcast())
+    told: list[tuple[str, str, str]] = []
+
+    class Page:
+        def on_published(self, kind: str, flow: str, body: Mapping[str, Any]) -> None:
+            told.append((kind, body["id"], body["phase"]))
+
+    console.changes.add(Page())
+    runner, watch = console.part(SwitchRunner), watches.all[0]
+    for _ in range(2):
+        runner._look(watch)
+    watch.rows.apply([Record("state", 0, 2, *replace(row, phase="done").encode(), 7)])
+    for _ in range(2):
+        runner._look(watch)
+    assert told == [("command", "x", RUNNING), ("command", "x", DONE)]
 
 
 async def test_unknown_switch_of_a_silent_console_is_left_alone_and_others_are_taken_up(

@@ -189,6 +189,10 @@ class OutcomeStore:
         outcome = self._outcomes.get(asked_id)
         return outcome if outcome is not None and outcome.flow == flow else None
 
+    def has(self, asked_id: str) -> bool:
+        """Return whether an outcome with this id is kept, whatever its flow is."""
+        return asked_id in self._outcomes
+
     def of_flow(self, flow: str) -> list[CommandOutcome]:
         """Return the outcomes of a flow, newest first."""
         return [outcome for outcome in reversed(self._outcomes.values()) if outcome.flow == flow]

@@ -46,6 +46,8 @@ class SwitchRunner:
         self._carried: set[str] = set()
         """The flows whose switch this console carries out now."""
         self._timers: dict[str, LivenessTimer] = {}
+        self._told_of: dict[str, tuple[str, str, str]] = {}
+        """By flow: the switch of which open pages were told last, its phase and its console."""
 
     def flows(self, watch: "FlowWatch", verb: Verb) -> "tuple[FlowSettings, FlowSettings | None]":
         """Return the flow by which the applications move, and the opposite one. Raises as `switch_flows`."""
@@ -160,6 +162,10 @@ class SwitchRunner:
             outcome.sentence = f"A step failed: {failed}. Continue the switch when that is mended, or abort it."
         except TakenOver as taken:
             outcome.phase, outcome.sentence = FAILED, f"Somebody else goes on with the switch: {taken}."
+            if outcome.arguments.get("switch", outcome.id) == outcome.id:
+                # What comes of the switch is in its row, and is told by that.
+                self._commands.outcomes.rename(outcome, uuid.uuid4().hex)
+                self._told_of.clear()
 
     # -- switches of consoles that fell silent -------------------------------------------------------------------------
 
@@ -173,6 +179,8 @@ class SwitchRunner:
     def _look(self, watch: "FlowWatch") -> None:
         """Take the switch of a flow up if its console has been silent for long enough."""
         row = _current_switch(watch)
+        if row is not None:
+            self._tell(watch, row)
         if row is None or not is_in_console(row) or watch.name in self._carried:
             self._timers.pop(watch.name, None)
             return
@@ -187,6 +195,15 @@ class SwitchRunner:
             self._console.log.warn(
                 "switch not taken up", f"{row.verb[:40]!r} of {watch.name}: this release knows no such switch"
             )
+
+    def _tell(self, watch: "FlowWatch", row: Switch) -> None:
+        """Tell open pages what has come of a switch that is none of this console."""
+        state = row.id, row.phase, row.console
+        if self._told_of.get(watch.name) != state:
+            self._told_of[watch.name] = state
+            outcome = switch_outcome([watch], watch.name, row.id)
+            if outcome is not None and not self._commands.outcomes.has(row.id):
+                self._commands.publish(outcome)
 
     def _take_up(self, watch: "FlowWatch", row: Switch) -> None:
         self._console.log.warn("switch taken up", f"{row.verb} {row.id} of {watch.name}: {row.console} fell silent")
