@@ -17,7 +17,7 @@ from tests.support.switch_scene import WITHIN, SwitchScene
 
 
 class HeldScene(SwitchScene):
-    """A hook in `held_hooks` does not answer before `free` is set; `held` is set once it is called."""
+    """The first call of a hook in `held_hooks` is not answered before `free` is set; `held` is set once it comes."""
 
     def __init__(self, folder: Path, a: Broker, b: Broker, *held_hooks: str) -> None:
         super().__init__(folder, a, b)
@@ -26,8 +26,10 @@ class HeldScene(SwitchScene):
 
     def _called(self, call: dict[str, Any]) -> int:
         if call["hook"] in self.held_hooks:
+            self.held_hooks.discard(call["hook"])
             self.held.set()
             self.free.wait(WITHIN)
+            self.free.clear()
         return super()._called(call)
 
 
