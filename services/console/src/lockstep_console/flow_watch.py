@@ -145,7 +145,7 @@ class FlowWatch:
         """Why clusters of the flow do not answer now, by alias, as far as they were asked."""
         self.lags = LagSeries()
         turns.add(self)
-        self._logged_mistake = ""
+        self._logged_mistake: tuple[object, ...] = ()
         self._shown: tuple[DatedReport, dict[str, str], ShownFlow] | None = None
         """The report and the clusters away of which the last shown flow was made, and it: several streams show it."""
 
@@ -167,13 +167,10 @@ class FlowWatch:
 
     def _mistake(self, exc: Exception) -> str:
         """Return the sentence about rows that we read wrongly. The log has it once, with its traceback."""
-        sentence = (
-            f"the console cannot work with what its rows say ({type(exc).__name__}: {exc}), and its log says more"
-        )
-        if sentence != self._logged_mistake:
-            self._logged_mistake = sentence
+        if self._logged_mistake != (type(exc), exc.args):
+            self._logged_mistake = type(exc), exc.args
             self.log.failed("rows not understood", exc)
-        return sentence
+        return f"the console cannot work with what its rows say ({type(exc).__name__}: {exc}), and its log says more"
 
     def _body(self, sections: Collection[str]) -> dict[str, Any]:
         dated, moment = self._dated, now_ms()

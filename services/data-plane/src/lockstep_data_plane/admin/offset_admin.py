@@ -91,7 +91,7 @@ def refuse_beyond(changes: Iterable[OffsetChange], source: str, ends: Mapping[To
         )
 
 
-def refuse_left(rows: Iterable[PartitionProgress], arguments: Mapping[str, Any]) -> None:
+def _refuse_left(rows: Iterable[PartitionProgress], arguments: Mapping[str, Any]) -> None:
     """Raise RefusedOffsets if a decision is about a place at which its partition is no more.
 
     Args:
@@ -244,7 +244,7 @@ class OffsetAdmin:
             ends = await ctx.source.end_offsets(partitions_to_check(changes, source, ctx.state.all(MirroredTopic)))
             refuse_beyond(changes, source, ends)
             rows = ctx.state.all(PartitionProgress)
-            refuse_left(rows, command.arguments)
+            _refuse_left(rows, command.arguments)
             # Rows first: a row counts before Connect's record.
             if command.verb == OFFSETS_ALTER:
                 await ctx.state.write_all(altered_rows(rows, source, changes))
