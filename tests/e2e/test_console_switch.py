@@ -1,65 +1,20 @@
 """A drill and a switchover from the console, which is killed in the middle: another console goes on, and is exact."""
 
-import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from lockstep_state.rows.state_rows import Switch
-from tests.support.acting_console import ActingConsole
 from tests.support.broker import Broker
+from tests.support.console_switches import HeldScene, kill_now, live_consoles, wait_row
 from tests.support.eventually import wait_until
-from tests.support.switch_scene import WITHIN, SwitchScene
+from tests.support.switch_scene import WITHIN
 
 pytestmark = pytest.mark.long
 
 
-class HeldScene(SwitchScene):
-    """The hook fence does not answer before `free` is set."""
-
-    def __init__(self, folder: Path, a: Broker, b: Broker) -> None:
-        super().__init__(folder, a, b)
-        self.held, self.free = threading.Event(), threading.Event()
-
-    def _called(self, call: dict[str, Any]) -> int:
-        if call["hook"] == "fence":
-            self.held.set()
-            self.free.wait(WITHIN)
-        return super()._called(call)
-
-
-@contextmanager
-def two_consoles(scene: SwitchScene) -> Iterator[tuple[ActingConsole, ActingConsole]]:
-    with ActingConsole(scene.file) as first, ActingConsole(scene.file, instance="console-2") as second:
-        first.wait_ready()
-        second.wait_ready()
-        yield first, second
-
-
-def kill_now(console: ActingConsole) -> None:
-    """kill -9, which leaves no time to write anything."""
-    os.kill(console.pid, signal.SIGKILL)
-    console.kill()
-
-
-def wait_row(scene: SwitchScene, holds: Callable[[Switch], bool], what: str) -> Switch:
-    def row() -> Switch | None:
-        last = scene.last()
-        return last if last is not None and holds(last) else None
-
-    found = wait_until(row, within=WITHIN, every=0.05, what=what)
-    assert found is not None
-    return found
-
-
 def test_drill_and_switchover_go_on_in_another_console(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
-    scene = HeldScene(tmp_path, *brokers)
-    with scene.running(), two_consoles(scene) as (first, second):
+    scene = HeldScene(tmp_path, *brokers, "fence")
+    with scene.running(), live_consoles(scene) as (first, second):
         scene.app.go_on()
         dry = first.post(scene.there, "/switches", {"verb": "switchover", "dry_run": True}, code=200)
         assert (dry["refusals"], dry["dry_run"]) == ([], True), dry

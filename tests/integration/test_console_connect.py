@@ -2,6 +2,7 @@
 
 import base64
 import json
+import subprocess
 import urllib.error
 import urllib.request
 import uuid
@@ -18,6 +19,7 @@ from lockstep_state.rows.state_rows import Assignment, Leader, MirroredTopic, Pa
 from tests.support.broker import Broker
 from tests.support.clusters import read_topic
 from tests.support.eventually import wait_until
+from tests.support.go_programs import CONNECT_CLIENT, build_program, find_go
 from tests.support.own_flow import OwnFlow
 from tests.support.services import ServiceProcess
 
@@ -124,6 +126,53 @@ def test_requests_of_redpanda_console_are_answered(console: ServiceProcess) -> N
         assert connector["info"]["config"]["connector.class"].startswith("org.apache.kafka.connect.mirror.")
         assert {"id", "state", "worker_id"} <= connector["status"]["tasks"][0].keys()
     assert get(console, "/connectors?expand=status")[SOURCE].keys() == {"status"}
+
+
+def redpanda_console(console: ServiceProcess, *arguments: str, user: str = "redpanda", password: str = TOKEN) -> Any:
+    """Return what the client that the backend of Redpanda Console uses reads, or says."""
+    program = build_program("redpanda_console", CONNECT_CLIENT)
+    command = [str(program), console.address, user, password, *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(ran.stdout)
+
+
+@pytest.mark.skipif(find_go() is None, reason="there is no Go to build it with")
+@pytest.mark.parametrize("user", ["redpanda", ""])
+def test_client_of_redpanda_console_reads_everything_that_its_pages_show(console: ServiceProcess, user: str) -> None:
+    read = redpanda_console(console, user=user)
+    assert read["root"]["version"] == get(console, "/")["version"]
+    assert {plugin["type"] for plugin in read["plugins"]} == {"source"}
+    assert read["names"] == [SOURCE, HEARTBEAT]
+    assert read["connectors"].keys() == read["details"].keys() == {SOURCE, HEARTBEAT}
+    for name, expanded in read["connectors"].items():
+        details = read["details"][name]
+        assert expanded["info"] == details["info"] == get(console, f"/connectors/{quote(name)}")
+        assert (expanded["status"]["name"], expanded["status"]["type"]) == (name, "source")
+        assert expanded["status"]["connector"]["worker_id"] == "test"
+        assert details["config"] == details["info"]["config"]
+        assert details["config"]["connector.class"].endswith(name.partition(".")[2])
+        assert details["topics"].keys() == {name}
+    assert read["details"][HEARTBEAT]["topics"] == {HEARTBEAT: {"topics": ["heartbeats"]}}
+    (task,) = read["connectors"][SOURCE]["status"]["tasks"]
+    assert (task["id"], task["state"]) == (0, "UNASSIGNED")
+    assert "no replica of it runs" in task["trace"]
+
+
+@pytest.mark.skipif(find_go() is None, reason="there is no Go to build it with")
+def test_client_of_redpanda_console_pauses_and_resumes_and_is_told_what_is_refused(console: ServiceProcess) -> None:
+    for verb, state in (("pause", "PAUSED"), ("resume", "RUNNING")):
+        assert redpanda_console(console, verb, HEARTBEAT) == {}
+        wait_until(partial(is_in_state, console, state), within=20)
+    assert redpanda_console(console, "restart", HEARTBEAT) == {}
+    refused = {
+        ("delete", HEARTBEAT): "change the file, and restart its services (405)",
+        ("pause", "other"): "Unknown connector other (404)",
+        ("read", "other"): "Connector other not found (404)",
+    }
+    for arguments, words in refused.items():
+        assert words in redpanda_console(console, *arguments)["error"]
+    assert "(401)" in redpanda_console(console, "read", HEARTBEAT, password="wrong")["error"]
+    assert is_in_state(console, "RUNNING")
 
 
 def test_request_with_a_slash_at_its_end_is_the_same(console: ServiceProcess) -> None:

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -155,3 +156,23 @@ def unfinished(console: ActingConsole) -> dict[str, Any] | None:
 def outcome_unless(console: ActingConsole, scene: Scene, asked: Mapping[str, Any], phase: str) -> dict[str, Any] | None:
     body = console.get(scene.flow, f"/commands/{asked['id']}")
     return None if body["phase"] in (phase, "running") else body
+
+
+def test_of_two_decisions_in_two_consoles_at_once_the_first_counts(scene: Scene) -> None:
+    with ActingConsole(scene.file) as first, ActingConsole(scene.file, instance="console-2") as second:
+        first.wait_ready()
+        second.wait_ready()
+        decisions = {"alice": {"verb": "skip"}, "bob": {"verb": "restart-from", "arguments": {"offset": 100}}}
+
+        def decide(console: ActingConsole, user: str) -> dict[str, Any]:
+            body = {**decisions[user], "subject": scene.subject}
+            return console.outcome(scene.flow, console.post(scene.flow, "/commands", body, user=user))
+
+        with ThreadPoolExecutor(2) as both:
+            outcomes = dict(zip(decisions, both.map(decide, (first, second), decisions), strict=True))
+        phases = {user: outcome["phase"] for user, outcome in outcomes.items()}
+        assert sorted(phases.values()) == ["done", "refused"], outcomes
+        (winner,) = [user for user, phase in phases.items() if phase == "done"]
+        begin = {"alice": 90, "bob": 100}[winner]
+        scene.wait_values([*numbered(50), *numbered(150 - begin, first=begin)])
+        assert len(scene.flow.events("OffsetsAltered")) == 1

@@ -51,6 +51,8 @@ def test_flows_may_have_different_versions(load_text: LoadText) -> None:
         ("lockstep.start.timestamp = yesterday", "write Unix milliseconds, or 2026-01-31T12:00:00Z"),
         ("lockstep.start.timestamp = 2026-01-31T12:00:00", "write 2026-01-31T12:00:00Z for UTC"),
         ("lockstep.start.timestamp = orders=-5", "the least it may be is 0"),
+        ("lockstep.start.timestamp = 99999999999999999999999", "the most it may be is 253402300799999"),
+        ("lockstep.start.timestamp = 9999-12-31T23:59:59-23:59", "after the year 9999"),
         ("lockstep.acls.delete = perhaps", "write true or false"),
         ("lockstep.acls.delete.max = 0", "the least it may be is 1"),
         ("lockstep.auto.restart.max = 0", "the least it may be is 1"),

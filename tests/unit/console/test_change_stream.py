@@ -3,6 +3,8 @@
 import json
 from typing import Any, cast
 
+import pytest
+
 from lockstep_console import changes
 from lockstep_console.changes import MOST_EVENTS, MOST_ROWS, ChangeStream, message
 from lockstep_console.flow_watch import DatedReport, FlowWatch, ShownFlow
@@ -103,6 +105,19 @@ def test_new_samples_of_the_lag_are_told_to_who_shows_that_flow() -> None:
     assert body["lag_ms"].count(None) == TAIL - 1, "what nobody measured is unknown"
 
 
+@pytest.mark.parametrize(
+    "value", [b'{"a":NaN}', b'{"a":1e999}', b'{"a":"\\ud800"}', b'{"a":' + b"[" * 500 + b"]" * 500 + b"}", b"\xff"]
+)
+def test_row_that_no_browser_could_read_is_told_as_text(value: bytes) -> None:
+    told, (watch,) = stream("A->B", rows=("switch",))
+    told.on_rows(watch, [record(1, b"switch/x", value)])
+    said = told.next_message(0.0)
+    assert said is not None
+    (block,) = [line.removeprefix(b"data: ") for line in message(*said).splitlines() if line.startswith(b"data: ")]
+    (row,) = json.loads(block)
+    assert row["value"] == {"undecoded": value.decode(errors="replace")[:1_000]}
+
+
 def test_client_that_reads_nothing_is_greeted_anew_and_holds_no_more() -> None:
     told, (watch,) = stream("A->B", rows=("verify",))
     for number in range(MOST_ROWS + 1):
@@ -131,3 +146,7 @@ def test_message_is_one_block_whatever_a_name_holds() -> None:
     assert text.count("\n\n") == 1
     assert text.endswith("\n\n")
     assert len(text.rstrip("\n").split("\n")) == 2
+
+
+def test_half_of_a_surrogate_pair_is_sent_as_an_escape() -> None:
+    assert message("command", {"why": "\ud800"}) == b'event: command\ndata: {"why":"\\ud800"}\n\n'

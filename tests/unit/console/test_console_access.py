@@ -1,6 +1,7 @@
 """Who may read and act, and which requests may be another site's."""
 
 import pytest
+from multidict import CIMultiDict
 
 from lockstep_console.access import ConsoleAccess, forgery_refusal
 from lockstep_console.pages import ROUTES, refusal_of
@@ -37,6 +38,25 @@ def test_session_is_as_the_options_say(
     session = access.session(headers)
     assert (session.user, session.may_read, session.may_act) == (user, may_read, may_act)
     assert bool(session.why_read_only) is not may_act
+
+
+@pytest.mark.parametrize(
+    ("names", "user"),
+    [
+        (["ana"], "ana"),
+        (["mallory", "ana"], ""),
+        (["ana", "ana"], ""),
+        (["", "ana"], ""),
+        (["a\u202eb"], ""),
+        (["al\udcffce"], ""),
+        (["Zoë <script>"], "Zoë <script>"),
+    ],
+)
+def test_header_of_the_proxy_names_one_user_or_nobody(names: list[str], user: str) -> None:
+    headers: CIMultiDict[str] = CIMultiDict([("x-user", name) for name in names])
+    session = ConsoleAccess(AccessPolicy(), "X-User").session(headers)
+    assert (session.user, session.may_act) == ((user, True) if user else ("anonymous", False))
+    assert ("names no user" in session.why_read_only) is not bool(user)
 
 
 @pytest.mark.parametrize(

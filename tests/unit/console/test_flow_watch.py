@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from lockstep_config import FlowSettings
+from lockstep_console import flow_watch
 from lockstep_console.flow_watch import DatedReport, FlowWatch
 from lockstep_console.flow_watches import FlowWatches
+from lockstep_console.followed.watched_rows import WatchedRows
 from lockstep_ops.status.flow_status import UnknownStatus
 from tests.support.flow_file import file, settings
 
@@ -29,3 +33,22 @@ async def test_a_flow_is_made_once_for_all_who_look(settings: Callable[..., Flow
     assert watch.shown() is shown
     watch.note_cluster("A", "cluster A cannot be reached")
     assert watch.shown() is not shown
+
+
+async def test_mistake_with_the_rows_of_one_flow_hides_no_other_flow(
+    settings: Callable[..., FlowSettings], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch = FlowWatches([settings()]).all[0]
+
+    async def fail(*_: object, **__: object) -> None:
+        raise OverflowError("date value out of range")
+
+    monkeypatch.setattr(flow_watch, "read_status", fail)
+    for _ in range(2):
+        watch._dated = await watch._read()
+    assert "cannot work with what its rows say (OverflowError: date value out of range)" in watch.body()["sentence"]
+    assert [each.message for each in caplog.records] == ["rows not understood"], "it is logged once"
+    monkeypatch.setattr(WatchedRows, "rows", property(lambda _: 1 / 0))
+    body = watch.body()
+    assert (body["fine"], body["switch_ready"]) == (False, False)
+    assert "ZeroDivisionError" in watch.shown().text or "ZeroDivisionError" in body["unknown"]

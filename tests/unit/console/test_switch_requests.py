@@ -37,6 +37,21 @@ def test_cutoff_is_a_time(cutoff: str, at_ms: int) -> None:
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        {"verb": "failover", "allowed_loss": 2**63},
+        {"verb": "switchover", "cutoff": "99999999999999999999999"},
+        {"verb": "switchover", "cutoff": "9999-12-31T23:59:59-23:59"},
+    ],
+)
+def test_number_beyond_what_rows_have_is_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(RequestRefused):
+        switch_options(body, "", 7)
+    with pytest.raises(RequestRefused, match="64 bits"):
+        verify_arguments({"max_bytes_per_s": 2**63}, "bytes")
+
+
+@pytest.mark.parametrize(
     ("body", "text"),
     [
         ({}, "verb is one of switchover, failover, failback"),

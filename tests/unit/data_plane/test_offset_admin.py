@@ -1,13 +1,16 @@
 """Slots are kept, or offsets are changed: never both."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lockstep_data_plane.admin import offset_admin
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
+from lockstep_rules.offsets.decided_place import DecidedPlace
 from lockstep_state.commands.command import Command
+from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import DesiredState, MirroredTopic, PartitionProgress, SlotStatus
 from tests.support.flow_context import flow_context, read_row
 from tests.support.reasons import reported
@@ -83,3 +86,54 @@ async def test_an_offset_that_the_target_was_not_asked_about_is_not_listed(
         read_row(ctx, each)
     with pytest.raises(ValueError, match=sentence):
         await OffsetAdmin(ctx).carry_out(LIST)
+
+
+ALTER = Command(
+    id="c3",
+    verb="offsets-alter",
+    subject="connector:MirrorSourceConnector",
+    arguments={
+        "offsets": [{"partition": {"cluster": "A", "topic": "t", "partition": 0}, "offset": {"offset": 89}}],
+        "decided": {"topic": "t", "partition": 0, "before": 50, "begins": ""},
+    },
+)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize(
+    "row",
+    [
+        PartitionProgress(topic="t", partition=0, upstream=50, phase="halted"),
+        PartitionProgress(topic="t", partition=0, upstream=49, phase="halted", begins="altered"),
+    ],
+)
+async def test_decision_about_a_place_that_the_copy_has_left_alters_nothing(
+    tmp_path: Path, row: PartitionProgress
+) -> None:
+    ctx = flow_context(tmp_path, "data-plane")
+    for each in (STOPPED, row):
+        read_row(ctx, each)
+    with pytest.raises(ValueError, match="has gone on, or somebody else has decided"):
+        await OffsetAdmin(ctx).carry_out(ALTER)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("decided", [5, {}, {"topic": "t", "partition": True, "before": 1, "begins": ""}])
+async def test_place_of_a_decision_that_is_none_alters_nothing(tmp_path: Path, decided: object) -> None:
+    ctx = flow_context(tmp_path, "data-plane")
+    read_row(ctx, STOPPED)
+    command = replace(ALTER, arguments={**ALTER.arguments, "decided": decided})
+    with pytest.raises(ValueError, match="decided is an object"):
+        await OffsetAdmin(ctx).carry_out(command)
+
+
+def test_place_of_a_halted_partition_is_left_only_by_going_on_or_by_a_decision() -> None:
+    halted = PartitionProgress(topic="t", partition=0, upstream=49, phase="halted")
+    place = DecidedPlace.of(halted)
+    assert DecidedPlace.from_json(place.to_json()) == place
+    assert not place.is_left(replace(halted, producer_epoch=3, slot=-1))
+    assert place.is_left(replace(halted, upstream=50))
+    assert place.is_left(replace(halted, begins="reset"))
+    refused = replace(halted, cause=ReasonCode.COPY_CUT.to_reason(case="records-gone", wanted=60))
+    assert not DecidedPlace.of(refused).is_left(replace(refused, upstream=59))
+    assert DecidedPlace.of(refused).is_left(replace(refused, upstream=60))

@@ -177,7 +177,8 @@ async def test_slots_leave_their_places_while_one_that_copies_has_none(
         ({"topics": ["("]}, "is no list of patterns"),
         ({"topics": 5}, "is no list of patterns"),
         ({"topics": "t"}, "is no list of patterns"),
-        ({"max_bytes_per_s": -1}, "max_bytes_per_s is -1: it takes a number of bytes, 0 for no limit"),
+        ({"max_bytes_per_s": -1}, "max_bytes_per_s is -1: it takes a number of bytes of 64 bits, 0 for no limit"),
+        ({"max_bytes_per_s": 2**63}, "max_bytes_per_s is 9223372036854775808"),
         ({"max_bytes_per_s": True}, "max_bytes_per_s is True"),
     ],
 )

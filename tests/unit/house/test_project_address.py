@@ -12,7 +12,7 @@ PLACE = "shared/state/src/lockstep_state/project_address.py"
 FORK = "https://github.com/Example-Org/mirror"
 # Files with addresses of others, which are copied from them or name them as their sources.
 OF_OTHERS = re.compile(
-    r"tests/support/(?:franz_go/|axe|spark_operator\.py|(?:known|documented)_clusters\.py)|docs/reference/clusters\.md"
+    r"tests/support/(?:franz_go/|connect_client/|axe|spark_operator\.py|(?:known|documented)_clusters\.py)|docs/reference/clusters\.md"
     r"|services/console/src/lockstep_console/static/vendor/|tools/console/package"
 )
 OTHERS = {"apache", "confluentinc", "OWNER"}

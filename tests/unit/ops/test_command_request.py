@@ -212,3 +212,11 @@ def test_operator_is_the_user_of_the_operating_system(monkeypatch: pytest.Monkey
 
 def test_command_has_the_id_that_it_is_given(settings: Settings) -> None:
     assert command_request(settings(), "pause", FLOW, command_id="d.stop-running").command.id == "d.stop-running"
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"), [("t" * 41_000, "at most 40000 characters"), ("\ud800", "surrogates not allowed")]
+)
+def test_command_that_no_service_would_read_is_not_sent(settings: Settings, topic: str, words: str) -> None:
+    with pytest.raises(CannotUse, match=f"no service would read the command: .*{words}"):
+        command_request(settings(), "pause", Scope.parse(f"topic:{topic}"))

@@ -122,7 +122,10 @@ def test_offset_before_the_one_to_go_on_at_is_set() -> None:
     row = halted("records-gone", **GAP)
     request = offsets_request(settings_for(), row, choose(FLOW, row, "skip"))
     partition = {"cluster": "A", "topic": "or.ders", "partition": 3}
-    assert request == {"offsets": [{"partition": partition, "offset": {"offset": 89}}]}
+    assert request == {
+        "offsets": [{"partition": partition, "offset": {"offset": 89}}],
+        "decided": {"topic": "or.ders", "partition": 3, "before": 50, "begins": ""},
+    }
 
 
 def test_offset_0_is_a_reset_where_a_first_copy_begins_there() -> None:

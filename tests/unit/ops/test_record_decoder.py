@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given, settings
@@ -111,6 +111,20 @@ JSON_VALUES = st.recursive(
 def test_json_that_is_something_else_is_shown(role: str, key: object, value: object) -> None:
     decoded = decode(role, json.dumps(key).encode(), json.dumps(value).encode())
     json.dumps(dict(decoded.detail))
+
+
+@pytest.mark.parametrize("role", ["events", "state", "commands", "offsets"])
+def test_field_that_no_release_knows_is_shown_only_if_programs_can_go_through_it(role: str) -> None:
+    deep: object = 1
+    for _ in range(300):
+        deep = [deep]
+    row = PartitionProgress(topic="t", partition=0)
+    records = {"events": EVENT.encode(), "state": row.encode(), "commands": COMMAND.encode()}
+    key, value = records.get(role, (b'["c",{"x":1}]', b"{}"))
+    decoded = decode(role, key, json.dumps(json.loads(value) | {"unknown": deep}).encode())
+    assert decoded.kind == UNDECODED
+    assert "nested deeper" in decoded.text
+    json.dumps(asdict(decoded))
 
 
 def test_undecodable_record_has_its_reason_and_its_bytes() -> None:

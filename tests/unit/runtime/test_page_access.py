@@ -25,6 +25,23 @@ async def test_authorization_that_is_no_text_is_refused_as_any_other(path: str) 
         assert (await sent(address, request)).split()[1] == (b"503" if path == "/ready" else b"200")
 
 
+async def test_token_of_a_variable_may_be_no_text() -> None:
+    request = b"GET /status HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %b\r\n\r\n"
+    async with served(AccessPolicy(token=os.fsdecode(b"\xff"))) as address:
+        assert (await sent(address, request % b"\xff")).split()[1] == b"200"
+        assert (await sent(address, request % b"\xfe")).split()[1] == b"401"
+        assert (await got(address, "/status"))[0] == 401
+
+
+@pytest.mark.parametrize("token", ["one\ntwo", "one\r\ntwo", "a\x00b", "a\x7fb"])
+def test_token_that_no_request_can_send_is_refused_at_start(tmp_path: Path, token: str) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(token.encode())
+    for access in (AccessPolicy(token_file=file), AccessPolicy(token=token)):
+        with pytest.raises(PagesUnusable, match="it is one line"):
+            access.check()
+
+
 async def test_page_that_fails_is_logged_once_a_minute(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

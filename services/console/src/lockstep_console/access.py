@@ -25,6 +25,10 @@ READ_ONLY = "The console was started without --token-file and --trust-header, so
 NOT_SIGNED_IN = "Sign in with the token of the console. A program sends it as a bearer token."
 NOT_ADMITTED = "The console does not accept this token: it is a wrong one."
 NOT_NAMED = "The request has not come through the proxy that names the user in {header}."
+NO_NAME = (
+    "The header {header} names no user: it is there more than once, or is longer than {longest} characters, "
+    "or has some that cannot be shown."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +64,23 @@ class ConsoleAccess:
             return Session(BY_TOKEN, may_read=True, may_act=True, has_token=True)
         if not self.policy.guarded and not self.trusted_header:
             return Session(ANONYMOUS, may_read=True, may_act=False, why_read_only=READ_ONLY)
-        reason = NOT_ADMITTED if _request_token(headers) else NOT_SIGNED_IN
-        if not self.policy.guarded:
-            reason = NOT_NAMED.format(header=self.trusted_header)
-        return Session(ANONYMOUS, may_read=self.anonymous_read, may_act=False, why_read_only=reason)
+        return Session(ANONYMOUS, may_read=self.anonymous_read, may_act=False, why_read_only=self._why_nobody(headers))
 
     def _named_user(self, headers: Mapping[str, str]) -> str:
-        name = headers.get(self.trusted_header, "").strip() if self.trusted_header else ""
+        """Return the user that the proxy names, or "" if none is named.
+
+        A header that is there twice names nobody: one of the two is not the proxy's.
+        """
+        names = _values(headers, self.trusted_header) if self.trusted_header else []
+        name = names[0].strip() if len(names) == 1 else ""
         return name if len(name) <= LONGEST_USER and name.isprintable() else ""
+
+    def _why_nobody(self, headers: Mapping[str, str]) -> str:
+        if self.trusted_header and any(name.strip() for name in _values(headers, self.trusted_header)):
+            return NO_NAME.format(header=self.trusted_header, longest=LONGEST_USER)
+        if not self.policy.guarded:
+            return NOT_NAMED.format(header=self.trusted_header)
+        return NOT_ADMITTED if _request_token(headers) else NOT_SIGNED_IN
 
     def warnings(self) -> tuple[str, ...]:
         """Return what an operator should know of this access."""
@@ -77,6 +90,11 @@ class ConsoleAccess:
                 "only the proxy may reach it",
             )
         return ()
+
+
+def _values(headers: Mapping[str, str], name: str) -> list[str]:
+    """Return every value of a header. A mapping of headers yields one that is there twice as often."""
+    return [value for present, value in headers.items() if present.lower() == name.lower()]
 
 
 def _request_token(headers: Mapping[str, str]) -> str:

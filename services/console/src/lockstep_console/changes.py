@@ -5,7 +5,6 @@ each row, and so many events.
 """
 
 import asyncio
-import json
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -13,13 +12,14 @@ from typing import Any, Protocol
 
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.followed.watched_events import WatchedEvent
-from lockstep_console.json_text import json_text
+from lockstep_console.json_text import json_bytes, json_text
 from lockstep_console.views.lag_body import lag_tail
 from lockstep_console.views.listing import worst_partitions
 from lockstep_kafka.common.asyncio_util import cancelled, set_within
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.http.stream import AnswerStream
 from lockstep_runtime.util.clock import now_ms
+from lockstep_state.codecs.strict_json import parse_json, require_shallow
 from lockstep_state.rows.row import NewerVersion
 from lockstep_state.rows.state_rows import LagBlock
 
@@ -244,8 +244,9 @@ def _row_body(flow: str, record: Record) -> dict[str, Any]:
     value = None
     if record.value is not None:
         try:
-            value = json.loads(record.value)
-        except (ValueError, RecursionError):
+            value = parse_json(record.value)
+            require_shallow(value)
+        except ValueError:
             value = {"undecoded": record.value[:1_000].decode(errors="replace")}
     return {"flow": flow, "key": (record.key or b"").decode(errors="replace"), "value": value}
 
@@ -253,4 +254,4 @@ def _row_body(flow: str, record: Record) -> dict[str, Any]:
 def message(kind: str, body: Any) -> bytes:
     """Return a message of the stream. The body is JSON already if it is a text; JSON has no line break of its own."""
     data = body if isinstance(body, str) else json_text(body)
-    return f"event: {kind}\ndata: {data}\n\n".encode()
+    return json_bytes(f"event: {kind}\ndata: {data}\n\n")

@@ -145,6 +145,7 @@ class FlowWatch:
         """Why clusters of the flow do not answer now, by alias, as far as they were asked."""
         self.lags = LagSeries()
         turns.add(self)
+        self._logged_mistake: tuple[object, ...] = ()
         self._shown: tuple[DatedReport, dict[str, str], ShownFlow] | None = None
         """The report and the clusters away of which the last shown flow was made, and it: several streams show it."""
 
@@ -155,6 +156,23 @@ class FlowWatch:
 
     def body(self, sections: Collection[str] = ()) -> dict[str, Any]:
         """Return the flow as the API shows it, by the last report."""
+        try:
+            return self._body(sections)
+        except Exception as exc:  # noqa: BLE001  # the rows of one flow hide no other flow: it is said and logged
+            flow, dated = self.settings.flow, self._dated
+            status = UnknownStatus.because(flow, self._mistake(exc))
+            return flow_body(
+                self.settings, status, {}, self.away, read_ms=dated.at_ms, now_ms=now_ms(), sections=sections
+            )
+
+    def _mistake(self, exc: Exception) -> str:
+        """Return the sentence about rows that we read wrongly. The log has it once, with its traceback."""
+        if self._logged_mistake != (type(exc), exc.args):
+            self._logged_mistake = type(exc), exc.args
+            self.log.failed("rows not understood", exc)
+        return f"the console cannot work with what its rows say ({type(exc).__name__}: {exc}), and its log says more"
+
+    def _body(self, sections: Collection[str]) -> dict[str, Any]:
         dated, moment = self._dated, now_ms()
         status = dated.report if dated.report is not None else dated.unknown
         rows: Mapping[str, Row] = {}
@@ -278,6 +296,8 @@ class FlowWatch:
             )
         except NewerVersion as exc:
             status = UnknownStatus.because(self.settings.flow, str(exc))
+        except Exception as exc:  # noqa: BLE001  # the rows of one flow end no other flow: it is said and logged
+            status = UnknownStatus.because(self.settings.flow, self._mistake(exc))
         if isinstance(status, UnknownStatus):
             return DatedReport(None, status.reason, now_ms(), status)
         return DatedReport(status, "", status.at_ms, took_s=loop.time() - began, cost_s=time.process_time() - used)

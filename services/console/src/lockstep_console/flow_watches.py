@@ -11,6 +11,7 @@ from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.asyncio_util import without_end
 from lockstep_ops.clusters import source_client, target_client
 from lockstep_ops.status.flow_report import FlowClients
+from lockstep_state.names import Flow
 
 
 class FlowWatches:
@@ -40,6 +41,12 @@ class FlowWatches:
     def watch(self, name: str) -> FlowWatch | None:
         """Return the watch over a flow by its name (`A->B`), or None if there is none."""
         return self._watches.get(name)
+
+    def both_ways(self, watch: FlowWatch) -> list[FlowWatch]:
+        """Return the watch, and the one over the flow in the other direction if there is one."""
+        flow = watch.settings.flow
+        opposite = self.watch(str(Flow(flow.target, flow.source)))
+        return [each for each in (watch, opposite) if each is not None]
 
     async def run(self) -> None:
         """Follow all flows until cancelled."""

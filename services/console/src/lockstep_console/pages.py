@@ -28,7 +28,7 @@ from lockstep_console.console import VERSION, Console
 from lockstep_console.openapi import with_document
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, problem
 from lockstep_console.static_files import StaticFiles
-from lockstep_runtime.http.stream import connection_of
+from lockstep_runtime.http.guard import log_page_failure
 
 ROUTES: tuple[Route, ...] = with_document(
     (
@@ -64,13 +64,18 @@ def handlers(console: Console, files: StaticFiles) -> dict[tuple[str, str], Hand
     by_method: dict[tuple[str, str], Handler] = {
         (route.method, route.path): partial(_answer_route, console, route) for route in ROUTES
     }
+    by_method |= {
+        ("HEAD", route.path): by_method["GET", route.path]
+        for route in ROUTES
+        if route.method == "GET" and not route.streams
+    }
     for method in ("GET", "HEAD"):
         by_method[method, "/{file:.+}"] = files.show
         by_method[method, "/"] = partial(_show_first, console, files)
     by_method |= {asked: partial(connect.refuse, reason) for asked, reason in connect.REFUSED.items()}
     # Connect takes a slash at the end too, and some of its clients write it.
     by_method |= {(method, f"{path}/"): by_method[method, path] for method, path in connect.requests()}
-    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+    for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"):
         by_method[method, "/api/{rest:.*}"] = _refuse_unknown
         for path in connect.PATHS:
             by_method[method, f"{path}/{{rest:.*}}"] = connect.refuse_unknown
@@ -87,15 +92,33 @@ async def _answer_route(console: Console, route: Route, request: web.Request) ->
     """Answer a request, if it may be made."""
     session = console.access.session(request.headers)
     try:
-        if (refused := refusal_of(route, session, request.headers)) is not None:
-            raise refused
-        if route.answered_within_s:
-            connection_of(request).allow_answer(route.answered_within_s)
-        return await route.handler(ConsoleRequest(console, request, session))
+        return await _carry_out(console, route, session, request)
     except RequestRefused as exc:
         return connect.as_answer(exc) if route.for_programs else exc.as_answer()
-    except web.HTTPRequestEntityTooLarge:
-        return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "The body is too large.")
+
+
+async def _carry_out(console: Console, route: Route, session: Session, request: web.Request) -> Answer:
+    """Answer a request, if it may be made.
+
+    Raises:
+        RequestRefused: It is not carried out, or the console makes a mistake with it.
+    """
+    try:
+        if (refused := refusal_of(route, session, request.headers)) is not None:
+            raise refused
+        asked = ConsoleRequest(console, request, session)
+        work = route.handler(asked)
+        return await (work if route.streams else asked.within(route.answered_within_s, work))
+    except web.HTTPRequestEntityTooLarge as exc:
+        raise RequestRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "The body is too large.") from exc
+    except (RequestRefused, web.HTTPException, ConnectionError):
+        raise
+    except Exception as exc:
+        if route.streams:
+            raise  # a part of the answer may have been sent
+        log_page_failure(exc)
+        sentence = f"The console could not answer ({type(exc).__name__}: {exc}), and its log says more."
+        raise RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "failed", sentence) from exc
 
 
 def refusal_of(route: Route, session: Session, headers: Mapping[str, str]) -> RequestRefused | None:

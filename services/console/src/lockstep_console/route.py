@@ -4,28 +4,38 @@ A module of `api` has a tuple `ROUTES`. A handler takes a `ConsoleRequest`, and 
 returns. It may raise `RequestRefused` anywhere.
 """
 
-import json
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 
 from lockstep_console.access import Session
-from lockstep_console.json_text import json_text
+from lockstep_console.json_text import json_bytes, json_text
 from lockstep_runtime.http.answers import JSON, page
+from lockstep_runtime.http.stream import connection_of
+from lockstep_state.codecs.strict_json import parse_json
 
 if TYPE_CHECKING:
     from lockstep_console.console import Console
     from lockstep_console.flow_watch import FlowWatch
     from lockstep_console.flow_watches import FlowWatches
 
+T = TypeVar("T")
+
 Answer = web.StreamResponse
 Handler = Callable[["ConsoleRequest"], Awaitable[Answer]]
 
 API = "/api/v1"
+
+ANSWERED_WITHIN_S = 20.0
+"""The seconds for which a request waits for the clusters, unless its route says otherwise."""
+
+TAKEN_WITHIN_S = 10.0
+"""The seconds within which a client has to take an answer."""
 
 GZIPPED_FROM = 1_024
 """Bytes from which on a body is compressed, if the client takes that."""
@@ -64,8 +74,10 @@ class Route:
     answers: Mapping[int, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
     is_open: bool = False
     """Everybody may ask it, also without a token."""
-    answered_within_s: float = 0.0
-    """The seconds that the answer may take, because clusters or services are asked. 0: as long as any page."""
+    answered_within_s: float = ANSWERED_WITHIN_S
+    """The seconds that the answer may take, because clusters or services are asked. A stream has its own limits."""
+    streams: bool = False
+    """The answer may go on without an end, so there is none to HEAD."""
     for_programs: bool = False
     """Requests that act need neither `X-Lockstep-Request` nor a content type if they have the token itself.
 
@@ -96,6 +108,27 @@ class ConsoleRequest:
         self.console = console
         self.raw = request
         self.session = session
+
+    async def within(self, seconds: float, work: Awaitable[T]) -> T:
+        """Return what the work returns. The connection stays open for it.
+
+        Raises:
+            RequestRefused: It takes longer, so it is cancelled.
+        """
+        connection_of(self.raw).allow_answer(seconds + TAKEN_WITHIN_S)
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                return await work
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            sentence = f"It is not known after {seconds:.0f} s: a cluster answers slowly, or not at all. Ask again."
+            raise RequestRefused(HTTPStatus.GATEWAY_TIMEOUT, "slow-answer", sentence) from exc
+
+    @property
+    def may_still_read(self) -> bool:
+        """Return whether the request would be admitted now, as the file of the token is now."""
+        return self.console.access.session(self.raw.headers).may_read
 
     @property
     def watches(self) -> "FlowWatches":
@@ -178,8 +211,8 @@ class ConsoleRequest:
             RequestRefused: It is none.
         """
         try:
-            body = json.loads(await self.raw.read() or b"{}")
-        except (ValueError, RecursionError) as exc:
+            body = parse_json(await self.raw.read() or b"{}")
+        except ValueError as exc:
             raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", "The body is no JSON.") from exc
         if not isinstance(body, dict):
             raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", "The body is no JSON object.")
@@ -204,7 +237,7 @@ def json_answer(body: Any, status: int = HTTPStatus.OK) -> web.Response:
 
 def text_answer(text: str, status: int = HTTPStatus.OK) -> web.Response:
     """Return an answer whose body is JSON already."""
-    return page(HTTPStatus(status), f"{text}\n".encode(), JSON)
+    return page(HTTPStatus(status), json_bytes(f"{text}\n"), JSON)
 
 
 def problem(status: int, code: str, sentence: str, **details: Any) -> web.Response:

@@ -11,7 +11,7 @@ from lockstep_config import FlowSettings
 from lockstep_ops.exit_codes import CannotUse, Exit
 from lockstep_ops.services import SERVICES
 from lockstep_runtime.util.clock import now_ms
-from lockstep_state.commands.command import Command
+from lockstep_state.commands.command import Command, decode_command
 from lockstep_state.commands.command_vocabulary import Scope, answering_services
 from lockstep_state.events import Event, event_words
 from lockstep_state.names import Flow
@@ -77,7 +77,7 @@ def command_request(
         command_id: The id of the command. "": a new one.
 
     Raises:
-        CannotUse: The verb is not for such a scope, or no service would answer.
+        CannotUse: The verb is not for such a scope, or no service would answer, or read the command.
     """
     try:
         services = answering_services(verb, scope)
@@ -97,6 +97,10 @@ def command_request(
         arguments=dict(arguments or {}),
         by=operator_name() if by is None else by,
     )
+    try:
+        decode_command(command.encode_value())
+    except ValueError as exc:
+        raise CannotUse(f"no service would read the command: {exc}") from exc
     partition = scope.commands_partition if commands_partition is None else commands_partition
     return CommandRequest(settings.flow, command, scope, answering, services - answering, partition)
 

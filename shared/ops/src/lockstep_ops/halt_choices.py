@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lockstep_config import FlowSettings
+from lockstep_rules.offsets.decided_place import DECIDED, DecidedPlace
 from lockstep_rules.offsets.gap_policy import GapCase, GapDecision, GapFound, decide_gap
 from lockstep_state.codecs.connect_offsets import source_request
 from lockstep_state.names import Flow
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 from lockstep_state.rows.state_rows import PartitionProgress
+from lockstep_state.rows.value_types import LARGEST_COUNT
 
 SKIP = "skip"
 RESTART_FROM = "restart-from"
@@ -87,7 +89,7 @@ def choose(flow: Flow, row: PartitionProgress, verb: str, offset: int | None = N
     if not choices:
         raise CannotDecide(f"No command decides about {name}: {row.reason}.")
     if offset is not None and verb == RESTART_FROM:
-        if offset < 0:
+        if not 0 <= offset <= LARGEST_COUNT:
             raise CannotDecide(f"{offset} is no offset.")
         known = [choice for choice in choices if choice.begin == offset and choice.verb == RESTART_FROM]
         return known[0] if known else _from(row, offset)
@@ -111,21 +113,22 @@ def choose(flow: Flow, row: PartitionProgress, verb: str, offset: int | None = N
 
 
 def offsets_request(settings: FlowSettings, row: PartitionProgress, choice: HaltChoice) -> dict[str, Any]:
-    """Return the body of `offsets-alter` that lets the copy go on where the choice says.
+    """Return the arguments of `offsets-alter` that let the copy go on where the choice says, if it is still there.
 
     Raises:
         CannotDecide: It would begin at offset 0, which only a reset can say, and a reset begins elsewhere.
     """
     source = settings.aliases.source
+    decided = {DECIDED: DecidedPlace.of(row).to_json()}
     if choice.begin > 0:
-        return source_request(source, row.topic, row.partition, choice.begin - 1)
+        return source_request(source, row.topic, row.partition, choice.begin - 1) | decided
     plane = settings.data_plane
     if plane.start_timestamp.for_topic(row.topic) is not None or plane.auto_offset_reset != "earliest":
         raise CannotDecide(
             f"{row.topic}-{row.partition} can begin at offset 0 only where a first copy would, and the file says that "
             "a first copy begins elsewhere (lockstep.start.timestamp, auto.offset.reset)."
         )
-    return source_request(source, row.topic, row.partition, None)
+    return source_request(source, row.topic, row.partition, None) | decided
 
 
 def _choices(flow: Flow, row: PartitionProgress) -> Iterator[HaltChoice]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lockstep_state.codecs.connect_offsets import OffsetChange
 from lockstep_state.codecs.mm2_codec import decode_checkpoint, decode_heartbeat, decode_offset_sync
-from lockstep_state.codecs.strict_json import parse_json, parse_object
+from lockstep_state.codecs.strict_json import parse_json, parse_object, require_shallow
 from lockstep_state.commands.command import decode_command
 from lockstep_state.events import decode_event
 from lockstep_state.rows.state_rows import decode_row
@@ -46,6 +46,7 @@ def decode(role: str, key: bytes | None, value: bytes | None) -> DecodedRecord:
     """
     try:
         decoded = ROLES[role](key, value)
+        require_shallow(decoded.detail)  # fields that no release knows were not checked
         kind, about = _printable(str(decoded.kind)), _printable(str(decoded.about))
         return replace(decoded, kind=kind, about=about)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as exc:

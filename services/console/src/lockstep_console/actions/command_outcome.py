@@ -178,10 +178,20 @@ class OutcomeStore:
             ended = (name for name, kept in self._outcomes.items() if kept.phase != RUNNING)
             self._outcomes.pop(next(ended, next(iter(self._outcomes))))
 
+    def rename(self, outcome: CommandOutcome, asked_id: str) -> None:
+        """Keep an outcome under another id from now on."""
+        self._outcomes.pop(outcome.id, None)
+        outcome.id = asked_id
+        self.add(outcome)
+
     def get(self, flow: str, asked_id: str) -> CommandOutcome | None:
         """Return the outcome with this id in a flow, or None if it is not kept."""
         outcome = self._outcomes.get(asked_id)
         return outcome if outcome is not None and outcome.flow == flow else None
+
+    def has(self, asked_id: str) -> bool:
+        """Return whether an outcome with this id is kept, whatever its flow is."""
+        return asked_id in self._outcomes
 
     def of_flow(self, flow: str) -> list[CommandOutcome]:
         """Return the outcomes of a flow, newest first."""

@@ -26,6 +26,7 @@ from lockstep_kafka.common.errors import ClusterError
 from lockstep_ops.command_request import CommandReply, command_request
 from lockstep_ops.formatting import in_sentences
 from lockstep_ops.halt_choices import CannotDecide, HaltChoice, offsets_request
+from lockstep_rules.offsets.decided_place import DecidedPlace
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 from lockstep_state.commands.command_vocabulary import OFFSETS_ALTER, STOP, Connector, Scope
@@ -222,9 +223,7 @@ def _require_unmoved(seen: PartitionProgress, present: PartitionProgress) -> Non
     Raises:
         CannotDecide: It has gone on since, by a policy or another decision.
     """
-    wanted = seen.cause.detail("wanted")
-    goes_on_at = max(seen.upstream + 1, wanted if isinstance(wanted, int) else 0)
-    if present.producer_epoch != seen.producer_epoch or present.upstream >= goes_on_at or present.begins != seen.begins:
+    if present.producer_epoch != seen.producer_epoch or DecidedPlace.of(seen).is_left(present):
         raise CannotDecide(
             f"{seen.topic}-{seen.partition} has gone on since, so nothing was decided: it is {present.phase} at source "
             f"offset {present.upstream}."

@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lockstep_console.actions.command_outcome import DONE, FAILED, REFUSAL, CommandOutcome
+from lockstep_console.actions.command_outcome import DONE, FAILED, REFUSAL, RUNNING, UNFINISHED, CommandOutcome
 from lockstep_console.actions.command_runner import CommandRunner
 from lockstep_ops.switch.refusals import Refusal, format_refusal, refusal_as_json, refusals_as_json
 from lockstep_ops.switch.switch_clusters import StepFailed
@@ -20,7 +20,7 @@ from lockstep_ops.switch.switch_log import TakenOver
 from lockstep_ops.switch.switch_options import SwitchOptions
 from lockstep_ops.switch.switch_plan import SwitchPlan
 from lockstep_ops.switch.switch_run import SwitchRun, opposite_flow, switch_flows
-from lockstep_ops.switch.switch_steps import MEANINGS, Verb, step_states
+from lockstep_ops.switch.switch_steps import MEANINGS, UNDER_WAY, Verb, step_states
 from lockstep_ops.switch.switch_under_way import TAKEN_UP_AFTER_S, SwitchRefused, is_in_console
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 from lockstep_state.rows.state_rows import SWITCH_KEY, Switch
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from lockstep_config import FlowSettings
     from lockstep_console.console import Console
     from lockstep_console.flow_watch import FlowWatch
+
+VERBS = frozenset(map(str, Verb))
 
 LOOKS_AGAIN_S = 1.0
 """The seconds between two looks at the switches of other consoles."""
@@ -44,6 +46,8 @@ class SwitchRunner:
         self._carried: set[str] = set()
         """The flows whose switch this console carries out now."""
         self._timers: dict[str, LivenessTimer] = {}
+        self._told_of: dict[str, tuple[str, str, str]] = {}
+        """By flow: the switch of which open pages were told last, its phase and its console."""
 
     def flows(self, watch: "FlowWatch", verb: Verb) -> "tuple[FlowSettings, FlowSettings | None]":
         """Return the flow by which the applications move, and the opposite one. Raises as `switch_flows`."""
@@ -158,6 +162,10 @@ class SwitchRunner:
             outcome.sentence = f"A step failed: {failed}. Continue the switch when that is mended, or abort it."
         except TakenOver as taken:
             outcome.phase, outcome.sentence = FAILED, f"Somebody else goes on with the switch: {taken}."
+            if outcome.arguments.get("switch", outcome.id) == outcome.id:
+                # What comes of the switch is in its row, and is told by that.
+                self._commands.outcomes.rename(outcome, uuid.uuid4().hex)
+                self._told_of.clear()
 
     # -- switches of consoles that fell silent -------------------------------------------------------------------------
 
@@ -165,16 +173,37 @@ class SwitchRunner:
         """Take up each switch of the file whose console has fallen silent, until cancelled."""
         while True:
             for watch in self._console.watches.all:
-                row = _current_switch(watch)
-                if row is not None and is_in_console(row) and watch.name not in self._carried:
-                    timer = self._timers.setdefault(watch.name, LivenessTimer())
-                    now = asyncio.get_running_loop().time()
-                    if timer.silent_for((row.id, row.operator, row.at_ms), now) >= TAKEN_UP_AFTER_S:
-                        self._timers.pop(watch.name)  # the next attempt comes after as much silence
-                        self._take_up(watch, row)
-                else:
-                    self._timers.pop(watch.name, None)
+                self._look(watch)
             await asyncio.sleep(LOOKS_AGAIN_S)
+
+    def _look(self, watch: "FlowWatch") -> None:
+        """Take the switch of a flow up if its console has been silent for long enough."""
+        row = _current_switch(watch)
+        if row is not None:
+            self._tell(watch, row)
+        if row is None or not is_in_console(row) or watch.name in self._carried:
+            self._timers.pop(watch.name, None)
+            return
+        timer = self._timers.setdefault(watch.name, LivenessTimer())
+        now = asyncio.get_running_loop().time()
+        if timer.silent_for((row.id, row.operator, row.at_ms), now) < TAKEN_UP_AFTER_S:
+            return
+        self._timers.pop(watch.name)  # the next attempt comes after as much silence
+        if row.verb in VERBS:
+            self._take_up(watch, row)
+        else:
+            self._console.log.warn(
+                "switch not taken up", f"{row.verb[:40]!r} of {watch.name}: this release knows no such switch"
+            )
+
+    def _tell(self, watch: "FlowWatch", row: Switch) -> None:
+        """Tell open pages what has come of a switch that is none of this console."""
+        state = row.id, row.phase, row.console
+        if self._told_of.get(watch.name) != state:
+            self._told_of[watch.name] = state
+            outcome = switch_outcome([watch], watch.name, row.id)
+            if outcome is not None and not self._commands.outcomes.has(row.id):
+                self._commands.publish(outcome)
 
     def _take_up(self, watch: "FlowWatch", row: Switch) -> None:
         self._console.log.warn("switch taken up", f"{row.verb} {row.id} of {watch.name}: {row.console} fell silent")
@@ -191,6 +220,7 @@ class SwitchRunner:
                 if row is None:
                     outcome.phase, outcome.sentence = DONE, f"The {silent.verb} goes on where it was begun."
                     return
+                self._commands.outcomes.rename(outcome, row.id)  # by which the page of who asked knows it
                 await self._carry_out(outcome, run, row, takes_back=row.phase == "aborting")
         finally:
             self._carried.discard(str(run.log.settings.flow))
@@ -209,6 +239,35 @@ def find_switch(watches: "list[FlowWatch]", switch_id: str) -> "tuple[FlowWatch,
         if row is not None and row.id == switch_id:
             return watch, row
     return None
+
+
+def switch_outcome(watches: "list[FlowWatch]", flow: str, switch_id: str) -> CommandOutcome | None:
+    """Return what the rows say of a switch that was begun in another console, or in this one before its end.
+
+    Args:
+        watches: The watches over the flows whose topics may have its row.
+        flow: The name of the flow for which it was asked.
+        switch_id: Its id.
+    """
+    present = find_switch(watches, switch_id)
+    if present is None:
+        return None
+    row = present[1]
+    outcome = CommandOutcome(
+        id=row.id, flow=flow, verb=row.verb, subject="flow", by=row.by, at_ms=row.began_ms, phase=DONE
+    )
+    outcome.details = {"switch": {"id": row.id, "verb": row.verb, "phase": row.phase}}
+    if row.phase not in UNDER_WAY:
+        outcome.sentence = f"The {row.verb} is {row.phase}."
+    elif row.console:
+        outcome.phase, outcome.sentence = RUNNING, f"Console {row.console} carries the {row.verb} out."
+    else:
+        outcome.phase = UNFINISHED
+        outcome.sentence = (
+            f"No console carries the {row.verb} out: a step failed, or a terminal goes on with it. "
+            "Its row shows each step."
+        )
+    return outcome
 
 
 def _refusal_sentence(refusals: "tuple[Refusal, ...]") -> str:

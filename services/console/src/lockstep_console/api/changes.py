@@ -1,13 +1,18 @@
 """Changes as they come."""
 
+import asyncio
 from http import HTTPStatus
 
 from lockstep_console.changes import ChangeStream
 from lockstep_console.route import API, Answer, ConsoleRequest, Parameter, RequestRefused, Route
+from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_runtime.http.stream import AnswerStream
 from lockstep_state.rows.state_rows import ROWS
 
 MOST_WORST = 200
+
+ADMITTED_AGAIN_S = 10.0
+"""The seconds after which it is checked that a client may still read: the token in the file may be another one."""
 
 
 async def _send_changes(request: ConsoleRequest) -> Answer:
@@ -22,7 +27,14 @@ async def _send_changes(request: ConsoleRequest) -> Answer:
         raise RequestRefused(
             HTTPStatus.SERVICE_UNAVAILABLE, "too-many-streams", "Too many pages are open: close one, or wait."
         )
-    await changes.send_all(answer, request.console.changes)
+    sending = asyncio.ensure_future(changes.send_all(answer, request.console.changes))
+    try:
+        while not sending.done() and request.may_still_read:
+            await asyncio.wait({sending}, timeout=ADMITTED_AGAIN_S)
+        if sending.done():
+            sending.result()
+    finally:
+        await cancelled([sending])
     return answer.answer
 
 
@@ -39,5 +51,6 @@ ROUTES = (
             Parameter("worst", "So many of the worst partitions of each flow", "integer", default=0, most=MOST_WORST),
         ),
         answers={200: {"type": "string", "contentMediaType": "text/event-stream"}},
+        streams=True,
     ),
 )

@@ -8,6 +8,7 @@ from lockstep_console.access import BY_TOKEN, Session
 from lockstep_console.actions.command_outcome import PHASES, CommandOutcome
 from lockstep_console.actions.command_runner import CommandRunner, requests_for, unfinished_decision
 from lockstep_console.actions.decision_runner import DecisionRunner, find_partition
+from lockstep_console.actions.switch_runner import switch_outcome
 from lockstep_console.api.schemas import FLAG, NUMBER, OBJECT, TEXT, TEXTS, list_of, object_of
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import API, NOTHING, Answer, ConsoleRequest, RequestRefused, Route, json_answer
@@ -17,6 +18,7 @@ from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.halt_choices import DECISIONS, CannotDecide, choose, halt_choices, offsets_request
 from lockstep_state.commands.command_vocabulary import Scope
 from lockstep_state.rows.row import NewerVersion
+from lockstep_state.rows.value_types import LARGEST_COUNT
 
 UNNAMED_USER = "console token"
 """The name of who acts with the token, if no proxy names the user."""
@@ -80,11 +82,13 @@ def field_of(body: Mapping[str, Any], name: str, kind: type[Any], default: Any) 
     """Return a field of a request's body.
 
     Raises:
-        RequestRefused: It has another type.
+        RequestRefused: It has another type, or is a number of more than 64 bits.
     """
     value = body.get(name, default)
     if value is not default and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
         raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", f"{name} in the body is no {kind.__name__}.")
+    if isinstance(value, int) and abs(value) > LARGEST_COUNT:
+        raise RequestRefused(HTTPStatus.BAD_REQUEST, "bad-body", f"{name} in the body has more than 64 bits.")
     return value
 
 
@@ -187,6 +191,8 @@ async def _get_command(request: ConsoleRequest) -> Answer:
     await watch.rows.wait_read()
     await watch.watched_events.wait_read()
     outcome = request.console.part(CommandRunner).find(watch, asked_id)
+    if outcome is None:
+        outcome = switch_outcome(request.watches.both_ways(watch), watch.name, asked_id)
     if outcome is None:
         raise RequestRefused(
             HTTPStatus.NOT_FOUND,

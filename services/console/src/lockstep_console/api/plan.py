@@ -66,7 +66,7 @@ async def _show_plan(request: ConsoleRequest) -> Answer:
     """Answer with the plan, or with a stream that says how far it is and ends with the plan."""
     task, progress = request.console.part(Plans).make(request.flow)
     if STREAM not in request.raw.headers.get("Accept", ""):
-        return request.json_answer(await asyncio.shield(task))
+        return request.json_answer(await request.within(MADE_WITHIN_S, asyncio.shield(task)))
     stream = await AnswerStream.open(request.raw)
     if stream is None:
         raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-streams", "Too many streams are open.")
@@ -93,6 +93,6 @@ ROUTES = (
         _show_plan,
         "What would be created, altered and copied. With Accept: text/event-stream it says how far it is",
         answers={200: PLAN},
-        answered_within_s=MADE_WITHIN_S,
+        streams=True,
     ),
 )

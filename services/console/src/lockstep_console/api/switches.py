@@ -145,9 +145,7 @@ def _under_way(request: ConsoleRequest, body: Mapping[str, Any]) -> tuple[FlowWa
         RequestRefused: The flow and its opposite have no such switch, or it has ended.
     """
     watch, switch_id = request.flow, request.path.get("id", "")
-    flow = watch.settings.flow
-    opposite = request.watches.watch(f"{flow.target}->{flow.source}")
-    present = find_switch([each for each in (watch, opposite) if each is not None], switch_id)
+    present = find_switch(request.watches.both_ways(watch), switch_id)
     if present is None:
         raise RequestRefused(
             HTTPStatus.NOT_FOUND, "unknown-switch", f"The last switch of {watch.name} is not {switch_id[:60]!r}."

@@ -9,13 +9,14 @@ from lockstep_console.api.commands import ACCEPTED, DRY_RUN, accepted, acting_us
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route, json_answer
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_state.commands.command_vocabulary import FLOW, VERIFY, VERIFY_DEPTHS
+from lockstep_state.rows.value_types import LARGEST_COUNT
 
 BODY = {
     "type": "object",
     "properties": {
         "topics": {"type": "array", "items": {"type": "string"}, "description": "Patterns of source topics."},
         "depth": {"enum": list(VERIFY_DEPTHS)},
-        "max_bytes_per_s": {"type": "integer", "minimum": 0},
+        "max_bytes_per_s": {"type": "integer", "minimum": 0, "maximum": LARGEST_COUNT},
         "again": {"type": "boolean"},
         "dry_run": {"type": "boolean"},
     },
@@ -35,11 +36,11 @@ def verify_arguments(body: Mapping[str, Any], depth: str) -> dict[str, Any]:
     topics = texts_of(body, "topics")
     depth = field_of(body, "depth", str, depth)
     rate = field_of(body, "max_bytes_per_s", int, 0)
-    if depth not in VERIFY_DEPTHS or rate < 0:
+    if depth not in VERIFY_DEPTHS or not 0 <= rate <= LARGEST_COUNT:
         raise RequestRefused(
             HTTPStatus.BAD_REQUEST,
             "bad-body",
-            f"depth is one of {', '.join(VERIFY_DEPTHS)}, and max_bytes_per_s is not negative.",
+            f"depth is one of {', '.join(VERIFY_DEPTHS)}, and max_bytes_per_s is from 0 to {LARGEST_COUNT}.",
         )
     return {
         "depth": depth,

@@ -10,8 +10,10 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 from lockstep_data_plane.record_batch.layout import EPOCHS
+from lockstep_rules.offsets.decided_place import DECIDED, DecidedPlace
 from lockstep_rules.offsets.lag import SILENT_AFTER_S
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets, changed_offsets_answer, listed_offsets_answer
 from lockstep_runtime.flow.context import Answer, FlowContext
@@ -87,6 +89,24 @@ def refuse_beyond(changes: Iterable[OffsetChange], source: str, ends: Mapping[To
         raise RefusedOffsets(
             f"{tp[0]}-{tp[1]} has no offset {change.offset:,} on {source}, and would halt as truncated; {at_most}"
         )
+
+
+def _refuse_left(rows: Iterable[PartitionProgress], arguments: Mapping[str, Any]) -> None:
+    """Raise RefusedOffsets if a decision is about a place at which its partition is no more.
+
+    Args:
+        rows: The present rows.
+        arguments: The arguments of the command. Only those of a decision about a halted partition have a place.
+    """
+    if DECIDED not in arguments:
+        return
+    place = DecidedPlace.from_json(arguments[DECIDED])
+    for row in rows:
+        if (row.topic, row.partition) == (place.topic, place.partition) and place.is_left(row):
+            raise RefusedOffsets(
+                f"{place.topic}-{place.partition} has gone on, or somebody else has decided, since this was decided: "
+                f"it is {row.phase} at source offset {row.upstream:,}; look again"
+            )
 
 
 def not_located(rows: Iterable[PartitionProgress], topics: Iterable[MirroredTopic]) -> list[PartitionProgress]:
@@ -224,6 +244,7 @@ class OffsetAdmin:
             ends = await ctx.source.end_offsets(partitions_to_check(changes, source, ctx.state.all(MirroredTopic)))
             refuse_beyond(changes, source, ends)
             rows = ctx.state.all(PartitionProgress)
+            _refuse_left(rows, command.arguments)
             # Rows first: a row counts before Connect's record.
             if command.verb == OFFSETS_ALTER:
                 await ctx.state.write_all(altered_rows(rows, source, changes))

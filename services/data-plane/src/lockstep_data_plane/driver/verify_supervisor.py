@@ -27,6 +27,7 @@ from lockstep_state.commands.command import Command
 from lockstep_state.commands.command_vocabulary import VERIFY, Scope, ScopeKind
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, Verification, VerifiedPartition
+from lockstep_state.rows.value_types import LARGEST_COUNT
 
 _Compared = tuple[PartitionProgress, VerifiedPartition | None, VerifiedPartition | None]
 """The progress of a partition, its last comparison, and the same if it is about the present copy."""
@@ -201,8 +202,8 @@ class VerifySupervisor:
         depth = _check_depth(arguments.get("depth", self._verify.depth))
         topics = self._topics(arguments.get("topics", ()), scope)
         rate = arguments.get("max_bytes_per_s", 0)
-        if not isinstance(rate, int) or isinstance(rate, bool) or rate < 0:
-            raise ValueError(f"max_bytes_per_s is {rate!r}: it takes a number of bytes, 0 for no limit")
+        if not isinstance(rate, int) or isinstance(rate, bool) or not 0 <= rate <= LARGEST_COUNT:
+            raise ValueError(f"max_bytes_per_s is {rate!r}: it takes a number of bytes of 64 bits, 0 for no limit")
         row = Verification(
             id=command.id,
             depth=depth,

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from lockstep_rules.versions import RuleSet, UnknownVersion, find_rules
 from lockstep_state.names import LONGEST_TOPIC, is_topic_name
+from lockstep_state.rows.value_types import LATEST_MS
 
 LONGEST_NUMBER = 30
 """The most digits of a number. Java's own numbers have 19."""
@@ -74,10 +75,10 @@ def moment(text: str) -> int:
     """Return a point in time as Unix milliseconds, from milliseconds or a date and time with an offset from UTC.
 
     Raises:
-        BadValue: The text is no such time, or is before 1970.
+        BadValue: The text is no such time, or is before 1970 or after the year 9999.
     """
     if _INTEGER.fullmatch(text.strip()):
-        return integer(text, 0)
+        return integer(text, 0, LATEST_MS)
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -86,6 +87,8 @@ def moment(text: str) -> int:
         raise BadValue(f"is {text!r}, which says no zone: write {text.strip()}Z for UTC, or {text.strip()}+02:00")
     if (milliseconds := int(time.timestamp() * 1000)) < 0:
         raise BadValue(f"is {text!r}, which is before 1970: Kafka has no such time")
+    if milliseconds > LATEST_MS:
+        raise BadValue(f"is {text!r}, which is after the year 9999 in UTC")
     return milliseconds
 
 

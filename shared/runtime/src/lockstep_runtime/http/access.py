@@ -92,6 +92,11 @@ class AccessPolicy:
                 f"--token-file {self.token_file} cannot be read or is empty, or it is no regular file "
                 f"of at most {LONGEST_TOKEN} bytes: write the token into it"
             )
+        if not _is_sendable(self.read_token()):
+            raise PagesUnusable(
+                f"the token of {self.token_file or 'LOCKSTEP_TOKEN'} has a line break or another control character, "
+                "which no request can send: it is one line"
+            )
         if (self.certificate is None) != (self.key is None):
             raise PagesUnusable("--tls-cert and --tls-key go together: give both, or neither")
 
@@ -164,7 +169,17 @@ def bearer_token(headers: Mapping[str, str]) -> str:
 
 def same_token(token: str, expected: str) -> bool:
     """Compare tokens in a time that does not depend on where they differ. An empty token is never right."""
-    return bool(expected) and hmac.compare_digest(token.encode("utf-8", "surrogateescape"), expected.encode())
+    return bool(expected) and hmac.compare_digest(_token_bytes(token), _token_bytes(expected))
+
+
+def _token_bytes(token: str) -> bytes:
+    """Return the bytes of a token. Python has bytes of a header or a variable that are no UTF-8 as surrogates."""
+    return token.encode("utf-8", "surrogateescape")
+
+
+def _is_sendable(token: str) -> bool:
+    """Return whether a header can have the token as its value."""
+    return not any(letter < " " or letter == "\x7f" for letter in token)
 
 
 def _is_loopback(host: str) -> bool:

@@ -176,7 +176,7 @@ class GuardedConnection(web.RequestHandler):
     ) -> web.StreamResponse:
         """Answer what aiohttp cannot parse, or what a page raised, with our own refusal."""
         if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-            _FAILURES.add_failure(exc)
+            log_page_failure(exc)
         self._refuse(HTTPStatus(status))
         return web.Response(status=status)  # never sent: aiohttp has no transport any more
 
@@ -238,3 +238,8 @@ class _PageFailures:
 
 
 _FAILURES = _PageFailures()
+
+
+def log_page_failure(exc: BaseException | None) -> None:
+    """Log a page that failed, at most once a minute."""
+    _FAILURES.add_failure(exc)

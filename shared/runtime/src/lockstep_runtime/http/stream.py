@@ -28,7 +28,12 @@ class AnswerStream:
         connection = connection_of(request)
         if not connection.begin_stream():
             return None
-        headers = {"Content-Type": content_type, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+        headers = {
+            "Content-Type": content_type,
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "X-Accel-Buffering": "no",  # nginx would keep parts back until it has some kilobytes of them
+        }
         answer = web.StreamResponse(headers=headers)
         answer.force_close()
         await answer.prepare(request)

@@ -2,7 +2,14 @@
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, NoReturn
+
+DEEPEST = 32
+"""Levels of a value of any type. Each reader goes through it by recursion."""
+
+DEEPEST_RECORD = DEEPEST + 1
+"""Levels of a record: one of its fields may be a value of any type."""
 
 
 def parse_json(data: bytes) -> Any:
@@ -20,6 +27,22 @@ def parse_json(data: bytes) -> Any:
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return value
+
+
+def require_shallow(value: Any, levels: int = DEEPEST_RECORD) -> None:
+    """Raise ValueError if a value of JSON has more than so many levels, so that to go through it may not end well."""
+    level = [value]
+    for _ in range(levels):
+        level = [inner for outer in level for inner in _inner(outer)]
+        if not level:
+            return
+    raise ValueError(f"it is nested deeper than {levels} levels")
+
+
+def _inner(value: Any) -> Sequence[Any]:
+    if isinstance(value, dict):
+        return tuple(value.values())
+    return value if isinstance(value, list) else ()
 
 
 def parse_object(data: bytes) -> dict[str, Any]:

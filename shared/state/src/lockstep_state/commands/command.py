@@ -23,7 +23,8 @@ class Command(ControlRecord):
     """The scope: "" or `flow`, `connector:NAME`, `slot:N`, `topic:T`, `partition:T-N`, `group:G`."""
     at_ms: UnixMs = 0
     arguments: dict[str, Any] = field(default_factory=dict)
-    """JSON values. Of `offsets-alter` the body of Connect's `PATCH /connectors/NAME/offsets`. Of `sync-groups`: `share`
+    """JSON values. Of `offsets-alter` the body of Connect's `PATCH /connectors/NAME/offsets`, and with `decided` the
+    place at which a decision about a halted partition counts (`DecidedPlace`). Of `sync-groups`: `share`
     is the commands partition whose groups are meant. With `source` the source is asked for their positions. With
     `rewind` groups that went back on the source go back on the target too."""
     by: ShortText = ""

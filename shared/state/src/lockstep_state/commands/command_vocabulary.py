@@ -105,8 +105,8 @@ class Scope:
             scope_kind = None
         if scope_kind is None or scope_kind is ScopeKind.FLOW or not (colon and name):
             raise ValueError(
-                f"{text!r} is nothing that commands are about: write flow, connector:NAME, slot:N, topic:T, "
-                "partition:T-N or group:G"
+                f"{text[:LONGEST_SHOWN]!r} is nothing that commands are about: write flow, connector:NAME, slot:N, "
+                "topic:T, partition:T-N or group:G"
             )
         if scope_kind is ScopeKind.CONNECTOR:
             return cls(scope_kind, _connector(name))
@@ -131,9 +131,16 @@ def _connector(name: str) -> str:
         raise ValueError(f"there is no connector {name!r}; there are {names}") from None
 
 
+LONGEST_NUMBER = 10
+"""Digits of the number of a partition or a slot, which has 32 bits."""
+
+LONGEST_SHOWN = 300
+"""Characters of what was asked that a message repeats: the name of a topic has 249."""
+
+
 def _number(text: str, scope_text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{scope_text!r} ends in {text!r}, which is no number")
+    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER):
+        raise ValueError(f"{scope_text[:LONGEST_SHOWN]!r} ends in {text[:LONGEST_SHOWN]!r}, which is no such number")
     return int(text)
 
 

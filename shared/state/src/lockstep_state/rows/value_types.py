@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields
 from reprlib import Repr
 from typing import Annotated, Any, Protocol, TypeAlias, get_args, get_origin, get_type_hints
 
+from lockstep_state.codecs.strict_json import DEEPEST, require_shallow
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -36,7 +38,10 @@ ANY_INTEGER = Bounds(-(2**65), 2**65)
 """The bounds of integers without other ones. An age is the difference of two times of 64 bits, and may need one bit
 more."""
 
-Count: TypeAlias = Annotated[int, Bounds(0, 2**63 - 1)]
+LARGEST_COUNT = 2**63 - 1
+"""The greatest integer of 64 bits, as Kafka and others have it."""
+
+Count: TypeAlias = Annotated[int, Bounds(0, LARGEST_COUNT)]
 Offset: TypeAlias = Annotated[int, Bounds(-1, 2**63 - 1)]
 """-1: there is none."""
 UnixMs: TypeAlias = Annotated[int, Bounds(0, LATEST_MS)]
@@ -48,9 +53,6 @@ Epoch: TypeAlias = Annotated[int, Bounds(-1, 2**15 - 1)]
 LeaderEpoch: TypeAlias = Annotated[int, Bounds(-1, 2**31 - 1)]
 BatchSequence: TypeAlias = Annotated[int, Bounds(-1, 2**31 - 1)]
 SlotNumber: TypeAlias = Annotated[int, Bounds(-1, 2**31 - 1)]
-
-DEEPEST = 32
-"""Levels of a value of any type. Each reader goes through it by recursion."""
 
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
@@ -147,12 +149,8 @@ class _AnyObject:
     def read(self, value: Any) -> dict[str, Any]:
         if type(value) is not dict:
             raise _unexpected(value, "an object")
-        level: list[Any] = [value]
-        for _ in range(DEEPEST):
-            level = [inner for outer in level for inner in _inner(outer)]
-            if not level:
-                return value
-        raise ValueError(f"it is nested deeper than {DEEPEST} levels")
+        require_shallow(value, DEEPEST)
+        return value
 
     def read_all(self, values: Sequence[Any]) -> tuple[dict[str, Any], ...]:
         return tuple(map(self.read, values))
@@ -171,12 +169,6 @@ class _Nested:
 
     def read_all(self, values: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(map(self.read, values))
-
-
-def _inner(value: Any) -> Sequence[Any]:
-    if isinstance(value, dict):
-        return tuple(value.values())
-    return value if isinstance(value, list) else ()
 
 
 def _unexpected(value: Any, expected: str) -> ValueError:

@@ -83,6 +83,11 @@ function onHello(hello) {
   setClock(hello.at_ms);
   // What changed while nobody listened is not sent again.
   if (greeted || loadProblem.value) void load();
+  if (greeted) {
+    for (const command of commands.value.filter(({ reply }) => !reply || reply.phase === "running")) {
+      readCommand(command).catch(() => undefined); // it is asked again with the next greeting
+    }
+  }
   greeted = true;
 }
 

@@ -1,0 +1,74 @@
+"""A question that the clusters do not answer in time is answered all the same, and a slow one is waited for."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from lockstep_console import pages
+from lockstep_console.access import ConsoleAccess
+from lockstep_console.changes import ChangeBroadcast
+from lockstep_console.console import Console, ConsoleIdentity
+from lockstep_console.flow_watches import FlowWatches
+from lockstep_console.pages import handlers
+from lockstep_console.route import ConsoleRequest, Route, json_answer
+from lockstep_console.static_files import StaticFiles
+from lockstep_runtime.http import guard
+from lockstep_runtime.http.access import AccessPolicy
+from lockstep_runtime.http.server import GuardedServer
+from tests.support.pages import got
+
+
+async def _slow(request: ConsoleRequest) -> web.StreamResponse:
+    await asyncio.sleep(0.6)
+    return json_answer({"known": True})
+
+
+async def _mistaken(request: ConsoleRequest) -> web.StreamResponse:
+    raise OverflowError("date value out of range")
+
+
+@pytest.fixture
+async def address(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+    routes = tuple(
+        Route("GET", f"/api/v1/{name}", _slow, "Slow", answered_within_s=within_s, for_programs=name == "connect")
+        for name, within_s in (("patient", 5.0), ("late", 0.2), ("connect", 0.2))
+    )
+    routes = (*routes, Route("GET", "/api/v1/mistaken", _mistaken, "Mistaken"))
+    monkeypatch.setattr(pages, "ROUTES", (*pages.ROUTES, *routes))
+    monkeypatch.setattr(guard, "ANSWERED_WITHIN_S", 0.3)
+    access = ConsoleAccess(AccessPolicy())
+    console = Console(ConsoleIdentity("c", Path("mm2.properties")), FlowWatches([]), access, ChangeBroadcast())
+    server = GuardedServer({}, routes=handlers(console, StaticFiles()))
+    yield await server.open(access.policy)
+    await server.close()
+
+
+async def test_slow_question_is_waited_for_as_long_as_its_route_says(address: str) -> None:
+    assert await got(address, "/api/v1/patient") == (200, '{"known":true}\n')
+
+
+async def test_question_that_takes_too_long_is_answered_with_a_sentence(address: str) -> None:
+    status, text = await got(address, "/api/v1/late")
+    assert (status, json.loads(text)["error"]["code"]) == (504, "slow-answer")
+    status, text = await got(address, "/api/v1/connect")
+    assert (status, json.loads(text)["error_code"]) == (504, 504)
+
+
+async def test_mistake_of_the_console_is_a_sentence_and_is_logged(
+    address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(guard, "_FAILURES", guard._PageFailures())
+    for _ in range(2):
+        status, text = await got(address, "/api/v1/mistaken")
+        assert (status, json.loads(text)["error"]["code"]) == (500, "failed")
+        assert "OverflowError: date value out of range" in text
+    assert [record.message for record in caplog.records] == ["page failed"], "once a minute"
+
+
+async def test_head_has_the_head_of_the_answer_alone(address: str) -> None:
+    assert await got(address, "/api/v1/patient", method="HEAD") == (200, "")
+    assert (await got(address, "/api/v1/nothing", method="HEAD"))[0] == 404
