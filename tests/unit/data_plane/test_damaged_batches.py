@@ -20,12 +20,12 @@ QUARANTINE = "A->B.lockstep.on.refused = quarantine"
 NOT_COMMITTED = 16
 """An error code on which a partition resumes."""
 MODES: dict[str, Callable[[Path, pytest.MonkeyPatch], SlotLoopScene]] = {
-    "raw": lambda *where: SlotLoopScene(*where, QUARANTINE),
-    "rules": lambda *where: SlotLoopScene(*where, QUARANTINE, "A->B.lockstep.headers = drop x-debug-*"),
-    "transactions": lambda *where: SlotLoopScene(*where, QUARANTINE, TRANSACTIONS),
-    "read back": lambda *where: SlotLoopScene(*where, QUARANTINE, reads_back=True),
-    "transform": lambda *where: TransformScene(*where, QUARANTINE),
-    "transform in transactions": lambda *where: TransformScene(*where, QUARANTINE, TRANSACTIONS),
+    "raw": lambda folder, patch: SlotLoopScene(folder, patch, QUARANTINE),
+    "rules": lambda folder, patch: SlotLoopScene(folder, patch, QUARANTINE, "A->B.lockstep.headers = drop x-debug-*"),
+    "transactions": lambda folder, patch: SlotLoopScene(folder, patch, QUARANTINE, TRANSACTIONS),
+    "read back": lambda folder, patch: SlotLoopScene(folder, patch, QUARANTINE, reads_back=True),
+    "transform": lambda folder, patch: TransformScene(folder, patch, QUARANTINE),
+    "transform in transactions": lambda folder, patch: TransformScene(folder, patch, QUARANTINE, TRANSACTIONS),
 }
 CLAIMS = [-(2**31), -1, 0, 1, 3, 4, 5, 700, 2**31 - 1]
 """Last offset deltas. That of the batch, which has the offsets 2 to 4, is 2."""
