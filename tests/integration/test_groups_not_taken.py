@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ def without_commits(proxy_b: Proxy) -> Iterator[Proxy]:
 def row_of(scene: Scene, group: str) -> GroupStatus | None:
     row = last_row(scene.b.bootstrap, scene.flow, f"group/{group}")
     return row if isinstance(row, GroupStatus) and row.held else None
+
+
+def _is_moved_to(scene: Scene, offset: int) -> bool:
+    return scene.on_target() == offset - 10
+
+
+def _is_committed(bootstrap: str, group: str, topic: str, offset: int) -> bool:
+    return committed_offset(bootstrap, group, topic, 0) == offset
 
 
 @pytest.mark.long
@@ -128,17 +137,17 @@ def test_each_refused_commit_has_its_code_and_holds_no_other_group_up(
     with scene.service() as process:
         until(lambda: scene.on_target() == 90, what="the group that may be moved")
         for group, case in groups.items():
-            row = until(lambda group=group: row_of(scene, group), what=f"the row of {group}")
+            row = until(partial(row_of, scene, group), what=f"the row of {group}")
             assert (row.held, row.held_cause.code, row.synced) == (case.held, case.code, False), group
             assert case.words in f"{row.held_reason} {row.held_cause.detail('grant')}"
             assert committed_offset(broker_b.bootstrap, group, scene.remote, 0) is None
         assert process.status(str(scene.flow))["held"]["refused"] == len(groups) - 1
         for offset in (150, 200):
             scene.commit(offset)
-            until(lambda offset=offset: scene.on_target() == offset - 10, within=MOVED_WITHIN, what=f"offset {offset}")
+            until(partial(_is_moved_to, scene, offset), within=MOVED_WITHIN, what=f"offset {offset}")
         answering.answer_as(ClusterProfile())
         for group in groups:
-            until(lambda group=group: committed_offset(broker_b.bootstrap, group, scene.remote, 0) == 90, what=group)
+            until(partial(_is_committed, broker_b.bootstrap, group, scene.remote, 90), what=group)
 
 
 @pytest.mark.long
@@ -175,6 +184,6 @@ def test_groups_of_a_target_that_closes_the_connection_at_commits_are_named(
         commit(scene.a, group, scene.topic, 0, 100)
     with scene.service() as process:
         for group in (second, scene.group):
-            row = until(lambda group=group: row_of(scene, group), what=f"the row of {group}")
+            row = until(partial(row_of, scene, group), what=f"the row of {group}")
             assert (row.held, row.held_cause.code) == ("refused", "request-unsupported")
         assert process.running

@@ -4,6 +4,7 @@ import random
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def planned(tmp_path: Path, broker_a: Broker, proxy_b: Proxy) -> Iterator[Planne
     proxy_b.answer_as(ClusterProfile())
 
 
-def write(planned: PlannedFlow, codec: str, count: int = 500, **configs: str) -> str:
+def write(planned: PlannedFlow, codec: str, count: int = 500, **configs: Any) -> str:
     topic = planned.topic(codec, **configs)
     produce(planned.source, topic, numbered(count), codec=codec)
     return topic

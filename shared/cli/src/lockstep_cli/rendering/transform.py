@@ -54,7 +54,7 @@ def try_parts(
 
 def _facts(check: TransformCheck) -> Iterator[tuple[str, str]]:
     settings, result = check.settings, check.result
-    yield "  from", settings.place
+    yield "  from", settings.statement_location
     yield "  topics", ", ".join(settings.topics.include)
     if settings.python:
         yield "  function", settings.python

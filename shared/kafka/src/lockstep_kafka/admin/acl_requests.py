@@ -55,7 +55,7 @@ class AclRequests(AdminRequests):
 
     async def _describe_acls(self, wanted: AclBindingFilter) -> Any:
         future = (await self._connected()).describe_acls(wanted, request_timeout=self._timeout)
-        return await self._answer(future, "describe ACLs of", f"{wanted.restype.name.lower()} resources")
+        return await self._answer(future, "describe ACLs of", f"{ResourceType(wanted.restype).name.lower()} resources")
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
         """Create each ACL binding.
