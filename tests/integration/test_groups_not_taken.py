@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,10 @@ MOVED_WITHIN = 30.0
 """Seconds in which a group moves while others are refused, one of them for want of a coordinator."""
 
 
+def is_at(scene: Scene, group: str, offset: int) -> bool:
+    return committed_offset(scene.b.bootstrap, group, scene.remote, 0) == offset
+
+
 @pytest.fixture
 def answering(proxy_b: Proxy) -> Iterator[Proxy]:
     yield proxy_b
@@ -128,17 +133,17 @@ def test_each_refused_commit_has_its_code_and_holds_no_other_group_up(
     with scene.service() as process:
         until(lambda: scene.on_target() == 90, what="the group that may be moved")
         for group, case in groups.items():
-            row = until(lambda group=group: row_of(scene, group), what=f"the row of {group}")
+            row = until(partial(row_of, scene, group), what=f"the row of {group}")
             assert (row.held, row.held_cause.code, row.synced) == (case.held, case.code, False), group
             assert case.words in f"{row.held_reason} {row.held_cause.detail('grant')}"
             assert committed_offset(broker_b.bootstrap, group, scene.remote, 0) is None
         assert process.status(str(scene.flow))["held"]["refused"] == len(groups) - 1
         for offset in (150, 200):
             scene.commit(offset)
-            until(lambda offset=offset: scene.on_target() == offset - 10, within=MOVED_WITHIN, what=f"offset {offset}")
+            until(partial(is_at, scene, scene.group, offset - 10), within=MOVED_WITHIN, what=f"offset {offset}")
         answering.answer_as(ClusterProfile())
         for group in groups:
-            until(lambda group=group: committed_offset(broker_b.bootstrap, group, scene.remote, 0) == 90, what=group)
+            until(partial(is_at, scene, group, 90), what=group)
 
 
 @pytest.mark.long
@@ -175,6 +180,6 @@ def test_groups_of_a_target_that_closes_the_connection_at_commits_are_named(
         commit(scene.a, group, scene.topic, 0, 100)
     with scene.service() as process:
         for group in (second, scene.group):
-            row = until(lambda group=group: row_of(scene, group), what=f"the row of {group}")
+            row = until(partial(row_of, scene, group), what=f"the row of {group}")
             assert (row.held, row.held_cause.code) == ("refused", "request-unsupported")
         assert process.running

@@ -30,8 +30,8 @@ def planned(tmp_path: Path, broker_a: Broker, proxy_b: Proxy) -> Iterator[Planne
     proxy_b.answer_as(ClusterProfile())
 
 
-def write(planned: PlannedFlow, codec: str, count: int = 500, **configs: str) -> str:
-    topic = planned.topic(codec, **configs)
+def write(planned: PlannedFlow, codec: str, count: int = 500) -> str:
+    topic = planned.topic(codec)
     produce(planned.source, topic, numbered(count), codec=codec)
     return topic
 

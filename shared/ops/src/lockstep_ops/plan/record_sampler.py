@@ -97,7 +97,7 @@ def sample_records(
                 if topic not in unread:
                     continue
                 if error is None:
-                    record, offset = _record_bytes(message), int(message.offset())
+                    record, offset = _record_bytes(message), message.offset() or 0
                     counts[topic] += 1
                     lengths[topic] += len(record)
                     kept[topic][offset] = record
