@@ -15,9 +15,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_kafka.admin.address_probe import QUESTION
-from tests.conftest import GuardedPair
 from tests.support.certificates import Authority
-from tests.support.doctor_runs import run_doctor
 from tests.support.services import ServiceProcess
 
 WITHIN_S = 10.0
@@ -212,17 +210,3 @@ def test_service_says_once_what_answers(case: Foreign, tmp_path: Path, authority
         time.sleep(SETTLED_S)
         assert process.has_said_each_cause_once()
         assert process.running
-
-
-def test_sasl_port_without_a_login_names_the_protocol(tmp_path: Path, pair: GuardedPair) -> None:
-    _, _, port = pair.a.guarded.rpartition(":")
-    file = write_file(tmp_path, int(port), None)
-    began = time.monotonic()
-    ran = subprocess.run(
-        [sys.executable, "-m", "lockstep_cli", "plan", str(file)], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 3
-    assert "security.protocol" in ran.stdout + ran.stderr
-    assert time.monotonic() - began < WITHIN_S + BEGINS_S
-    finding = run_doctor(file, "--category", "login", code=1).one("LD501", "A")
-    assert "security.protocol" in finding["detail"]

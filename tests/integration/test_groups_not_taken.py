@@ -39,14 +39,6 @@ def row_of(scene: Scene, group: str) -> GroupStatus | None:
     return row if isinstance(row, GroupStatus) and row.held else None
 
 
-def _is_moved_to(scene: Scene, offset: int) -> bool:
-    return scene.on_target() == offset - 10
-
-
-def _is_committed(bootstrap: str, group: str, topic: str, offset: int) -> bool:
-    return committed_offset(bootstrap, group, topic, 0) == offset
-
-
 @pytest.mark.long
 def test_group_without_the_right_to_commit_is_named_and_others_move(
     tmp_path: Path, broker_a: Broker, guarded: Broker
@@ -116,6 +108,10 @@ MOVED_WITHIN = 30.0
 """Seconds in which a group moves while others are refused, one of them for want of a coordinator."""
 
 
+def is_at(scene: Scene, group: str, offset: int) -> bool:
+    return committed_offset(scene.b.bootstrap, group, scene.remote, 0) == offset
+
+
 @pytest.fixture
 def answering(proxy_b: Proxy) -> Iterator[Proxy]:
     yield proxy_b
@@ -144,10 +140,10 @@ def test_each_refused_commit_has_its_code_and_holds_no_other_group_up(
         assert process.status(str(scene.flow))["held"]["refused"] == len(groups) - 1
         for offset in (150, 200):
             scene.commit(offset)
-            until(partial(_is_moved_to, scene, offset), within=MOVED_WITHIN, what=f"offset {offset}")
+            until(partial(is_at, scene, scene.group, offset - 10), within=MOVED_WITHIN, what=f"offset {offset}")
         answering.answer_as(ClusterProfile())
         for group in groups:
-            until(partial(_is_committed, broker_b.bootstrap, group, scene.remote, 90), what=group)
+            until(partial(is_at, scene, group, 90), what=group)
 
 
 @pytest.mark.long

