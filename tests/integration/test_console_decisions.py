@@ -162,7 +162,10 @@ def test_of_two_decisions_in_two_consoles_at_once_the_first_counts(scene: Scene)
     with ActingConsole(scene.file) as first, ActingConsole(scene.file, instance="console-2") as second:
         first.wait_ready()
         second.wait_ready()
-        decisions = {"alice": {"verb": "skip"}, "bob": {"verb": "restart-from", "arguments": {"offset": 100}}}
+        decisions: dict[str, dict[str, Any]] = {
+            "alice": {"verb": "skip"},
+            "bob": {"verb": "restart-from", "arguments": {"offset": 100}},
+        }
 
         def decide(console: ActingConsole, user: str) -> dict[str, Any]:
             body = {**decisions[user], "subject": scene.subject}
