@@ -130,8 +130,8 @@ def test_no_request_fails_and_no_refusal_is_without_a_sentence(
         for name in (b"%00%FF%ED%A0%80", b"X%2F..%2F..", b"<script>", b"t" * 5_000):
             status, answer = hostile.sent(b"GET /api/v1/flows/" + name, BEARER)
             assert (status, strict(answer.decode())["error"]["code"]) == (404, "unknown-flow"), name
-        for path_of_file in STATIC:
-            assert hostile.sent(b"GET " + path_of_file.encode())[0] == 404, path_of_file
+        for file_name in STATIC:
+            assert hostile.sent(b"GET " + file_name.encode())[0] == 404, file_name
         forged = [(b"X-Forwarded-User: mallory", b"X-Forwarded-User: alice"), (b"X-Forwarded-User: a\xffb",), ()]
         for names in forged:
             status, answer = hostile.sent(b"POST " + path + b"/commands", *names, *ACTS, body=b'{"verb":"pause"}')
