@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep_config import FlowSettings
-from lockstep_kafka.common.errors import ClusterUnreachable
+from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
 from lockstep_ops.switch import switcher
 from lockstep_ops.switch.followed_flow import OppositeFlow
 from lockstep_ops.switch.switch_clusters import SourceState, StepFailed
@@ -48,8 +48,8 @@ class Scene:
     async def target_ends(self, _topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
         return {}
 
-    async def source_ends(self, _topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
-        raise DEAD
+    async def source_error(self) -> ClusterError | None:
+        return DEAD
 
     async def source_state(self, _topics: Iterable[MirroredTopic]) -> SourceState:
         return SourceState(DEAD)

@@ -263,6 +263,8 @@ class StepActions:
             StepFailed: It is not known, and the switch may not go on.
             ClusterError: The source does not answer, or refuses.
         """
+        if (error := await self.clusters.source_error()) is not None:  # sooner than the request for the ends gives up
+            raise error
         current_ends = await self.clusters.source_ends(topics)
         late = DivergedRecords(not_copied(current_ends, ends, self.log.rows))
         if not late or opposite is None or not self.log.settings.keeps_names:
