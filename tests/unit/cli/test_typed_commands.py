@@ -32,6 +32,21 @@ def test_plan_with_a_format_writes_no_file(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("plan.json", "write --output json > plan.json"),
+        ("a/plan.yml", "write --output yaml > a/plan.yml"),
+        ("some/plan", "write --output json > some/plan"),
+        ("xml", "is not one of 'text', 'json', 'yaml'"),
+    ],
+)
+def test_file_in_place_of_a_form_names_what_writes_one(typed: str, said: str) -> None:
+    answer = lockstep("plan", "missing.properties", "-o", typed)
+    assert answer.exit_code == 2
+    assert said in answer.stderr
+
+
+@pytest.mark.parametrize(
     ("typed", "near"),
     [
         (["statsu"], "status"),

@@ -77,7 +77,9 @@ def test_a_reference_that_cannot_be_resolved_names_key_and_provider(
 
 def test_reference_to_an_unknown_provider_names_the_known_ones(mistakes_of: MistakesOf) -> None:
     (mistake,) = mistakes_of(PROVIDERS + "A.consumer.client.rack = ${vault:a:b}\n")
-    assert "asks for the config provider 'vault', but known are file, env, dir: name it in config" in mistake
+    assert (
+        "asks for the config provider 'vault', but known are file, env, dir: write config.providers = file" in mistake
+    )
 
 
 def test_a_missing_key_of_a_file_is_named_and_nothing_else_of_it(mistakes_of: MistakesOf, tmp_path: Path) -> None:
@@ -93,7 +95,8 @@ def test_a_missing_key_of_a_file_is_named_and_nothing_else_of_it(mistakes_of: Mi
         (
             "A.consumer.client.rack = ${env:RACK}\n",
             "5 A.consumer.client.rack: ${env:RACK} asks for the config provider 'env', but the file has no "
-            "config.providers: name it in config.providers",
+            "config.providers: write config.providers = env, and config.providers.env.class = "
+            "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
         ),
         (
             "config.providers = vault\n",

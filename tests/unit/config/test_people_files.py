@@ -67,6 +67,31 @@ WARNED = [
     ("A->B.source.bootstrap.servers = a:1", "write A->B.source.cluster.bootstrap.servers, or ALIAS.bootstrap.servers"),
     ("A.java.security.auth.login.config = /x", "write A.sasl.jaas.config; a file of a JVM's logins is not read here"),
     ("java.security.auth.login.config = /x", "the value is what KafkaClient { } has in that file, in one line"),
+    (
+        "A->B.topics = orders, payments-*",
+        "* repeats the character before it only: for any text there, write payments-.*",
+    ),
+    (
+        "A->B.groups = app*",
+        "has 'app*', in which * repeats the character before it only: for any text there, write app.*",
+    ),
+    ("A->B.partitions = 4", "a topic on the target has as many partitions as on the source: remove it"),
+]
+NOT_GLOBS = ["orders-.*", "a*b.*", "(x-*)", "[a-z]*", "orders.*x*y+"]
+REFUSED_LINES = [
+    ("A->B.topics = *", "* has nothing to repeat (.* is any text), at character 1"),
+    ("A<->B.topics = x", "is no key of a flow, which has one direction: write A->B.topics and B->A.topics"),
+    ("A->B.include = x", "write A->B.topics; without that line every one is selected"),
+    ("A->B.exclude = x", "write A->B.topics.exclude"),
+    ("A->B.consumer.groups = g", "write A->B.groups; without that line every one is selected"),
+    ("A.consumer.groups = g", "write SOURCE->TARGET.groups; without that line every one is selected"),
+    ("consumer.groups = g", "write groups; without that line every one is selected"),
+    ("A->B.sync.topic.offsets.enabled = true", "write A->B.sync.group.offsets.enabled"),
+    ("lockstep.delay.ms = 600000", "write lockstep.delay; a time with its unit, such as 10m"),
+    (
+        "replication.policy.class = IdentityReplicationPolicy",
+        "which no class is called: write it with its package, org.apache.kafka.connect.mirror.IdentityReplication",
+    ),
 ]
 
 
@@ -76,6 +101,52 @@ def test_line_that_mm2_ignores_is_a_warning_with_what_works(load_text: LoadText,
     assert loaded.flow(A_TO_B).enabled
     remarks = [note for note in (*loaded.notes, *loaded.unused) if note.line == 5]
     assert any(said in remark.message for remark in remarks), remarks
+
+
+@pytest.mark.parametrize("pattern", NOT_GLOBS)
+def test_regular_expression_with_a_star_is_no_glob(load_text: LoadText, pattern: str) -> None:
+    loaded = load_text(f"A->B.topics = {pattern}\n")
+    assert not [note for note in loaded.notes if "repeats the character before it" in note.message]
+
+
+@pytest.mark.parametrize(("line", "said"), REFUSED_LINES)
+def test_line_that_means_something_else_is_refused_with_what_works(
+    mistakes_of: MistakesOf, line: str, said: str
+) -> None:
+    (mistake,) = mistakes_of(line + "\n")
+    assert mistake.startswith("5 ")
+    assert said in mistake
+
+
+@pytest.mark.parametrize("aliases", ["A B", "A;B", "A | B", "A/B"])
+def test_aliases_without_commas_are_named_and_their_lines_judged(mistakes_of: MistakesOf, aliases: str) -> None:
+    separated, flow = mistakes_of(whole=TWO_CLUSTERS.replace("A, B", aliases) + "A->B.topcs = x\n")
+    assert separated.endswith("aliases are separated by commas: write A, B")
+    assert flow.startswith("5 A->B.topcs: ")
+
+
+@pytest.mark.parametrize("servers", ["a:1;b:1", "a:1 b:1", "PLAINTEXT://a:1;PLAINTEXT://b:1", "a:1 | b:1"])
+def test_addresses_without_commas_are_refused(mistakes_of: MistakesOf, servers: str) -> None:
+    (mistake,) = mistakes_of(whole=TWO_CLUSTERS.replace("a:9092", servers))
+    assert mistake.startswith(f"2 A.bootstrap.servers: has '{servers}', and ")
+    assert mistake.endswith(" is no host; addresses are separated by commas")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            "bootstrap.servers = a:1\ngroup.id = mm1\n",
+            "MirrorMaker 1's files are for lockstep legacy --consumer.config",
+        ),
+        ("bootstrap.servers = a:1\noffset.storage.topic = o\n", "name the file of its connector"),
+        ("topics = x\n", "for example clusters = A, B"),
+    ],
+)
+def test_file_of_another_program_is_called_so(mistakes_of: MistakesOf, lines: str, said: str) -> None:
+    (mistake,) = mistakes_of(whole=lines)
+    assert mistake.startswith("0 clusters: is missing")
+    assert mistake.partition("clusters = A, B; ")[2].startswith(said) or mistake.endswith(said)
 
 
 def test_no_reset_begins_at_the_earliest_record(load_text: LoadText) -> None:

@@ -67,6 +67,18 @@ spec:
         ("kind: KafkaMirrorMaker\napiVersion: kafka.strimzi.io/v1\n", "2 apiVersion: is 'kafka.strimzi.io/v1': "),
         ("kind: KafkaMirrorMaker2\napiVersion: kafka.strimzi.io/v1\n", "1 spec: is missing: it says what is mirrored"),
         ("kind: KafkaMirrorMakerTwo\n", "0 : has the kind 'KafkaMirrorMakerTwo'; did you mean KafkaMirrorMaker?"),
+        ("kind: KafkaConnect\nspec: {}\n", "0 : has KafkaConnect, but no KafkaMirrorMaker2 or KafkaMirrorMaker"),
+        ("services:\n  mm2:\n    image: x\n", "0 : is no resource: it takes apiVersion, kind, metadata and spec"),
+        ("spec: {}\n", "0 : has no kind: write KafkaMirrorMaker2 or KafkaMirrorMaker"),
+        (
+            "kind: ConfigMap\ndata:\n  mm2.properties: |\n    clusters = A, B\n",
+            "0 : is a ConfigMap: write the text of its mm2.properties into a file, and name that file",
+        ),
+        (
+            old().replace("    sourceConnector:", "    config: {}\n    sourceConnector:", 1),
+            "spec.mirrors[0].config: is no field that Strimzi has there; write it into spec.mirrors[0].source, "
+            "spec.mirrors[0].sourceConnector, spec.mirrors[0].checkpointConnector or spec.mirrors[0].heartbeat",
+        ),
         ("kind: Kafka\n---\nkind: Secret\n", "0 : has Kafka, Secret, but no KafkaMirrorMaker2 or KafkaMirrorMaker"),
         (old() + "---\n" + old(), "20 kind: is a second one: the file holds KafkaMirrorMaker2 kafka/mirror "),
         ("kind: KafkaMirrorMaker2\napiVersion: {VERSION}\n", "2 apiVersion: is {VERSION}, a placeholder that was"),

@@ -97,8 +97,8 @@ def test_the_same_names_match(pattern: str, matching: list[str], others: list[st
     [
         ("(a", "a ( without its ), at character 2"),
         ("ab)", "a ) without its (, at character 2"),
-        ("*.log", "* has nothing to repeat, at character 1"),
-        ("a**", "* has nothing to repeat, at character 3"),
+        ("*.log", "* has nothing to repeat (.* is any text), at character 1"),
+        ("a**", "* has nothing to repeat (.* is any text), at character 3"),
         ("a|+", "+ has nothing to repeat, at character 3"),
         ("[a", "a [ without its ], at character 2"),
         ("[z-a]", "illegal range z-a: its end comes before its beginning, at character 4"),

@@ -173,6 +173,25 @@ async def test_refresh_that_waits_for_its_rounds_holds_up_no_other_command(tmp_p
     await cancelled([rounds])
 
 
+async def test_sync_that_waits_for_the_source_holds_up_no_other_sync(tmp_path: Path) -> None:
+    """A failover asks for the groups while those that a switchover asked for still wait for its dead source."""
+    scene, begun = Scene(tmp_path, "checkpoint", divided=True), []
+
+    async def carry_out(command: Command, _scope: Scope) -> Answer | None:
+        begun.append(command.arguments["source"])
+        if command.arguments["source"]:
+            await asyncio.Event().wait()
+        return Answer("GroupSyncEnded")
+
+    handler = CommandHandler(scene.ctx, carry_out)
+    for number, source in enumerate((True, True, False)):
+        key, value = Command(id=f"c{number}", verb="sync-groups", subject="flow", arguments={"source": source}).encode()
+        handler.receive_commands([Record("commands", number, 0, key, value, 0)])
+    with pytest.RaisesGroup(LeadershipLost):  # its answer: there is no topic of events
+        await asyncio.wait_for(handler.serve(), 5.0)
+    assert begun == [True, True, False]
+
+
 def as_of_a_newer_release(value: bytes) -> bytes:
     return value.replace(b'"version":1', b'"version":2')
 

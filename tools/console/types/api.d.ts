@@ -251,7 +251,7 @@ declare namespace Api {
     lost_unknown_partitions: number;
     source_known_until: string | null;
     groups_known_until: string | null;
-    late: number;
+    late: number | null;
     steps: SwitchStep[];
     topics: { topic: string; target_topic: string; partitions: Record<string, unknown>[] }[];
     groups: { group: string; state: string; text: string; read_again: number; known_until: string | null }[];

@@ -109,6 +109,13 @@ class CheckpointFlow:
         if not self._ctx.is_acting or share not in self._ctx.leadership.leading():
             raise ValueError(f"another replica has the groups of commands partition {share} now: ask again")
 
+    def _require_running(self) -> None:
+        """Raise ValueError if the connector is not to run."""
+        if not self._ctx.should_run:
+            raise ValueError(
+                f"the {self._ctx.connector.value} is {self._ctx.desired_state.describe(self._ctx.connector)}"
+            )
+
     async def run(self) -> None:
         self._runs.load(self._ctx.state.rows.values())
         self._planned.clear()
@@ -144,10 +151,7 @@ class CheckpointFlow:
             ValueError: This replica cannot do it now. The text is a sentence for the operator.
             ClusterError: A cluster did not answer, or refused.
         """
-        if not self._ctx.should_run:
-            raise ValueError(
-                f"the {self._ctx.connector.value} is {self._ctx.desired_state.describe(self._ctx.connector)}"
-            )
+        self._require_running()
         if not self._settings.sync_group_offsets:
             raise ValueError("sync.group.offsets.enabled is false, so groups on the target are not moved")
 
@@ -157,6 +161,7 @@ class CheckpointFlow:
         self._require_share(share)
         if source:
             await self._emit({share}, owned)
+            self._require_running()  # the source may have answered late, when the flow was stopped since
         else:
             await self._emit_committed(owned)
         await self._group_sync.sync_now(owned, rewind=rewind, failover=not source)

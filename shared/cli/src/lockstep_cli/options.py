@@ -91,12 +91,24 @@ CONSOLE_PORT = 9405
 # The table of options: each has one meaning and one default rule in all commands.
 
 
+class _OutputForm(click.Choice[str]):
+    """A form of output. Of the name of a file it says what writes one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        suffix = Path(str(value)).suffix.lower().removeprefix(".")
+        form = {"yml": "yaml", "txt": "text"}.get(suffix, suffix)
+        if value not in self.choices and (form in self.choices or "/" in str(value)):
+            form = form if form in self.choices else "json"
+            self.fail(f"{value!r} is a file, but a form is wanted: write --output {form} > {value}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def output_of(*more: str) -> Callable[[F], F]:
     """Return `--output`, with the forms that every command has and `more`."""
     return click.option(
         "--output",
         "-o",
-        type=click.Choice(["text", "json", "yaml", *more]),
+        type=_OutputForm(["text", "json", "yaml", *more]),
         default="text",
         show_default=True,
         help=f"Text for people, JSON or YAML for programs{', or a page to keep' if more else ''}.",

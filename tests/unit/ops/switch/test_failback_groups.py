@@ -11,13 +11,13 @@ from lockstep_config import FlowSettings
 from lockstep_ops.switch import group_actions
 from lockstep_ops.switch.followed_flow import OppositeFlow
 from lockstep_ops.switch.group_positions import GroupVerdict, Prospect
-from lockstep_ops.switch.switch_clusters import StepFailed
+from lockstep_ops.switch.switch_clusters import SourceState, StepFailed
 from lockstep_ops.switch.switch_options import Allowance
 from lockstep_ops.switch.switch_steps import FAILED, Step, Verb, planned_steps, step_states
 from lockstep_ops.switch.switcher import Switcher
 from lockstep_ops.work_progress import WorkProgress
 from lockstep_state.commands.command_vocabulary import Scope
-from lockstep_state.rows.state_rows import Switch
+from lockstep_state.rows.state_rows import MirroredTopic, Switch
 from tests.support.shared_topic import SharedTopic
 
 STUCK = GroupVerdict("g", "contested", "another flow is before its place")
@@ -46,6 +46,9 @@ class Scene:
 
     async def command_each(self, verb: str, _scopes: Iterable[Scope]) -> None:
         self.done.append(verb)
+
+    async def source_state(self, _topics: Iterable[MirroredTopic]) -> SourceState:
+        return SourceState()
 
     async def _catch_up(self) -> str:
         self.done.append("caught up")

@@ -21,6 +21,7 @@ from lockstep_ops.switch.switch_options import SwitchOptions
 from lockstep_ops.switch.switch_plan import SwitchPlan, begin, plan_switch
 from lockstep_ops.switch.switch_steps import DONE, RUNNING, Step, Verb, with_step
 from lockstep_ops.switch.switch_under_way import SwitchRefused, under_way_refusal
+from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import MirroredTopic, Row, Switch
 from tests.support.shared_topic import SharedTopic
 
@@ -162,6 +163,33 @@ async def test_opposite_flow_of_a_cluster_that_is_gone_is_asked_once(
     assert plan.opposite is (opposite if answers else None)
     await begin(log, plan.opposite, plan.row)
     assert len(asked) == (2 if answers else 1)
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        (Verb.SWITCHOVER, "there is no topic to switch"),
+        (Verb.FAILBACK, "run lockstep resume --flow 'A->B', and start them on A"),
+    ],
+)
+async def test_flow_without_topics_has_nothing_to_switch_and_failback_says_how_to_return(
+    topic: SharedTopic,
+    settings: Callable[..., FlowSettings],
+    monkeypatch: pytest.MonkeyPatch,
+    verb: Verb,
+    words: str,
+) -> None:
+    """After a switchover nobody has written on B yet, so the flow back has no topic."""
+
+    async def all_found(*_given: object) -> None:
+        return
+
+    monkeypatch.setattr(switch_plan, "_require_all_found", all_found)
+    log = topic.log()
+    if verb is Verb.FAILBACK:
+        monkeypatch.setattr(log, "settings", replace(log.settings, flow=Flow("B", "A")))
+    with pytest.raises(SwitchRefused, match=words):
+        await plan_switch(log, OppositeFlow(settings()), SwitchOptions(verb=verb))
 
 
 # -- the question -----------------------------------------------------------------------------------------------------

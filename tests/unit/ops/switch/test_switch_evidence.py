@@ -82,7 +82,7 @@ def test_evidence_as_json_has_the_switch_and_its_times() -> None:
         "groups_known_until": None,
         "late": 5,
         "cutoff": "2023-11-14T22:13:19.999+00:00",
-        "allowed": ["soon", "not-ready", "left-groups", "unknown-loss", "stale-groups"],
+        "allowed": ["soon", "not-ready", "left-groups", "unknown-loss", "stale-groups", "source-gone"],
         "only_topics": [],
         "allowed_loss": ROW.allowed_loss if ROW.allowed_loss >= 0 else None,
         "diverged": ROW.diverged,
@@ -199,7 +199,7 @@ def test_evidence_as_markdown_begins_with_the_result() -> None:
         "- Ended: 2023-11-14T22:13:24.500+00:00",
         f"- Lost, of what the source was known to have: 1,234 records, {OF_WHAT}",
         "- Known of A: its records up to 2023-11-14T22:13:19.000+00:00, its groups up to a time not known",
-        "- Late: 5 records that came after the fence and are not copied",
+        "- Late, and not copied: 5 records came after the fence",
         "- Verified: 0 of 2 partitions were compared with their source, 0 differences, 0 records not verified",
         "- Id: 1",
         "",
@@ -280,6 +280,15 @@ def test_evidence_of_an_unknown_loss_has_its_partitions() -> None:
     first, *others = evidence_lines(verified)
     assert [str(span.style) for span in first.spans] == ["yellow"]
     assert f"  lost          0 records known, unknown for 1 partition, {OF_WHAT}" in [line.plain for line in others]
+
+
+def test_evidence_of_a_source_that_died_counts_no_late_records() -> None:
+    done = replace(ROW, verb="switchover", phase="done", lost=0, late=0, late_unknown=True, ended_ms=T0 + 9_000)
+    known = evidence(TOPIC, row=done)
+    assert (known.late, known.as_json()["late"]) == (None, None)
+    assert "- Late, and not copied: not known, because A did not answer any more\n" in known.as_markdown()
+    first, *_ = evidence_lines(known)
+    assert [str(span.style) for span in first.spans] == ["yellow"]
 
 
 def test_evidence_never_counts_nothing_as_lost_without_its_moment() -> None:

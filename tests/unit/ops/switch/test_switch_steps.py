@@ -14,6 +14,7 @@ from lockstep_ops.switch.switch_steps import (
     DONE,
     FAILED,
     HOOKS,
+    LEFT,
     MEANINGS,
     REDIRECTED,
     RUNNING,
@@ -269,6 +270,8 @@ def test_steps_to_undo_after_a_killed_abort_are_the_same(row: Switch) -> None:
         ([(Step.DIVERGED, FAILED), (Step.RETURN, RUNNING)], "leave", 2),
         ([(Step.DIVERGED, DONE), (Step.RETURN, DONE), (Step.GROUPS, RUNNING)], "leave", 3),
         ([(Step.GROUPS, DONE)], "", 1),
+        ([(Step.STOP, UNDONE), (Step.REVERSE, LEFT)], "", 1),
+        ([(Step.STOP, UNDONE), (Step.REVERSE, FAILED)], "", 0),
     ],
 )
 def test_lasting_effects_of_begun_steps_are_sentences(steps: list[Any], diverged: str, count: int) -> None:

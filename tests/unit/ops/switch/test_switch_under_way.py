@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_ops.switch.switch_options import SwitchOptions
+from lockstep_ops.switch.switch_options import Allowance, SwitchOptions, allows
 from lockstep_ops.switch.switch_steps import Verb
 from lockstep_ops.switch.switch_under_way import (
     SwitchRefused,
@@ -65,6 +65,16 @@ def test_continued_refuses_every_other_switch(row: Switch | None, options: Switc
 def test_aborted_refuses_every_other_switch(row: Switch | None, options: SwitchOptions, words: str) -> None:
     with pytest.raises(SwitchRefused, match=words):
         switch_to_abort(row, FLOW, options)
+
+
+def test_options_beside_continue_and_abort_are_added_to_those_of_the_begin() -> None:
+    begun = replace(RUNNING, allowed=(str(Allowance.SOON),))
+    options = replace(SWITCHOVER, allows=frozenset({Allowance.SOURCE_GONE}))
+    for row in (switch_to_continue(begun, FLOW, options), switch_to_abort(begun, FLOW, options)):
+        assert [allowance for allowance in Allowance if allows(row, allowance)] == [
+            Allowance.SOON,
+            Allowance.SOURCE_GONE,
+        ]
 
 
 def test_switch_has_ended_only_if_its_own_id_is_done() -> None:

@@ -93,6 +93,7 @@ class SwitchArguments:
         allowed_loss: int = -1,
         allow_unknown_loss: bool = False,
         allow_stale_groups: bool = False,
+        allow_source_gone: bool = False,
         diverged: str = "",
     ) -> SwitchOptions:
         """Return the options of a switch.
@@ -104,6 +105,7 @@ class SwitchArguments:
             Allowance.SOON: self.allow_soon,
             Allowance.NOT_READY: self.allow_not_ready,
             Allowance.LEFT_GROUPS: self.allow_left_groups,
+            Allowance.SOURCE_GONE: allow_source_gone,
             Allowance.UNKNOWN_LOSS: allow_unknown_loss,
             Allowance.STALE_GROUPS: allow_stale_groups,
         }
@@ -207,9 +209,10 @@ def _switch_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @file_argument
 @flow_option
+@_allowing(Allowance.SOURCE_GONE)
 @_switch_options
 @asynchronous
-async def switchover(file: Path, flow: str | None, arguments: SwitchArguments) -> int:
+async def switchover(file: Path, flow: str | None, allow_source_gone: bool, arguments: SwitchArguments) -> int:
     """Move applications from the source of a flow to its target, without losing a record and without reading one again.
 
     It checks that the flow is ready, and stops the writers (hook fence). It waits until everything is copied, and moves
@@ -224,7 +227,8 @@ async def switchover(file: Path, flow: str | None, arguments: SwitchArguments) -
       lockstep switchover mm2.properties --flow 'A->B' --drill
       lockstep switchover mm2.properties --flow 'A->B' --scheduled 2026-12-01T04:00:00Z --yes
     """
-    return await _command(file, flow, arguments, arguments.options(Verb.SWITCHOVER))
+    options = arguments.options(Verb.SWITCHOVER, allow_source_gone=allow_source_gone)
+    return await _command(file, flow, arguments, options)
 
 
 @click.command(cls=CliCommand, short_help="Move applications to the target if the source is gone.", epilog=EXIT_CODES)
@@ -281,9 +285,12 @@ async def failover(
     help="What to do with records that the source has and the target lacks: copy them to the target, or leave them "
     "on the source only.",
 )
+@_allowing(Allowance.SOURCE_GONE)
 @_switch_options
 @asynchronous
-async def failback(file: Path, flow: str | None, diverged: str | None, arguments: SwitchArguments) -> int:
+async def failback(
+    file: Path, flow: str | None, diverged: str | None, allow_source_gone: bool, arguments: SwitchArguments
+) -> int:
     """Bring applications back to the source of a flow, after a switchover or a failover. FILE needs the opposite flow.
 
     It copies to the source what was written on the target since, from exact offsets. Then it does what switchover does,
@@ -296,7 +303,8 @@ async def failback(file: Path, flow: str | None, diverged: str | None, arguments
     """
     if diverged == "leave" and arguments.topics:
         raise CannotUse("--diverged leave alters offsets, and the flow has to be stopped for that: leave out --topic")
-    return await _command(file, flow, arguments, arguments.options(Verb.FAILBACK, diverged=diverged or ""))
+    options = arguments.options(Verb.FAILBACK, allow_source_gone=allow_source_gone, diverged=diverged or "")
+    return await _command(file, flow, arguments, options)
 
 
 COMMANDS = (switchover, failover, failback)

@@ -136,7 +136,7 @@ class SwitchSession:
         self._write_evidence(evidence)
         self._print(Text(next_steps(row, self._settings.flow, str(self._file))))
         self._body(evidence.as_json())
-        return Exit.TROUBLE if row.late else Exit.FINE
+        return Exit.FINE if evidence.late == 0 else Exit.TROUBLE
 
     async def _show_last(self) -> int:
         row = switch_to_show(self._log.switch, self._settings.flow, self._options)

@@ -11,7 +11,18 @@ from lockstep_ops.formatting import count_text, in_time, utc_moment, visible
 from lockstep_ops.status.report import Report
 from lockstep_ops.switch.evidence import Evidence
 from lockstep_ops.switch.switch_plan import SwitchPlan
-from lockstep_ops.switch.switch_steps import DONE, FAILED, MEANINGS, RUNNING, UNDONE, Step, StepState, Verb, step_states
+from lockstep_ops.switch.switch_steps import (
+    DONE,
+    FAILED,
+    LEFT,
+    MEANINGS,
+    RUNNING,
+    UNDONE,
+    Step,
+    StepState,
+    Verb,
+    step_states,
+)
 from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import Switch
 
@@ -20,6 +31,7 @@ MARKS = {
     FAILED: (marks.FAILED, "red"),
     RUNNING: (marks.UNDER_WAY, "yellow"),
     UNDONE: (marks.TAKEN_BACK, "yellow"),
+    LEFT: (marks.FAILED, "yellow"),
 }
 
 
@@ -60,14 +72,16 @@ def evidence_lines(evidence: Evidence) -> Iterator[Text]:
     """Yield the result of a switch in few lines."""
     row = evidence.row
     lasted = in_time(row.ended_ms - row.began_ms) if row.ended_ms else "not ended"
-    colour = "green" if row.phase == "done" and not (row.lost or row.late or evidence.lost_unknown) else "yellow"
+    colour = (
+        "green" if row.phase == "done" and not (row.lost or evidence.late != 0 or evidence.lost_unknown) else "yellow"
+    )
     groups = evidence.groups
     again = sum(group.read_again for group in groups)
     yield Text.assemble((f"{row.verb} {row.phase}", colour), f" in {lasted}")
     yield fact_line("id", f"{row.id}, begun {utc_moment(row.began_ms)}")
     yield fact_line("lost", evidence.lost_words)
     yield fact_line(f"known of {evidence.flow.source}", evidence.known_words)
-    yield fact_line("late", count_text(row.late, "record") + (" came after the fence" if row.late else ""))
+    yield fact_line("late", evidence.late_words)
     yield fact_line("groups", f"{count_text(len(groups), 'group')}, at most {again:,} records are read again")
     for group in groups:
         if group.state not in ("exact", "behind"):

@@ -35,7 +35,7 @@ RENAMED_KEYS: Mapping[str, RenamedKey] = MappingProxyType(
         # Selections.
         **_write(
             "topics",
-            "topics.whitelist topic.whitelist whitelist topics.include topics.included topics.allowlist "
+            "topics.whitelist topic.whitelist whitelist include topics.include topics.included topics.allowlist "
             "topics.regex topic.regex topics.pattern topic.pattern topics.list topic.list include.topics "
             "topics.to.mirror topics.to.replicate topic.names topic.name topics.includes topics.whitelist.regex",
             _ALL,
@@ -43,7 +43,7 @@ RENAMED_KEYS: Mapping[str, RenamedKey] = MappingProxyType(
         ),
         **_write(
             "topics.exclude",
-            "topic.blacklist blacklist topics.excluded topics.denylist topics.blocklist topics.exclude.regex "
+            "topic.blacklist blacklist exclude topics.excluded topics.denylist topics.blocklist topics.exclude.regex "
             "topics.exclude.pattern topics.blacklist.pattern topics.blacklist.regex topic.exclude.pattern "
             "topics.exclusion topics.excludes",
             matters=True,
@@ -105,14 +105,26 @@ RENAMED_KEYS: Mapping[str, RenamedKey] = MappingProxyType(
         ),
         **_write(
             "sync.group.offsets.enabled",
-            "sync.consumer.group.offsets.enabled sync.consumer.offsets.enabled sync.offsets.enabled "
-            "sync.group.offsets sync.groups.enabled consumer.group.offset.sync.enabled sync.consumer.groups.enabled",
+            "sync.consumer.group.offsets.enabled sync.topic.offsets.enabled sync.consumer.offsets.enabled "
+            "sync.offsets.enabled sync.group.offsets sync.groups.enabled consumer.group.offset.sync.enabled "
+            "sync.consumer.groups.enabled",
             matters=True,
         ),
         **_write("sync.group.offsets.interval.seconds", "sync.consumer.group.offsets.interval.seconds"),
         # Amounts, intervals and replication.
         **_write("tasks.max", "max.tasks task.count num.tasks tasks.count tasks num.streams"),
         **_write(_FACTORS, "internal.topic.replication.factor internal.topics.replication.factor"),
+        **_write(
+            "",
+            "partitions num.partitions topic.partitions remote.topic.partitions default.partitions",
+            "a topic on the target has as many partitions as on the source: remove it",
+        ),
+        **_write(
+            "lockstep.delay",
+            "lockstep.delay.ms lockstep.delay.seconds lockstep.delay.interval.seconds lockstep.delay.minutes",
+            "a time with its unit, such as 10m",
+            matters=True,
+        ),
         **_write("replication.factor", "topic.replication.factor remote.topic.replication.factor"),
         **_write(
             "",

@@ -4,7 +4,8 @@ It is read, resolved and checked. The result is a `Configuration`, or one `Confi
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import product
 from pathlib import Path
 
@@ -45,6 +46,8 @@ from lockstep_config.text.sources import config_sources
 from lockstep_config.text.templates import find_template
 from lockstep_config.text.values import split_list
 
+_ALIAS_ENDS = re.compile(r"[\s;|/]+")
+"""What people write between aliases in place of a comma."""
 MOST_CLUSTERS = 100
 """The most clusters of one file. Each two of them are a flow, at least of heartbeats."""
 _UNREADABLE: Mapping[type[OSError], str] = {
@@ -249,7 +252,7 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
     for_example = ", ".join(suggested) if len(suggested) > 1 else "A, B"
     if listed is None:
         message = f"is missing: list the clusters' aliases, for example clusters = {for_example}"
-        findings.problem("clusters", message)
+        findings.problem("clusters", message + _another_file({entry.key for entry in entries}, suggested))
         return suggested, False
     if any(problem.line and problem.key == listed.shown for problem in findings.problems):
         return suggested, False  # the reference itself would be judged
@@ -260,14 +263,26 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
     if len(aliases) > MOST_CLUSTERS:
         findings.problem(listed, f"names {len(aliases)} clusters: one file takes {MOST_CLUSTERS}; use several")
         return (), False
-    if len(aliases) == 1:
+    if len(aliases) == 1 and ALIAS.fullmatch(aliases[0]):
         findings.problem(listed, f"names only {aliases[0]!r}: a flow needs two clusters")
     for alias in aliases:
         if not ALIAS.fullmatch(alias):
             typo = find_typo(alias)
+            words = _ALIAS_ENDS.split(alias)
+            if not typo and len(words) > 1 and set(words) <= set(suggested):
+                typo = f"aliases are separated by commas: write {', '.join(words)}"
             message = f"has the alias {alias!r}: an alias may hold letters, digits, '_' and '-' only"
             findings.problem(listed, f"{message}; {typo}" if typo else message)
-    return aliases, True
+    return (suggested, False) if len(aliases) == 1 and not ALIAS.fullmatch(aliases[0]) else (aliases, True)
+
+
+def _another_file(keys: Set[str], aliases: Sequence[str]) -> str:
+    """Return what to do with a properties file that is another program's; empty if it may be MirrorMaker 2's."""
+    if aliases or "bootstrap.servers" not in keys:
+        return ""
+    if "offset.storage.topic" in keys or "offset.storage.file.filename" in keys:
+        return "; this is the file of a Kafka Connect worker: name the file of its connector"
+    return "; MirrorMaker 1's files are for lockstep legacy --consumer.config FILE --producer.config FILE"
 
 
 def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Diagnostics) -> None:

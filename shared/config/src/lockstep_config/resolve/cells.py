@@ -24,6 +24,8 @@ ALIAS = re.compile(r"[A-Za-z0-9_-]+")
 """The form of a cluster's alias."""
 HOST = re.compile(r"\[?[0-9A-Za-z._%:-]+\]?")
 """The form of a host, as in Kafka's `Utils.HOST_PORT_PATTERN`."""
+_SEPARATORS = re.compile(r":\d+[\s;|]+\S")
+"""The end of an address, with what people write in place of a comma."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +96,12 @@ def _parse_servers(text: str) -> tuple[str, ...]:
         raise BadValue("is empty: write HOST:PORT, several between commas")
     for server in servers:
         host, colon, port = server.rpartition(":")
-        host = host.rpartition("://")[2]
+        host = host.partition("://")[2] or host
         if not (host and colon and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65_536):
             raise BadValue(f"has {server!r}, which is no HOST:PORT")
         if not HOST.fullmatch(host) or find_placeholder(host):
-            raise BadValue(f"has {server!r}, and {host!r} is no host")
+            several = "; addresses are separated by commas" if _SEPARATORS.search(server) else ""
+            raise BadValue(f"has {server!r}, and {host!r} is no host{several}")
     return servers
 
 

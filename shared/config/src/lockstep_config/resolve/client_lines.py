@@ -6,6 +6,7 @@ This module is pure.
 from lockstep_config.clients.tls import remark_on
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, NO_RESET, ClientKind
 from lockstep_config.keys.key_types import KeyLevel, KeyStatus
+from lockstep_config.keys.renamed_keys import find_renamed
 from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.key_suggestions import KINDS
@@ -64,7 +65,9 @@ def check_client(cell: Cell, kind: ClientKind, name: str, findings: Diagnostics)
         check_connection(cell, name, findings)
         return
     entry, key = cell.entry, CLIENT[kind].get(name)
-    if key is None:
+    if key is None and find_renamed(cell.scope.key) is not None:
+        unknown(entry, cell.scope.key, KeyLevel.CLUSTER if cell.scope.flow is None else KeyLevel.FLOW, findings)
+    elif key is None:
         unknown(entry, name, KeyLevel.CLUSTER, findings, (*CLIENT[kind], *sorted(CONNECTION)))
     elif key.status is KeyStatus.WITHOUT_EFFECT:
         findings.without_effect(entry, key.reason)

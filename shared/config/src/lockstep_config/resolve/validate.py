@@ -12,6 +12,7 @@ from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import Key, KeyLevel, KeyStatus, ValueKind
 from lockstep_config.keys.mm2_keys import KEYS, find_key
 from lockstep_config.keys.refused_classes import refused_class
+from lockstep_config.keys.renamed_keys import find_renamed
 from lockstep_config.keys.spark_settings import CONF_PREFIX, check_conf
 from lockstep_config.keys.transform_keys import explain_transform_key, split_transform_key
 from lockstep_config.resolve.cells import ALIAS, Cell
@@ -41,6 +42,7 @@ AS_IF_OF_RECORDS = frozenset({"max.request.size", "delivery.timeout.ms"})
 """Properties that people also set for the mirrored records, but that do nothing to them."""
 OVERRIDES_NOT_READ = ("consumer.override.", "admin.override.")
 ROLES = ("lockstep", "source", "target")
+CLIENT_PREFIXES = (*KINDS, *(f"{side}.{kind}" for side in ("source", "target") for kind in (*KINDS, "cluster")))
 LISTS = (ValueKind.LIST, ValueKind.PATTERNS)
 
 
@@ -58,6 +60,12 @@ def check_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, classe
 def _known_flow(cell: Cell, aliases: Sequence[str], findings: Diagnostics) -> bool:
     entry, flow = cell.entry, cell.scope.flow
     assert flow is not None
+    both = flow.source.removesuffix("<")
+    if both != flow.source and both in aliases and flow.target in aliases:
+        key = cell.scope.key
+        instead = f"write {both}->{flow.target}.{key} and {flow.target}->{both}.{key}"
+        findings.unknown_key(entry, f"is no key of a flow, which has one direction: {instead}", near=True)
+        return False
     unknown = [alias for alias in (flow.source, flow.target) if alias not in aliases]
     if unknown:
         names = " and ".join(repr(alias) for alias in dict.fromkeys(unknown))
@@ -205,7 +213,7 @@ def _check_top_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, c
     if key in CONNECTION:
         check_connection(cell, key, findings)
         return
-    for prefix in (*KINDS, *(f"{side}.{kind}" for side in ("source", "target") for kind in (*KINDS, "cluster"))):
+    for prefix in () if find_renamed(key) is not None else CLIENT_PREFIXES:
         if key.startswith(f"{prefix}."):
             kind, inner = prefix.rpartition(".")[2], key.removeprefix(f"{prefix}.")
             client = client_kind(f"{kind}.{inner}")

@@ -26,6 +26,7 @@ _PLACEHOLDERS = (
 )
 _COMMENT = re.compile(r"(?:^|\s)#")
 _QUOTES = "\"'"
+_GLOB = re.compile(r"(?:[\w.-]*[\w-]\*)+[\w.-]*", re.ASCII)
 _LIST = re.compile(r"\[[^][]*\]")
 
 
@@ -95,6 +96,11 @@ def remark_patterns(text: str, key: Key) -> Iterator[str]:
             noun = key.name.partition(".")[0]
             instead = f"to name no {noun}, write nothing behind = ({key.name} =)"
             yield f"has {pattern}, which matches none of the {noun}: quotes belong to the value; {instead}"
+        elif meant := _glob_meant(pattern):
+            yield (
+                f"has {_shown(pattern)}, in which * repeats the character before it only: for any text there, write "
+                f"{meant}"
+            )
         elif key.name.startswith("groups"):
             if fault := find_typo(pattern):
                 yield f"has {_shown(pattern)}: {fault}"
@@ -113,6 +119,14 @@ def _selects_none(pattern: str, needed: tuple[str, ...], key: Key) -> str:
         f"has {_shown(pattern)}, which {does} no {kind}: a {kind}'s name has only letters, digits, '.', '_' and '-', "
         f"and this needs {characters or 'something else'}" + (f"; {fault}" if fault else "")
     )
+
+
+def _glob_meant(pattern: str) -> str:
+    """Return the regular expression of what was written as names of files are: `orders-.*` for `orders-*`.
+
+    Empty if there is anything else in it that only a regular expression has.
+    """
+    return pattern.replace("*", ".*") if _GLOB.fullmatch(pattern) else ""
 
 
 def _needed(pattern: str) -> tuple[str, ...]:

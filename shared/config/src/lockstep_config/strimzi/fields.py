@@ -184,8 +184,18 @@ def _unknown(name: str, fields: Fields, version: str, path: str) -> str:
     if not nearest:
         # Capitals and dashes are usual mistakes, and lower difflib's ratio too much.
         nearest = [field for field in candidates if _plain(field) == _plain(name)]
-    instead = f"did you mean {join_path(path, nearest[0])}?" if nearest else f"known here are {', '.join(candidates)}"
+    below = [field for field in candidates if name in fields[field].fields]
+    if nearest:
+        instead = f"did you mean {join_path(path, nearest[0])}?"
+    elif below:
+        instead = f"write it into {_either([join_path(path, field) for field in below])}"
+    else:
+        instead = f"known here are {', '.join(candidates)}"
     return f"is no field that Strimzi has there; {instead}"
+
+
+def _either(paths: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(paths[:-1]), paths[-1])))
 
 
 def _plain(name: str) -> str:

@@ -40,6 +40,7 @@ _ANNOTATIONS = {
     "pause-reconciliation": "no operator reads the resource; `lockstep pause FILE` pauses what it describes",
 }
 NO_RESOURCE = "is no resource: it takes apiVersion, kind, metadata and spec, or a connector's name and config"
+_OF_EVERY_RESOURCE = ("apiVersion", "kind", "metadata", "spec")
 _ANNOTATED_BY = ("strimzi.io", *IBM_GROUPS)
 _LOG4J_KEY = "log4j.properties"
 """The key of a ConfigMap that is named without one, as before v1beta2."""
@@ -88,7 +89,7 @@ def _add_documents(documents: Sequence[Node], lines: Lines, form: str, document:
     contents = _sorted(documents, lines)
     chosen = _meant(contents.resources, document)
     if not contents.resources and not contents.connectors and not lines.problems:
-        lines.problem(Place("", 0), _none_of_ours(contents.others, form))
+        lines.problem(Place("", 0), _none_of_ours((*contents.others, *contents.workers), form))
     if document and not chosen and not lines.problems:
         names = ", ".join(_names(contents.resources)) or "none"
         message = f"no {' or '.join(KINDS)} is called {document!r}: there is {names}"
@@ -104,12 +105,14 @@ def _add_documents(documents: Sequence[Node], lines: Lines, form: str, document:
         add_connect(contents.connectors, contents.workers, lines)
     unread = (*contents.others, *(part for part in contents.resources if part not in chosen))
     for part in unread if chosen or contents.connectors else ():
-        if near := nearest_class(_java(part)):
-            message = f"is {_java(part)!r}, which there is not; did you mean {near}?"
+        java = _java(part)
+        if near := nearest_class(java):
+            message = f"is {java!r}, which there is not; did you mean {near}?"
             lines.problem(Place("connector.class", part.line), message)
         else:
-            kind = _java(part) or part.text("kind") or "missing"
-            lines.note(Place("kind", part.line), f"is {kind}, which is not read here")
+            kind = java or part.text("kind") or "missing"
+            field_name = "connector.class" if java and not part.has("kind") else "kind"
+            lines.note(Place(field_name, part.line), f"is {kind}, which is not read here")
 
 
 def _meant(resources: Sequence[Part], document: str) -> list[Part]:
@@ -198,7 +201,17 @@ def _none_of_ours(others: Sequence[Part], form: str) -> str:
     wanted = " or ".join(KINDS)
     if nearest:
         return f"has the kind {kinds[0]!r}; did you mean {nearest[0]}?"
+    if files := [name for part in others if part.text("kind") == "ConfigMap" for name in _property_files(part)]:
+        return f"is a ConfigMap: write the text of its {' and of '.join(files)} into a file, and name that file"
+    if not kinds and others and not any(part.has(name) for part in others for name in _OF_EVERY_RESOURCE):
+        return NO_RESOURCE
     return f"has {', '.join(kinds)}, but no {wanted}" if kinds else f"has no kind: write {wanted}"
+
+
+def _property_files(config_map: Part) -> list[str]:
+    """Return the names of the property files in a ConfigMap."""
+    data = config_map.part("data")
+    return [name for name in data.node.items if name.endswith(".properties")] if data else []
 
 
 def _add_resource(root: Part, lines: Lines) -> None:

@@ -201,8 +201,10 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
         provider = providers.get(name)
         if provider is None:
             providers_text = f"known are {', '.join(providers)}" if providers else "the file has no config.providers"
+            usual = f", and config.providers.{name}.class = {_USUAL[name]}" if name in _USUAL else ""
             message = (
-                f"{reference} asks for the config provider {name!r}, but {providers_text}: name it in config.providers"
+                f"{reference} asks for the config provider {name!r}, but {providers_text}: write config.providers = "
+                f"{', '.join((*providers, name))}{usual}"
             )
             if _OF_A_SHELL.match(rest):
                 message = f"{reference} is a placeholder of a shell that nobody filled: Kafka knows no such default"

@@ -55,6 +55,18 @@ class Evidence:
         return f"{words}, of what {source} had accepted {until}; what it accepted later is not counted"
 
     @property
+    def late(self) -> int | None:
+        """Return how many records came after the fence and are not copied, or None if that is not known."""
+        return None if self.row.late_unknown else self.row.late
+
+    @property
+    def late_words(self) -> str:
+        """Say in words how many records came after the fence and are not copied."""
+        if self.late is None:
+            return f"not known, because {self.flow.source} did not answer any more"
+        return count_text(self.late, "record") + (" came after the fence" if self.late else "")
+
+    @property
     def known_words(self) -> str:
         """Return a text that says up to when it was known what the source had."""
         row = self.row
@@ -82,7 +94,7 @@ class Evidence:
             "lost_unknown_partitions": self.lost_unknown,
             "source_known_until": _moment(row.source_known_ms),
             "groups_known_until": _moment(row.groups_known_ms),
-            "late": row.late,
+            "late": self.late,
             "cutoff": _moment(row.cutoff_ms),
             "allowed": [str(allowance) for allowance in Allowance if allows(row, allowance)],
             "only_topics": list(row.topics),
@@ -181,7 +193,7 @@ class Evidence:
             f"- Ended: {_moment(row.ended_ms) or 'not yet'}",
             f"- Lost, of what the source was known to have: {self.lost_words}",
             f"- Known of {self.flow.source}: {self.known_words}",
-            f"- Late: {row.late:,} records that came after the fence and are not copied",
+            f"- Late, and not copied: {self.late_words}",
             f"- Verified: {self._verified_words()}",
             f"- Id: {row.id}",
             "",

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 
-from lockstep_kafka.common.errors import TopicMissing
+from lockstep_kafka.common.errors import ClusterError, TopicMissing
 from lockstep_ops.formatting import count_text
 from lockstep_ops.switch.diverged_records import CopiesUnknown, DivergedRecords, find_diverged
 from lockstep_ops.switch.followed_flow import OppositeFlow
@@ -32,12 +32,16 @@ from lockstep_state.commands.command_vocabulary import PAUSE, RESUME, STOP, Conn
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason import NO_REASON, Reason
 from lockstep_state.reasons.reason_catalogue import format_sentence
+from lockstep_state.reasons.refusal_catalogue import RefusalCode
 from lockstep_state.rows.state_rows import (
     MirroredTopic,
     PartitionProgress,
     Switch,
     progress_by_partition,
 )
+
+ASK_SOURCE_EVERY_S = 5.0
+"""The seconds after which a step that waits for records asks again whether the source answers."""
 
 QUICK_S = 5.0
 """The copy is up to date if everything of one moment is copied within this many seconds."""
@@ -110,10 +114,15 @@ class StepActions:
                 ):
                     raise StepFailed(f"{row.topic}-{row.partition} is halted: {row.reason or row.case}")
             remaining = sum(not_copied(ends, starts, self.log.rows).values())
-            progress.text, progress.done = f"{remaining:,} records behind", total - remaining
+            progress.text, progress.done = f"{remaining:,} records behind{silence}", total - remaining
             return not remaining
 
-        copied = await self.log.wait_until(is_over, self._within_s)
+        deadline, silence = time.monotonic() + self._within_s, ""
+        while not (copied := await self.log.wait_until(is_over, min(ASK_SOURCE_EVERY_S, self._within_s))):
+            if time.monotonic() > deadline:
+                break
+            error = await self.clusters.source_error()
+            silence = "" if error is None else f", and {self.log.settings.flow.source} does not answer"
         progress.total = 0
         if not copied:
             missing = records_by_partition(not_copied(ends, starts, self.log.rows))
@@ -197,7 +206,7 @@ class StepActions:
 
     # -- the flow ------------------------------------------------------------------------------------------------------
 
-    async def stop(self, row: Switch, *, source: bool, opposite: OppositeFlow | None) -> tuple[str, int]:
+    async def stop(self, row: Switch, *, source: bool, opposite: OppositeFlow | None) -> tuple[str, int, bool]:
         """Stop the flow, or pause its topics, wait until it has drained, and write down where each partition is.
 
         Args:
@@ -207,10 +216,12 @@ class StepActions:
                 records.
 
         Returns:
-            A text, and how many records came to the source behind its written end and are not copied.
+            A text, how many records came to the source behind its written end and are not copied, and whether that
+            number is not known because the source does not answer.
 
         Raises:
-            StepFailed: That number is not known, and the switch may not go on without being ready.
+            StepFailed: That number is not known, and the switch may not go on without it.
+            ClusterError: A cluster does not answer, or refuses.
         """
         topics = self.topics
         if row.topics:
@@ -222,20 +233,47 @@ class StepActions:
         ends, unknown = known_ends(self.log.rows, row.id), NO_REASON
         late = DivergedRecords({})
         if source and not row.drill and not row.cutoff_ms:
-            current_ends = await self.clusters.source_ends(topics)
-            late = DivergedRecords(not_copied(current_ends, ends, self.log.rows))
-            if late and opposite is not None and self.log.settings.keeps_names:
-                late, unknown = await self._without_copies(current_ends, opposite)
-                if unknown and not allows(row, Allowance.NOT_READY):
-                    option = Allowance.NOT_READY.option
-                    raise StepFailed(f"{format_sentence(unknown)}, by --continue, or --continue {option}")
+            try:
+                late, unknown = await self._late_records(row, topics, ends, opposite)
+            except (StepFailed, ClusterError) as exc:
+                if not allows(row, Allowance.SOURCE_GONE):
+                    raise
+                unknown = RefusalCode.LATE_UNKNOWN.to_reason(source=self.log.settings.flow.source, cause=str(exc))
         records_known = None if source else RecordsKnown.from_rows(self.log.rows, topics)
         losses = [] if source else known_loss(self.log.rows, topics)
         await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses, records_known))
         text = count_text(len(topics), "topic") + " paused" if row.topics else "stopped"
         if late:
             text += f". After the fence came {late.text}, which are not copied"
-        return f"{text}. {format_sentence(unknown)}" if unknown else text, late.total
+        text = f"{text}. {format_sentence(unknown)}" if unknown else text
+        return text, late.total, unknown.code == RefusalCode.LATE_UNKNOWN
+
+    async def _late_records(
+        self,
+        row: Switch,
+        topics: Sequence[MirroredTopic],
+        ends: Mapping[TopicPartition, int],
+        opposite: OppositeFlow | None,
+    ) -> tuple[DivergedRecords, Reason]:
+        """Return the records behind the written ends of the source that are not copied.
+
+        The reason names the partitions of which that is not known, if the switch may go on without being ready.
+
+        Raises:
+            StepFailed: It is not known, and the switch may not go on.
+            ClusterError: The source does not answer, or refuses.
+        """
+        if (error := await self.clusters.source_error()) is not None:  # sooner than the request for the ends gives up
+            raise error
+        current_ends = await self.clusters.source_ends(topics)
+        late = DivergedRecords(not_copied(current_ends, ends, self.log.rows))
+        if not late or opposite is None or not self.log.settings.keeps_names:
+            return late, NO_REASON
+        late, unknown = await self._without_copies(current_ends, opposite)
+        if unknown and not allows(row, Allowance.NOT_READY):
+            option = Allowance.NOT_READY.option
+            raise StepFailed(f"{format_sentence(unknown)}, by --continue, or --continue {option}")
+        return late, unknown
 
     async def _without_copies(
         self, ends: Mapping[TopicPartition, int], opposite: OppositeFlow

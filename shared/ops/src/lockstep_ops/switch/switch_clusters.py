@@ -133,12 +133,21 @@ class SwitchClusters:
 
     # -- logs ----------------------------------------------------------------------------------------------------------
 
+    async def source_error(self) -> ClusterError | None:
+        """Return why the source does not answer, or None if it does."""
+        try:
+            await self.source.require_open()
+            await self.source.probe(timedelta(seconds=PROBED_WITHIN_S))
+        except ClusterError as exc:
+            return exc
+        return None
+
     async def source_state(self, topics: Iterable[MirroredTopic]) -> SourceState:
         """Return whether the source answers, and about which partitions of these topics it does not."""
         asked_partitions, within = partitions(topics), timedelta(seconds=PROBED_WITHIN_S)
+        if (error := await self.source_error()) is not None:
+            return SourceState(error)
         try:
-            await self.source.require_open()
-            await self.source.probe(within)
             ends = await self.source.reachable_end_offsets(asked_partitions, within=within)
         except ClusterError as exc:
             return SourceState(exc)

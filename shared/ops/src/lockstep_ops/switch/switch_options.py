@@ -18,6 +18,7 @@ class Allowance(StrEnum):
     LEFT_GROUPS = "left-groups"
     UNKNOWN_LOSS = "unknown-loss"
     STALE_GROUPS = "stale-groups"
+    SOURCE_GONE = "source-gone"
 
     @property
     def option(self) -> str:
@@ -37,6 +38,8 @@ _MEANINGS = {
     Allowance.UNKNOWN_LOSS: "Of a failover: go on although the loss of some partitions is not known.",
     Allowance.STALE_GROUPS: "Of a failover: go on although groups were read too long ago. Newer ones do not move, and "
     "those that went on read records again.",
+    Allowance.SOURCE_GONE: "With --continue, from step stop on: end the switch although its source does not answer any "
+    "more. With --abort: leave the opposite flow as it is.",
 }
 
 

@@ -53,6 +53,7 @@ from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_state.names import Flow
+from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.refusal_catalogue import RefusalCode
 from lockstep_state.reasons.switch_reason import Blocker
 from lockstep_state.rows.state_rows import SWITCH_KEY, Row, Switch
@@ -92,7 +93,7 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
         raise CannotUse(f"{settings.flow}: no topic called {' or '.join(unknown)} is mirrored by the flow")
     if not selected_topics(log, options.topics):
         await _require_all_found(log, options)
-        raise SwitchRefused([RefusalCode.NO_TOPIC_TO_SWITCH.to_reason(flow=str(settings.flow))])
+        raise SwitchRefused([_no_topic(settings, opposite, verb)])
     if settings.data_plane.by_key:
         raise SwitchRefused([RefusalCode.SWITCH_BY_KEYS.to_reason(flow=str(settings.flow))])
     records_known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
@@ -148,6 +149,17 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
         report=report,
         may_end_soon=len(refusals) == len(blockers) and may_end_soon(blockers),
         opposite=None if reachable_rows is None else opposite,
+    )
+
+
+def _no_topic(settings: FlowSettings, opposite: OppositeFlow | None, verb: Verb) -> Reason:
+    """Return the refusal of a switch of a flow without topics. A failback names the way without it."""
+    flow = settings.flow
+    if verb is not Verb.FAILBACK or opposite is None:
+        return RefusalCode.NO_TOPIC_TO_SWITCH.to_reason(flow=str(flow))
+    forward = str(opposite.settings.flow)
+    return RefusalCode.NO_TOPIC_TO_BRING_BACK.to_reason(
+        flow=str(flow), source=flow.source, target=flow.target, forward=forward
     )
 
 

@@ -60,8 +60,11 @@ HOOKS = (Step.BEFORE, Step.FENCE, Step.REDIRECT, Step.AFTER)
 REDIRECTED = (Step.REDIRECT, Step.AFTER)
 """The steps in which clients may begin to work on the other cluster. Nothing can be taken back after one has begun."""
 
-WAITING, RUNNING, DONE, FAILED, UNDONE = "waiting", "running", "done", "failed", "undone"
-"""The states of a step."""
+OF_OPPOSITE = (Step.REVERSE, Step.DIVERGED)
+"""The steps about the opposite flow, whose commands are on the cluster that the clients leave."""
+
+WAITING, RUNNING, DONE, FAILED, UNDONE, LEFT = "waiting", "running", "done", "failed", "undone", "left"
+"""The states of a step. `left`: an abort could not take it back, and was allowed to leave it."""
 
 ANTI_FLAPPING_MS = 600_000
 """A second switch within this time needs `--allow-soon`."""
@@ -193,6 +196,7 @@ def lasting_effects(row: Switch) -> Iterator[str]:
         yield "the diverged records that were copied stay copied"
     if has_begun(row, Step.GROUPS):
         yield "groups on the target stay where they were moved to, as group sync moves them anyhow"
+    yield from (state.text for state in step_states(row) if state.state == LEFT)
 
 
 def last_done_ms(row: Switch | None) -> int:

@@ -52,7 +52,7 @@ def switch_to_continue(row: Switch | None, flow: Flow, options: SwitchOptions) -
     return replace(
         row,
         allowed_loss=max(row.allowed_loss, options.allowed_loss),
-        allowed=tuple(sorted({*row.allowed, *options.allows})),
+        allowed=_allowed(row, options),
         diverged=options.diverged or row.diverged,
         rewind_groups=row.rewind_groups or options.rewind_groups,
     )
@@ -67,7 +67,7 @@ def has_ended(row: Switch | None, options: SwitchOptions) -> bool:
 
 
 def switch_to_abort(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
-    """Return the row of the switch to abort.
+    """Return the row of the switch to abort, with what the command line allows beyond it.
 
     Raises:
         SwitchRefused: The switch cannot be aborted.
@@ -75,7 +75,11 @@ def switch_to_abort(row: Switch | None, flow: Flow, options: SwitchOptions) -> S
     row = _named(row, flow, options, "abort")
     if refusal := find_abort_refusal(row, flow):
         raise SwitchRefused([refusal])
-    return row
+    return replace(row, allowed=_allowed(row, options))
+
+
+def _allowed(row: Switch, options: SwitchOptions) -> tuple[str, ...]:
+    return tuple(sorted({*row.allowed, *options.allows}))
 
 
 def switch_to_show(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:

@@ -16,11 +16,15 @@ from lockstep_ops.switch.hook import HookCall, HookFailed, run_hook
 from lockstep_ops.switch.step_actions import StepActions
 from lockstep_ops.switch.switch_clusters import StepFailed, SwitchClusters
 from lockstep_ops.switch.switch_log import SwitchLog
+from lockstep_ops.switch.switch_options import Allowance, allows
 from lockstep_ops.switch.switch_positions import count_losses
 from lockstep_ops.switch.switch_steps import (
     DONE,
     FAILED,
+    HOOKS,
+    LEFT,
     MEANINGS,
+    OF_OPPOSITE,
     UNDONE,
     Step,
     Verb,
@@ -88,11 +92,12 @@ class Switcher:
             try:
                 text, row = await self._perform(step, row)
             except (StepFailed, HookFailed, ClusterError) as exc:
-                row = await self._log.write(with_step(self._log.switch or row, step, FAILED, now_ms(), str(exc)))
+                text = await self._with_way_out(str(exc), step, row)
+                row = await self._log.write(with_step(self._log.switch or row, step, FAILED, now_ms(), text))
                 self._on_step(step)
                 if step in (Step.BEFORE, Step.FENCE):
                     row = await self.abort(row)
-                raise StepFailed(str(exc)) from exc
+                raise StepFailed(text) from exc
             ended_ms = now_ms()
             row = await self._log.write(with_next_step(with_step(row, step, DONE, ended_ms, text), ended_ms))
             self._on_step(step)
@@ -105,11 +110,18 @@ class Switcher:
         """
         row = await self._log.write(replace(row, phase="aborting"))
         for step in steps_to_undo(row):
+            state = UNDONE
             try:
                 text = await self._undo(step, row)
             except (StepFailed, ClusterError) as exc:
-                raise StepFailed(f"{step} could not be taken back: {exc}") from exc
-            row = await self._log.write(with_step(row, step, UNDONE, now_ms(), text))
+                text = f"{step} could not be taken back: {exc}"
+                if step not in OF_OPPOSITE:
+                    raise StepFailed(text) from exc
+                if not allows(row, Allowance.SOURCE_GONE):
+                    option = Allowance.SOURCE_GONE.option
+                    raise StepFailed(f"{text}. Say --abort {option} to leave the opposite flow as it is") from exc
+                state = LEFT
+            row = await self._log.write(with_step(row, step, state, now_ms(), text))
         ended = await self._log.write(replace(row, phase="aborted", ended_ms=now_ms()))
         if Step.AFTER in {Step(name) for name, *_ in row.steps} and has_begun(row, Step.BEFORE, Step.FENCE):
             try:
@@ -117,6 +129,23 @@ class Switcher:
             except HookFailed as exc:
                 raise StepFailed(f"the {row.verb} is aborted, and {exc}") from exc
         return ended
+
+    async def _with_way_out(self, text: str, step: Step, row: Switch) -> str:
+        """Return why a step has failed, with what to do where the step needs a source that is gone."""
+        flow, option, text = self._settings.flow, Allowance.SOURCE_GONE.option, text.removesuffix(".")
+        if step is Step.REVERSE:
+            return (
+                f"{text}. Say --continue {option} to end the {row.verb} without it: clients can move to {flow.target}"
+            )
+        if row.verb == Verb.FAILOVER or step in HOOKS:
+            return text
+        if (await self._clusters.source_state(self._actions.topics)).answers:
+            return text
+        if step is Step.STOP:
+            return (
+                f"{text}. If {flow.source} is lost, say --continue {option}: what was to be copied is on {flow.target}"
+            )
+        return f"{text}. If {flow.source} is lost, say --abort, and then lockstep failover --flow '{flow}'"
 
     async def evidence(self, row: Switch) -> Evidence:
         """Return the evidence of the switch as it is now, from the rows."""
@@ -151,8 +180,8 @@ class Switcher:
                 text, known_ms = await self._groups.move(row, source=not source_is_gone)
                 return text, replace(row, groups_known_ms=known_ms)
             case Step.STOP:
-                text, late = await actions.stop(row, source=not source_is_gone, opposite=self._opposite)
-                return text, replace(row, late=late)
+                text, late, unknown = await actions.stop(row, source=not source_is_gone, opposite=self._opposite)
+                return text, replace(row, late=late, late_unknown=unknown)
             case Step.REVERSE:
                 return await self._reverse(row), row
             case Step.RESTORE:
@@ -161,7 +190,7 @@ class Switcher:
                 return await self._hook(step, row, "done" if step is Step.AFTER else ""), row
 
     async def _undo(self, step: Step, row: Switch) -> str:
-        if step not in (Step.REVERSE, Step.DIVERGED):
+        if step not in OF_OPPOSITE:
             return await self._actions.resume(row)
         return await self._forward(row).rest(row)
 
@@ -170,7 +199,12 @@ class Switcher:
         settings = self._opposite.settings
         if row.opposite_was == "running" and not row.topics:
             return f"{settings.flow} runs already"
-        await SwitchClusters(settings, self._within_s, self._by).command_each(RESUME, switch_scopes(row))
+        try:
+            await SwitchClusters(settings, self._within_s, self._by).command_each(RESUME, switch_scopes(row))
+        except StepFailed as exc:
+            if not allows(row, Allowance.SOURCE_GONE):
+                raise
+            return f"{settings.flow} was not started: {exc}. When {settings.flow.target} is back, run lockstep resume"
         if row.topics and row.opposite_was != "running":
             return f"{settings.flow} is {row.opposite_was} as a whole: lockstep resume starts all of it"
         return f"{settings.flow} runs"

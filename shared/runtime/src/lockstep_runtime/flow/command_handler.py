@@ -99,16 +99,17 @@ class CommandHandler:
     async def serve(self) -> None:
         """Carry out and answer commands, one at a time, until cancelled.
 
-        A refresh waits for rounds, and these may wait for a cluster that does not answer. So other commands go on
-        beside it.
+        A command that may wait for a cluster that does not answer (`waits_for_clusters`) holds up no other: a failover
+        asks for its steps while services still wait for the source.
         """
-        async with asyncio.TaskGroup() as refreshes:
+        async with asyncio.TaskGroup() as waiting:
             while True:
                 command = await self._inbox.get()
                 if command.id in self._answered:
                     continue
-                if command.verb == REFRESH:
-                    refreshes.create_task(self._carry_out_and_answer(command))
+                verb = VERBS.get(command.verb)
+                if verb is not None and verb.waits_for_clusters:
+                    waiting.create_task(self._carry_out_and_answer(command))
                 else:
                     await self._carry_out_and_answer(command)
 

@@ -185,6 +185,8 @@ class ControlCommand:
     """The services that answer about a scope, each by an event of its own."""
     changes_desired_state: bool = False
     """The command leads to a row with the desired state of the scope."""
+    waits_for_clusters: bool = False
+    """The command may wait for a cluster that does not answer, so other commands are carried out beside it."""
     summary: str
     help: str = ""
     example: str = ""
@@ -220,6 +222,7 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
                 answer="Refreshed",
                 scopes=(ScopeKind.FLOW, ScopeKind.CONNECTOR),
                 services=_members,
+                waits_for_clusters=True,
                 summary="Look for topics, groups, ACLs and configs now.",
                 help="Do every round of WHAT (flow or connector:NAME) now instead of at its time: look for new topics, "
                 "groups, ACLs and configs.",
@@ -305,6 +308,7 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
                 answer="GroupSyncEnded",
                 scopes=(ScopeKind.FLOW,),
                 services=_checkpoint,
+                waits_for_clusters=True,
                 summary="Emit checkpoints and move the target's groups now.",
             ),
             ControlCommand(

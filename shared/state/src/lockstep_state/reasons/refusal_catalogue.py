@@ -41,6 +41,12 @@ class RefusalCode(CatalogueCode):
         " back. --continue ends it, and lockstep {then} moves the applications again",
     )
     NO_TOPIC_TO_SWITCH = "no-topic-to-switch", "{flow}: there is no topic to switch"
+    NO_TOPIC_TO_BRING_BACK = (
+        "no-topic-to-bring-back",
+        "{source} has no topic that {flow} mirrors, so nothing was written there that could come back. {flow} moves"
+        " groups back by itself (lockstep status --groups). Stop the applications on {source}, run lockstep resume"
+        " --flow '{forward}', and start them on {target}",
+    )
     SWITCH_BY_KEYS = (
         "switch-by-keys",
         "{flow}: keys choose the partition of each record, so a group has no exact place",
@@ -52,6 +58,10 @@ class RefusalCode(CatalogueCode):
         " (lockstep refresh)",
     )
     ENDS_UNKNOWN = "ends-unknown", "cluster {cluster} does not say where {count:log} end, {partition} for one"
+    LATE_UNKNOWN = (
+        "late-unknown",
+        "how many records came to {source} after the fence is not known: {cause}",
+    )
     SWITCH_TOO_SOON = (
         "switch-too-soon",
         "a switch ended {ago_s} s ago, and a second one within ten minutes is refused without --allow-soon",
@@ -139,7 +149,11 @@ class RefusalCode(CatalogueCode):
         " read when it begins",
     )
     FLOW_RUNS = "flow-runs", "the flow runs: lockstep stop, or say --stop"
-    SLOTS_DRAINING = "slots-draining", "{slots} did not drain yet: ask again in a moment"
+    SLOTS_DRAINING = (
+        "slots-draining",
+        "{slots} did not drain yet: ask again in a moment. If it stays so, end the process of the data plane: the next"
+        " one goes on from the target's log",
+    )
     SLOTS_ENDED = (
         "slots-ended",
         "{slots} ended without writing down how far it was. Start the data plane, which reads that from the "

@@ -49,7 +49,8 @@ class Switch(Row):
     force: bool = False
     """Everything is allowed that `allowed` names one by one. Only earlier releases wrote it."""
     allowed: tuple[str, ...] = ()
-    """The permissions of the operator: `soon` | `not-ready` | `left-groups` | `unknown-loss`."""
+    """The permissions of the operator: `soon` | `not-ready` | `left-groups` | `unknown-loss` | `stale-groups` |
+    `source-gone`."""
     opposite_was: str = ""
     """The desired state of the reverse flow when the switch began: `running` | `paused` | `stopped`. "": the file has
     no such flow."""
@@ -57,11 +58,13 @@ class Switch(Row):
     """Topics of `topics` that were paused in the reverse flow when the switch began."""
     steps: tuple[tuple[str, str, UnixMs, UnixMs, str], ...] = ()
     """(step, state, began, ended, text) in order; times are Unix milliseconds. state: `waiting` | `running` | `done` |
-    `failed` | `undone`."""
+    `failed` | `undone` | `left`."""
     lost: Count = 0
     """Records that the source was known to have and that were not copied."""
     late: Count = 0
     """Records that came to the source after the fence and were not copied."""
+    late_unknown: bool = False
+    """The number of those is not known, because the source did not answer any more."""
     last_done_ms: UnixMs = 0
     """The Unix milliseconds when the last switch before this one ended that was no drill; 0: there was none."""
     source_known_ms: UnixMs = 0

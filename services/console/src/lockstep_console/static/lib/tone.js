@@ -48,6 +48,7 @@ const TONES = {
   aborting: "note",
   aborted: "rest",
   undone: "rest",
+  left: "bad",
   // comparisons
   differs: "bad",
   "not compared": "unknown",

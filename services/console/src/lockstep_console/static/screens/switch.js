@@ -59,7 +59,7 @@ function LastSwitch({ flow, body, rows, reload }) {
       ["Began", body.began ? inMoment(Date.parse(body.began)) : "not yet"],
       ["Took", isKnown(body.seconds) ? inTime(body.seconds * 1_000) : "it has not ended"],
       ["Lost", lostText(body)],
-      ["Late", `${inCount(body.late, "record")} after the fence`],
+      ["Late", isKnown(body.late) ? `${inCount(body.late, "record")} after the fence` : "unknown"],
       ["Known of the source", body.source_known_until ? `up to ${inMoment(Date.parse(body.source_known_until))}` : "unknown"],
       ["Groups", `${inCount(body.groups.length, "group")}, at most ${inNumber(body.groups.reduce((sum, group) => sum + group.read_again, 0))} records read again`],
     ]} />

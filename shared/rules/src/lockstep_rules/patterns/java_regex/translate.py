@@ -143,7 +143,7 @@ class _Parser(Tokens):
             case "$":
                 return AT_LAST_LINE_END, False
             case "*" | "+" | "?" | "{":
-                self.refuse(f"{token.char} has nothing to repeat")
+                self.refuse(f"{token.char} has nothing to repeat" + (" (.* is any text)" if token.char == "*" else ""))
         return re.escape(token.char), True
 
     def _group(self, flags: _Flags) -> str:
