@@ -100,7 +100,8 @@ class Listener:
             return  # the test has ended it
 
     def of(self, kind: str) -> list[Any]:
-        return [body for _, said, body in self.messages if said == kind]
+        bodies = [body for _, said, body in self.messages if said == kind]
+        return [flow for flows in bodies for flow in flows] if kind == "status" else bodies
 
     def close(self) -> None:
         self._answer.close()

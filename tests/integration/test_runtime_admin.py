@@ -12,7 +12,15 @@ from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.admin.group_requests import COORDINATOR_ANSWERS_S
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
 from tests.support.broker import Broker, Quorum, started
-from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name, wait_for_brokers
+from tests.support.clusters import (
+    Record,
+    commit_offset,
+    create_topic,
+    delete_topic,
+    produce,
+    unique_name,
+    wait_for_brokers,
+)
 from tests.support.eventually import eventually
 from tests.support.proxy import Proxy
 
@@ -49,6 +57,30 @@ async def test_first_question_about_a_group_of_a_new_cluster_is_answered() -> No
         described = await asyncio.wait_for(admin.describe_groups(["g"]), 30.0)
         assert [one.state for one in described.done.values()] == ["DEAD"]
         assert await admin.group_offsets("g") == {}
+
+
+async def test_offset_of_a_topic_that_does_not_exist_is_absent(broker_b: Broker, topic_name: str) -> None:
+    create_topic(broker_b.bootstrap, topic_name)
+    admin = Admin("B", {"bootstrap.servers": broker_b.bootstrap}, WITHIN)
+    there, gone = (topic_name, 0), (unique_name("gone"), 0)
+    assert await admin.end_offsets([gone]) == {}
+    assert await admin.begin_offsets([there, gone, there]) == {there: 0}
+    ends, troubles = await admin.end_offsets_or_troubles([gone, there])
+    assert (ends, [*troubles]) == ({there: 0}, [gone])
+    assert gone[0] in str(troubles[gone])
+
+
+async def test_probe_asks_for_one_topic_that_the_cluster_has_named(broker_b: Broker) -> None:
+    """All topics of a large cluster are megabytes, and a topic that was not named may be one that we may not see."""
+    admin = Admin("B", {"bootstrap.servers": broker_b.bootstrap}, WITHIN)
+    own = create_topic(broker_b.bootstrap), create_topic(broker_b.bootstrap)
+    assert set(own) <= (await admin._brokers_metadata(5.0)).topics.keys()
+    admin._named_topic = own[0]
+    assert (await admin._brokers_metadata(5.0)).topics.keys() == {own[0]}
+    delete_topic(broker_b.bootstrap, own[0])
+    await admin.probe()
+    assert own[0] not in (await admin._brokers_metadata(5.0)).topics
+    assert await admin.topic(own[0]) is None, "it was created again"
 
 
 def ask_beside_a_restart(bootstrap: str, test: Connection) -> None:

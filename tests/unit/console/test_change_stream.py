@@ -49,25 +49,29 @@ def test_status_is_told_once_a_second_and_only_if_it_changed() -> None:
     told, (watch,) = stream("A->B")
     told.on_report(watch)
     told.on_report(watch)
-    assert told.next_message(0.0) == ("status", watch.shown().text)
+    assert told.next_message(0.0) == ("status", f"[{watch.shown().text}]")
     assert told.next_message(0.0) is None
     told.on_report(watch)
     cast(Any, watch).content = {**cast(Any, watch).content, "fine": False}
     assert told.next_message(0.9) is None
-    assert told.next_message(1.0) == ("status", watch.shown().text)
+    assert told.next_message(1.0) == ("status", f"[{watch.shown().text}]")
     cast(Any, watch).content = {**cast(Any, watch).content, "at_ms": 2}
     told.on_report(watch)
     assert told.next_message(2.5) is None  # nothing but the time of reading has changed
     told.on_report(watch)
-    assert told.next_message(1.0 + changes.UNCHANGED_INTERVAL_S) == ("status", watch.shown().text)
+    assert told.next_message(1.0 + changes.UNCHANGED_INTERVAL_S) == ("status", f"[{watch.shown().text}]")
 
 
-def test_flows_take_turns() -> None:
-    told, watches = stream("A->B", "B->A")
-    for watch in watches:
+def test_reports_of_many_flows_are_one_message() -> None:
+    told, watches = stream("A->B", "B->A", "C->A")
+    for watch in watches[:2]:
         told.on_report(watch)
-    said = [told.next_message(0.0), told.next_message(0.0)]
-    assert [json.loads(body)["flow"] for _, body in filter(None, said)] == ["A->B", "B->A"]
+    _, body = told.next_message(0.0) or ("", "[]")
+    assert [flow["flow"] for flow in json.loads(body)] == ["A->B", "B->A"]
+    told.on_report(watches[2])
+    assert told.next_message(0.9) is None
+    _, body = told.next_message(1.0) or ("", "[]")
+    assert [flow["flow"] for flow in json.loads(body)] == ["C->A"]
 
 
 def test_rows_of_wanted_kinds_are_told_with_their_last_value() -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,7 +86,9 @@ class Silent(Admin):
         super().__init__("A", {"bootstrap.servers": "a:9092"}, timedelta(seconds=0.02))
         self.answers, self.owed = answers, Future[str]()
         self.owed.set_running_or_notify_cancel()
-        self.asked: list[str] = []
+        self.asked: list[str | None] = []
+        """The topic of each listing; None: all of them."""
+        self.listed = {"large": 3, "small": 1}
 
     async def _connected(self) -> Any:
         return self
@@ -93,12 +96,18 @@ class Silent(Admin):
     def poll(self, _: float) -> None:
         """Be a client without complaints."""
 
-    def list_topics(self, *, topic: str, timeout: float) -> None:
+    def list_topics(self, *, topic: str | None, timeout: float) -> Any:
         self.asked.append(topic)
         if not self.answers:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT))
         if len(self.asked) == 3:
             self.owed.set_result("late")
+        return SimpleNamespace(
+            topics={
+                name: SimpleNamespace(error=None if name in self.listed else "gone", partitions=[0] * count)
+                for name, count in (self.listed if topic is None else {topic: self.listed.get(topic, 0)}).items()
+            }
+        )
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -117,7 +126,21 @@ async def test_request_without_an_answer_ends_if_no_broker_answers(*, whole: boo
 async def test_request_that_lasts_is_waited_for_while_a_broker_answers() -> None:
     admin = Silent(answers=True)
     assert await asyncio.wait_for(admin._answer(admin.owed, "describe", "x"), 5) == "late"
-    assert admin.asked == ["__consumer_offsets"] * 3
+    assert admin.asked == [None, "small", "small"]
+
+
+async def test_all_topics_are_listed_only_if_no_listed_one_is_left() -> None:
+    """A topic that the cluster has not named may be one that we have no right to."""
+    admin = Silent(answers=True)
+    for _ in range(2):
+        await admin._brokers_metadata(1.0)
+    del admin.listed["small"]
+    for _ in range(3):
+        await admin._brokers_metadata(1.0)
+    admin.listed.clear()
+    for _ in range(2):
+        await admin._brokers_metadata(1.0)
+    assert admin.asked == [None, "small", "small", None, "large", "large", None]
 
 
 class Cut(Silent):

@@ -26,8 +26,8 @@ from lockstep_state.rows.state_rows import LagBlock
 MESSAGE_INTERVAL_S = 0.1
 """The shortest time between two messages."""
 
-STATUS_INTERVAL_S = 1.0
-"""The shortest time between two messages of the same kind about one flow."""
+KIND_INTERVAL_S = 1.0
+"""The shortest time between two messages of the same kind about one flow, and between two with flows."""
 
 UNCHANGED_INTERVAL_S = 10.0
 """The seconds after which a status is sent although nothing has changed: it says when it was read."""
@@ -106,6 +106,8 @@ class ChangeStream:
         self._due: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Kind and flow of what is to be said, oldest first."""
         self._not_before: dict[tuple[str, str], float] = {}
+        self._reported: dict[str, None] = {}
+        """The flows with a new report, oldest first. They are one message: a page draws once for all of them."""
         self._sent_status: dict[str, tuple[float, int]] = {}
         self._rows: defaultdict[str, dict[bytes, Record]] = defaultdict(dict)
         self._events: defaultdict[str, deque[Record]] = defaultdict(lambda: deque(maxlen=MOST_EVENTS))
@@ -114,7 +116,8 @@ class ChangeStream:
     # -- what comes ----------------------------------------------------------------------------------------------------
 
     def on_report(self, watch: FlowWatch) -> None:
-        self._note(STATUS, watch.name)
+        self._reported.setdefault(watch.name)
+        self._note(STATUS, "")
         if self._worst:
             self._note(WORST, watch.name)
 
@@ -197,17 +200,18 @@ class ChangeStream:
             del self._due[kind, flow]
             body = self._body(kind, flow, now)
             if body is not None:
-                self._not_before[kind, flow] = now + STATUS_INTERVAL_S
+                self._not_before[kind, flow] = now + KIND_INTERVAL_S
                 return kind, body
         return None
 
     def _body(self, kind: str, flow: str, now: float) -> Any:
         if kind == HELLO:
             return {"at_ms": now_ms()}
-        watch = self._watches[flow]
+        if kind == STATUS:
+            reported, self._reported = self._reported, {}
+            texts = [text for name in reported if (text := self._status(self._watches[name], now)) is not None]
+            return f"[{','.join(texts)}]" if texts else None
         match kind:
-            case "status":
-                return self._status(watch, now)
             case "rows":
                 records, self._rows[flow] = self._rows[flow], {}
                 return [_row_body(flow, record) for record in records.values()] or None
@@ -215,8 +219,8 @@ class ChangeStream:
                 kept = self._events.pop(flow, deque())
                 return [WatchedEvent(record).as_json(flow) for record in kept] or None
             case "lag":
-                return {"flow": flow, **lag_tail(watch.rows.find, now_ms())}
-        return self._worst_partitions(watch)
+                return {"flow": flow, **lag_tail(self._watches[flow].rows.find, now_ms())}
+        return self._worst_partitions(self._watches[flow])
 
     def _status(self, watch: FlowWatch, now: float) -> str | None:
         """Return the flow as text, unless the client has just got the same."""

@@ -5,10 +5,8 @@ A cluster that is away, a right that is missing, a flow that has never run and a
 """
 
 import asyncio
-import time
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,10 +15,10 @@ from lockstep_console.followed.target_topics import TargetTopics
 from lockstep_console.followed.watched_events import WatchedEvents
 from lockstep_console.followed.watched_rows import WatchedRows
 from lockstep_console.json_text import json_text
+from lockstep_console.report_turns import ReportTurns
 from lockstep_console.views.flow_body import flow_body, partition_body
 from lockstep_console.views.lag_series import LagSeries, recent_worst
-from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.common.asyncio_util import set_within, share_kept_s
+from lockstep_kafka.common.asyncio_util import set_within
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.status.flow_report import FlowClients
 from lockstep_ops.status.flow_status import UnknownStatus, read_status
@@ -30,20 +28,14 @@ from lockstep_runtime.util.clock import now_ms
 from lockstep_state.rows.row import NewerVersion
 from lockstep_state.rows.state_rows import Row
 
-SOONEST_S, LATEST_S, UNSEEN_S = 2.0, 5.0, 60.0
-"""The seconds between two reports: if rows changed, if none did, and while nobody looks."""
+LATEST_S = 5.0
+"""The seconds after which a report is read again although no row has changed, while somebody looks."""
 
 LOOKED_AT_S = 15.0
 """The seconds for which a request counts as somebody who looks."""
 
 ANSWERS_WITHIN_S = 3.0
 """The seconds within which a cluster has to answer for a report."""
-
-UNSEEN_SHARE, UNSEEN_AT_MOST_S = 0.01, 600.0
-"""The share of a core that all reports may take while nobody looks, and the longest wait for it."""
-
-AT_ONCE = 4
-"""Reports that are read at the same time. Each asks both clusters of its flow."""
 
 NOT_YET = "The flow is not read yet."
 
@@ -62,8 +54,6 @@ class DatedReport:
     """Without a report: what `lockstep status` says of such a flow."""
     took_s: float = 0.0
     """The seconds that it took to read."""
-    cost_s: float = 0.0
-    """The processor time of this process meanwhile, which other reports may have taken too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,36 +68,6 @@ class ShownFlow:
         """Return the text of a body, which is a tenth of the body in memory."""
         content = json_text({name: value for name, value in body.items() if name not in ("at_ms", "history")})
         return cls(json_text(body), hash(content))
-
-
-class ReportTurns:
-    """The turns in which the reports of all flows are read, and how often each may be read while nobody looks."""
-
-    def __init__(self, flows: int) -> None:
-        self.turns = asyncio.Semaphore(AT_ONCE)
-        self._share = UNSEEN_SHARE / max(1, flows)
-        self._asking: Counter[Admin] = Counter()
-        self._watches: defaultdict[Admin, list[FlowWatch]] = defaultdict(list)
-
-    def add(self, watch: "FlowWatch") -> None:
-        """Take a flow whose reports are read in these turns."""
-        self._watches[watch.clients.source].append(watch)
-
-    @asynccontextmanager
-    async def turn(self, source: Admin) -> AsyncIterator[None]:
-        """Wait for a turn to read a report. A source that nobody looks at keeps no connection afterwards."""
-        async with self.turns:
-            self._asking[source] += 1
-            try:
-                yield
-            finally:
-                self._asking[source] -= 1
-        if not self._asking[source] and not any(watch.is_looked_at for watch in self._watches[source]):
-            await source.close()
-
-    def unseen_s(self, cost_s: float) -> float:
-        """Return the seconds until a report that took this processor time is read again while nobody looks."""
-        return share_kept_s(cost_s, self._share, soonest=UNSEEN_S, latest=UNSEEN_AT_MOST_S)
 
 
 class ChangeListener(Protocol):
@@ -136,15 +96,18 @@ class FlowWatch:
         """The rows of the flow's state topic (`FollowedRows`)."""
         self.watched_events = WatchedEvents(settings, topics, self._on_events)
         self._dated = DatedReport(None, NOT_YET, 0)
-        self._has_new_rows, self._changed = asyncio.Event(), asyncio.Event()
-        self._was_looked_at = asyncio.Event()
+        self._cost_s = 0.0
+        """The processor time that the last report took."""
+        self._has_new_rows, self._was_looked_at = asyncio.Event(), asyncio.Event()
+        self._is_due = asyncio.Event()
+        """The report is to be read again at once."""
         self._has_report = asyncio.Event()
         self._looked_at = float("-inf")
         self._listeners: list[ChangeListener] = []
         self.away: dict[str, str] = {}
         """Why clusters of the flow do not answer now, by alias, as far as they were asked."""
         self.lags = LagSeries()
-        turns.add(self)
+        turns.add(self, clients.source)
         self._logged_mistake: tuple[object, ...] = ()
         self._shown: tuple[DatedReport, dict[str, str], ShownFlow] | None = None
         """The report and the clusters away of which the last shown flow was made, and it: several streams show it."""
@@ -205,11 +168,12 @@ class FlowWatch:
         """Return the last report, and have it read again soon. The first one is waited for.
 
         Args:
-            within_s: The seconds for which a newer report is waited for if the last one is older than `LATEST_S`.
+            within_s: The seconds for which a newer report is waited for if the last one is older than twice `LATEST_S`.
         """
         self.look()
         age_s = (now_ms() - self._dated.at_ms) / 1000
         if age_s > LATEST_S * 2:
+            self._is_due.set()
             self._has_report.clear()
             await set_within(self._has_report, within_s if self._dated.at_ms else ANSWERS_WITHIN_S * 2)
         return self._dated
@@ -249,10 +213,11 @@ class FlowWatch:
     async def _keep_reading(self) -> None:
         await self.rows.judged()
         while True:
-            async with self._turns.turn(self.clients.source):
-                self._has_new_rows.clear()
-                self._was_looked_at.clear()
+            async with self._turns.turn(self.clients.source) as spent_s:
+                for event in (self._has_new_rows, self._was_looked_at, self._is_due):
+                    event.clear()
                 self._dated = await self._read()
+                self._cost_s = spent_s()
             if self._dated.report is not None:
                 self.lags.add(self._dated.at_ms, self._dated.report.partitions)
             self._has_report.set()
@@ -267,25 +232,27 @@ class FlowWatch:
             self.away[alias] = sentence
         else:
             del self.away[alias]
-        self._changed.set()
+        self._is_due.set()
         self._show_report()
 
     def _show_report(self) -> None:
+        if self._listeners:
+            self.shown()  # now, for the rows were just read
         for listener in list(self._listeners):
             listener.on_report(self)
 
     async def _wait(self) -> None:
         """Return when the report is to be read again."""
         if not self.is_looked_at:
-            await set_within(self._was_looked_at, self._turns.unseen_s(self._dated.cost_s))
+            await set_within(self._was_looked_at, self._turns.unseen_s(self._cost_s))
             return
-        self._changed.clear()
-        if not await set_within(self._changed, SOONEST_S):
-            await set_within(self._has_new_rows, LATEST_S - SOONEST_S)
+        soonest_s = self._turns.looked_at_s(self._cost_s)
+        if not await set_within(self._is_due, soonest_s):
+            await set_within(self._has_new_rows, LATEST_S - soonest_s)
 
     async def _read(self) -> DatedReport:
         loop = asyncio.get_running_loop()
-        began, used = loop.time(), time.process_time()
+        began = loop.time()
         try:
             status = await read_status(
                 self.settings,
@@ -300,7 +267,7 @@ class FlowWatch:
             status = UnknownStatus.because(self.settings.flow, self._mistake(exc))
         if isinstance(status, UnknownStatus):
             return DatedReport(None, status.reason, now_ms(), status)
-        return DatedReport(status, "", status.at_ms, took_s=loop.time() - began, cost_s=time.process_time() - used)
+        return DatedReport(status, "", status.at_ms, took_s=loop.time() - began)
 
     def _on_rows(self, records: Sequence[Record]) -> None:
         self._has_new_rows.set()

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from lockstep_config import FlowSettings
 from lockstep_console.cluster_probes import ClusterProbes
-from lockstep_console.flow_watch import FlowWatch, ReportTurns
+from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.followed.target_topics import TargetTopics
+from lockstep_console.report_turns import ReportTurns
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.asyncio_util import without_end
 from lockstep_ops.clusters import source_client, target_client
@@ -20,7 +21,7 @@ class FlowWatches:
     def __init__(self, flows: Sequence[FlowSettings]) -> None:
         clients: dict[tuple[object, ...], Admin] = {}
         topics: dict[tuple[object, ...], TargetTopics] = {}
-        turns = ReportTurns(len(flows))
+        turns = ReportTurns()
         self._watches: dict[str, FlowWatch] = {}
         for settings in flows:
             of_flow = _shared_clients(settings, clients)

@@ -121,7 +121,7 @@ def _unfinished(flow: Flow, report: Report, rows: Mapping[str, Row]) -> Iterator
 
 def _halted(flow: Flow, report: Report, rows: Mapping[str, Row]) -> Iterator[Decision]:
     for line in report.partitions:
-        row = rows.get(PartitionProgress(topic=line.topic, partition=line.partition).key())
+        row = rows.get(PartitionProgress.key_of(line.topic, line.partition))
         if line.state == "halted" and isinstance(row, PartitionProgress):
             yield _halted_partition(flow, line, row)
 

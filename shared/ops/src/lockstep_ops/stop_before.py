@@ -131,7 +131,7 @@ def plan_ends(settings: FlowSettings, rows: Mapping[str, Row], scope: Scope, bef
             if not settings.delay_ms(name):
                 problems[tp] = NoCopyEnd(EndProblem.NOT_DELAYED)
                 continue
-            seen = rows.get(SeenEnds(topic=name, partition=number).key())
+            seen = rows.get(SeenEnds.key_of(name, number))
             upstream = copied_upstream(progress.get(tp), topic)
             end = find_copy_end(
                 seen if isinstance(seen, SeenEnds) else None,

@@ -203,7 +203,7 @@ def find_partition(watch: "FlowWatch", scope: Scope) -> PartitionProgress:
     Raises:
         CannotDecide: The scope is no partition, or the flow does not copy it.
     """
-    row = watch.rows.rows.get(PartitionProgress(topic=scope.name, partition=max(0, scope.number)).key())
+    row = watch.rows.rows.get(PartitionProgress.key_of(scope.name, max(0, scope.number)))
     if scope.number < 0 or not scope.name or not isinstance(row, PartitionProgress):
         raise CannotDecide(f"{scope} is no partition that {watch.name} copies: write partition:TOPIC-NUMBER.")
     return row

@@ -12,9 +12,6 @@ from lockstep_console.console import Console
 from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, Route
 from lockstep_kafka.common.errors import ClusterError
-from lockstep_ops.plan.effective_settings import read_effective
-from lockstep_ops.plan.plan_document import as_body
-from lockstep_ops.plan.planner import Planner
 from lockstep_ops.plan.rules.flow_plan import Plan
 from lockstep_ops.work_progress import WorkProgress
 from lockstep_runtime.http.stream import AnswerStream
@@ -52,6 +49,11 @@ class Plans:
         Raises:
             RequestRefused: A cluster does not answer, or the file cannot be used.
         """
+        # They hold 3 MiB, and most consoles are never asked for a plan.
+        from lockstep_ops.plan.effective_settings import read_effective
+        from lockstep_ops.plan.plan_document import as_body
+        from lockstep_ops.plan.planner import Planner
+
         try:
             effective = await asyncio.to_thread(read_effective, self._console.identity.file, os.environ)
             settings = effective.configuration.flow(watch.settings.flow)

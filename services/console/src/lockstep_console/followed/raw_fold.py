@@ -1,7 +1,7 @@
-"""A fold of the state topic that reads rows of partitions only when somebody asks for them. Pure.
+"""A fold of the state topic that reads rows of partitions and slots only when somebody asks for them. Pure.
 
-While records move, each partition writes its row every second. To read the JSON of such a row costs ten times as much
-as to keep it, and while nobody looks all but the last one of each partition are read for nothing.
+While records move, each of them writes its row every second. To read the JSON of such a row costs ten times as much as
+to keep it, and while nobody looks all but the last one of each key are read for nothing.
 """
 
 import re
@@ -10,13 +10,20 @@ from collections.abc import Mapping
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.state.state_fold import StateFold
 from lockstep_state.rows.row import MalformedRow, NewerVersion
-from lockstep_state.rows.state_rows import PartitionProgress, Row
+from lockstep_state.rows.state_rows import PartitionProgress, Row, SlotStatus
 
-LATE = f"{PartitionProgress.kind}/".encode()
+CHAINED = f"{PartitionProgress.kind}/".encode()
+LATE = (CHAINED, f"{SlotStatus.kind}/".encode())
 """The first bytes of the keys whose rows are kept as bytes. No row of another key depends on them."""
 
-CHAIN = re.compile(rb'"(?:producer_id|producer_epoch|source_topic_id|target_topic_id)":(?:"[^"\\]*"|-?\d+)')
-"""The fields by which a row is outdated by another one (`PartitionProgress.is_outdated_by`), as rows are written."""
+IDS = (
+    re.compile(rb'"producer_id":-?\d+,"producer_epoch":-?\d+'),
+    re.compile(rb'"source_topic_id":"[^"\\]*","target_topic_id":"[^"\\]*"'),
+)
+"""The fields by which a row is outdated by another one (`PartitionProgress.is_outdated_by`), as rows are written.
+
+A pattern for each two that are side by side, for its beginning is found fast.
+"""
 
 
 class RawFold:
@@ -24,8 +31,8 @@ class RawFold:
 
     def __init__(self) -> None:
         self._fold, self._late_fold = StateFold(), StateFold()
-        self._waiting: dict[bytes, tuple[Record, list[bytes]]] = {}
-        """The last record of each key that is not read yet, and its chain."""
+        self._waiting: dict[bytes, tuple[Record, list[list[bytes]]]] = {}
+        """The last record of each key that is not read yet, and its `IDS`."""
         self._unreadable: dict[bytes, str] = {}
         self._newer: dict[bytes, NewerVersion] = {}
         self._merged: dict[str, Row] | None = {}
@@ -47,7 +54,7 @@ class RawFold:
         return self._merged
 
     def get(self, key: str) -> Row | None:
-        """Return one row. Those of partitions are read only if it is one of them.
+        """Return one row. Those of partitions and slots are read only if it is one of them.
 
         Raises:
             NewerVersion: It is of a newer release.
@@ -81,10 +88,12 @@ class RawFold:
             self._waiting.pop(key, None)
             self._read(self._late_fold, record)
         else:
-            chain, waiting = CHAIN.findall(value), self._waiting.get(key)
-            if waiting is not None and waiting[1] != chain:
-                self._read_waiting()  # a slot that woke late may have written this one
-            self._waiting[key] = record, chain
+            ids: list[list[bytes]] = []
+            if key.startswith(CHAINED):
+                ids, waiting = [pattern.findall(value) for pattern in IDS], self._waiting.get(key)
+                if waiting is not None and not (all(ids) and waiting[1] == ids):
+                    self._read_waiting()  # a slot that woke late may have written this one
+            self._waiting[key] = record, ids
 
     def _read_waiting(self) -> None:
         """Read what was kept as bytes, in log order."""

@@ -28,7 +28,7 @@ class PendingEnds:
 
     def pending(self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition]) -> bool:
         """Return whether a stopped slot without a job has to locate the ends of copies in these partitions."""
-        status = rows.get(SlotStatus(slot=slot, phase="").key())
+        status = rows.get(SlotStatus.key_of(slot))
         if isinstance(status, SlotStatus) and status.phase != "released":
             return True
         unknown = _rows_without_end(rows, partitions)
@@ -87,7 +87,7 @@ class PendingEnds:
         for row in list(rows.values()):
             if not isinstance(row, SlotStatus) or row.phase == "released" or row.slot in running:
                 continue
-            assigned = rows.get(Assignment(slot=row.slot).key())
+            assigned = rows.get(Assignment.key_of(row.slot))
             has_some = isinstance(assigned, Assignment) and bool(assigned.partitions)
             if not has_some and self._timers[row.slot].silent_for(row, now) >= SILENT_AFTER_S:
                 yield replace(row, phase="released", partitions=0, resting=0, held_bytes=0, held_records=0)
@@ -95,7 +95,7 @@ class PendingEnds:
 
 def _rows_without_end(rows: Mapping[str, Row], partitions: Iterable[TopicPartition]) -> frozenset[PartitionProgress]:
     """Return the progress rows of these partitions that do not say where the copy ends."""
-    progress_rows = (rows.get(PartitionProgress(topic=topic, partition=number).key()) for topic, number in partitions)
+    progress_rows = (rows.get(PartitionProgress.key_of(topic, number)) for topic, number in partitions)
     return frozenset(row for row in progress_rows if isinstance(row, PartitionProgress) and not row.has_end)
 
 

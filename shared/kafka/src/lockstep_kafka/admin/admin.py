@@ -19,6 +19,7 @@ from lockstep_config.credentials.permissions import needed_access
 from lockstep_kafka.admin.acl_requests import AclRequests
 from lockstep_kafka.admin.address_probe import ServerKind, probe_address, silence_sentence
 from lockstep_kafka.admin.group_requests import GroupRequests
+from lockstep_kafka.admin.offset_requests import OffsetRequests
 from lockstep_kafka.admin.topic_requests import TopicRequests
 from lockstep_kafka.common.errors import ClusterUnreachable, NotPermitted, RequestUnsupported
 
@@ -68,8 +69,8 @@ def _refusal(exc: OSError | UnicodeError) -> str:
     return exc.strerror or str(exc)
 
 
-class Admin(TopicRequests, AclRequests, GroupRequests):
-    """The administration of one cluster: its topics, ACLs, groups, and the cluster itself."""
+class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
+    """The administration of one cluster: its topics, logs, ACLs, groups, and the cluster itself."""
 
     _has_answered = False
     """True once a broker has answered at the bootstrap addresses."""
@@ -85,7 +86,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         silent = [] if self._has_answered else await self._require_broker(within)
         within_s = within.total_seconds() / (2 if silent else 1)
         try:
-            await self._metadata(within_s)
+            await self._brokers_metadata(within_s)
         except ClusterUnreachable as exc:
             if not silent:
                 raise
@@ -141,7 +142,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
             The reason for each broker that cannot be reached, by `broker N at HOST:PORT`.
         """
         ends_at = time.monotonic() + within.total_seconds()
-        brokers = (await self._metadata(within.total_seconds())).brokers.values()
+        brokers = (await self._brokers_metadata(within.total_seconds())).brokers.values()
         remaining = timedelta(seconds=max(0.0, ends_at - time.monotonic()))
         reasons = await asyncio.gather(*(connects(str(broker.host), broker.port, remaining) for broker in brokers))
         return {
@@ -163,7 +164,7 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         Such brokers are known from the replicas of the topics that we may describe. A broker that restarts counts, so
         topics that are created meanwhile do not get fewer replicas for good.
         """
-        metadata = await self._up()
+        metadata = self._require_brokers(await self._metadata(self._quick))
         parts = (part for topic in metadata.topics.values() for part in topic.partitions.values())
         return len(metadata.brokers.keys() | {replica for part in parts for replica in part.replicas})
 
@@ -196,12 +197,14 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         return list((await self._up()).brokers)
 
     async def _up(self) -> ClusterMetadata:
-        """Return the metadata of a cluster of which at least one broker is up.
+        """Return the metadata of a cluster of which at least one broker is up, with at most one topic if it has many.
 
         Raises:
             ClusterUnreachable: No broker answered, or no broker is up yet.
         """
-        metadata = await self._metadata(self._quick)
+        return self._require_brokers(await self._brokers_metadata(self._quick))
+
+    def _require_brokers(self, metadata: ClusterMetadata) -> ClusterMetadata:
         if not metadata.brokers:
             raise ClusterUnreachable(self.alias, self.bootstrap, "none of its brokers is up yet")
         return metadata

@@ -71,9 +71,6 @@ ASKING = {
 }
 
 
-OFFSETS_TOPIC = "__consumer_offsets"
-"""The topic of a small metadata request that checks whether a broker answers."""
-
 REACH = ("reach", "the cluster")
 """Operation and resource of a metadata request."""
 
@@ -154,6 +151,8 @@ class AdminRequests:
         self._unanswered = ClientReset()
         self._closes = ClosedRequests()
         self._ending: set[asyncio.Task[None]] = set()
+        self._named_topic: str | None = None
+        """A topic that the cluster named in its last answer about topics: we may describe it."""
         self._threads = ThreadPoolExecutor(BLOCKED_AT_MOST, thread_name_prefix=f"admin {alias}")
         """Threads of this cluster alone. Calls to a cluster that is away do not hold up calls to another cluster."""
         self._use(conf, properties)
@@ -280,7 +279,7 @@ class AdminRequests:
         answer.add_done_callback(error_retrieved)  # the waiting task may be cancelled, and the answer comes later
         try:
             while not (await asyncio.wait([answer], timeout=self._quick))[0]:
-                await self._metadata(self._quick, OFFSETS_TOPIC)
+                await self._brokers_metadata(self._quick)
         finally:
             answer.cancel()
 
@@ -290,8 +289,25 @@ class AdminRequests:
         Raises:
             ClusterUnreachable: No broker answered.
         """
+        return await self._list_topics(*REACH, self._capped(within_s), topic)
+
+    async def _brokers_metadata(self, within_s: float) -> ClusterMetadata:
+        """Return the cluster's metadata with one topic, or with all topics while none is known.
+
+        All topics of a large cluster are megabytes. librdkafka cannot ask for none. A topic that the cluster has named
+        needs no right that we do not have, unless it is taken away: then the next request is for all topics again.
+
+        Raises:
+            ClusterUnreachable: No broker answered.
+        """
+        return await self._metadata(within_s, self._named_topic)
+
+    async def _list_topics(self, operation: str, resource: str, within_s: float, topic: str | None) -> ClusterMetadata:
         list_topics = (await self._connected()).list_topics
-        return await self._blocking(*REACH, list_topics, topic=topic, timeout=self._capped(within_s))
+        metadata = await self._blocking(operation, resource, list_topics, topic=topic, timeout=within_s)
+        if self._named_topic not in (named := [name for name, t in metadata.topics.items() if t.error is None]):
+            self._named_topic = min(named, key=lambda name: len(metadata.topics[name].partitions), default=None)
+        return metadata
 
     @contextmanager
     def _step(self, operation: str, resource: str) -> Iterator[None]:
@@ -396,7 +412,7 @@ class AdminRequests:
         except ClusterUnreachable:
             if closes == self._closes.count:
                 raise
-            await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)
+            await self._brokers_metadata(ANSWERS_AT_ONCE_S)
             return await ask(subject)
 
     async def _is_closed_at(self, code: int, request_kind: tuple[str, str], began: float) -> bool:
@@ -413,7 +429,7 @@ class AdminRequests:
         if closes == self._closes.count:
             return True  # another subject of a request for which the brokers were tested already
         try:
-            await self._metadata(ANSWERS_AT_ONCE_S, OFFSETS_TOPIC)
+            await self._brokers_metadata(ANSWERS_AT_ONCE_S)
         except ClusterUnreachable:
             return False
         return True

@@ -1,26 +1,22 @@
-"""Admin requests about topics, their configs and their offsets."""
+"""Admin requests about topics and their configs."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from datetime import timedelta
 from functools import partial
-from typing import Any
 
-from confluent_kafka import OFFSET_INVALID, KafkaError, TopicCollection, TopicPartition
-from confluent_kafka import IsolationLevel as ConfluentIsolation
+from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
     NewPartitions,
-    OffsetSpec,
 )
 from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 
 from lockstep_kafka.admin.operation_requests import OperationRequests, said_operations
 from lockstep_kafka.admin.request_pieces import in_pieces, together
 from lockstep_kafka.common.admin_types import NewTopic, Outcome, TopicDescription
-from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, RequestRefused, RequestUnsupported
+from lockstep_kafka.common.errors import ClusterError, RequestRefused, RequestUnsupported
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.topic_config import TopicConfig
 
@@ -30,13 +26,7 @@ DESCRIBED_AT_ONCE = 500
 CHANGED_AT_ONCE = 200
 """Topics in one request that creates or changes them, or that reads their configs (35 to a topic)."""
 
-ENDS_AT_ONCE = 2_000
-"""Partitions in one ListOffsets request."""
-
-
-LISTS_OFFSETS = "list offsets of"
 ALTERS_CONFIGS = "alter configs of"
-NO_ANSWER = "the leader of the partition did not answer"
 
 
 class TopicRequests(OperationRequests):
@@ -45,9 +35,7 @@ class TopicRequests(OperationRequests):
 
         It takes one Metadata request, which is cheap enough for every second.
         """
-        metadata = await self._blocking(
-            "list", "topics", (await self._connected()).list_topics, topic=None, timeout=self._quick
-        )
+        metadata = await self._list_topics("list", "topics", self._quick, None)
         # A topic in deletion is still listed, with an error and no partitions.
         return {name: len(t.partitions) for name, t in metadata.topics.items() if t.error is None and t.partitions}
 
@@ -243,134 +231,6 @@ class TopicRequests(OperationRequests):
             return await self._many(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
 
         return await together(in_pieces(changes.items(), CHANGED_AT_ONCE, partial(self._again_if_closed, alter)))
-
-    async def end_offsets(
-        self, partitions: Iterable[tuple[str, int]], *, read_committed: bool = False
-    ) -> dict[tuple[str, int], int]:
-        """Return the log end offset of each partition, or with `read_committed` its last stable offset.
-
-        A partition is absent if its leader did not answer.
-        """
-        spec: Any = OffsetSpec  # its constructors lack annotations
-        return await self._offsets(partitions, spec.latest(), read_committed)
-
-    async def reachable_end_offsets(
-        self,
-        partitions: Iterable[tuple[str, int]],
-        *,
-        read_committed: bool = False,
-        within: timedelta | None = None,
-    ) -> dict[tuple[str, int], int]:
-        """Return the same as `end_offsets`, but raise if no leader answers.
-
-        Args:
-            partitions: Topic and number of each partition.
-            read_committed: True for last stable offsets.
-            within: The limit of a leader's answer. None is the limit of any request.
-
-        Raises:
-            ClusterUnreachable: No leader answered.
-        """
-        spec: Any = OffsetSpec
-        wanted = list(partitions)
-        ends = await self._offsets(wanted, spec.latest(), read_committed, within=within)
-        if wanted and not ends:
-            raise ClusterUnreachable(self.alias, self.bootstrap, "no broker says where the logs end")
-        return ends
-
-    async def end_offsets_or_troubles(
-        self, partitions: Iterable[tuple[str, int]]
-    ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], ClusterError]]:
-        """Return the log end offset of each partition, and an error for each partition that has none."""
-        spec: Any = OffsetSpec
-        outcome = await self._ask_offsets(partitions, spec.latest(), read_committed=False)
-        ends = {_partition(key): int(result.offset) for key, result in outcome.done.items()}
-        return ends, {_partition(key): trouble for key, trouble in outcome.troubles().items()}
-
-    async def begin_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Return the log start offset of each partition.
-
-        A partition is absent if its leader did not answer.
-        """
-        spec: Any = OffsetSpec
-        return await self._offsets(partitions, spec.earliest(), read_committed=False)
-
-    async def offsets_since(self, partitions: Iterable[tuple[str, int]], moment_ms: int) -> dict[tuple[str, int], int]:
-        """Return the offset of each partition's first record of this time or later; -1 if there is none.
-
-        The time is in Unix milliseconds. A partition is absent if its leader did not answer.
-        """
-        spec: Any = OffsetSpec
-        return await self._offsets(partitions, spec.for_timestamp(moment_ms), read_committed=False)
-
-    async def oldest_timestamps(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Return the timestamp of each partition's first record, in Unix milliseconds.
-
-        A partition is absent if its leader did not answer, or if its log is empty.
-        """
-        spec: Any = OffsetSpec
-        results = await self._list_offsets(partitions, spec.for_timestamp(0), read_committed=False)
-        return {tp: int(result.timestamp) for tp, result in results.items() if result.timestamp >= 0}
-
-    async def _offsets(
-        self,
-        partitions: Iterable[tuple[str, int]],
-        spec: Any,
-        read_committed: bool,
-        *,
-        within: timedelta | None = None,
-    ) -> dict[tuple[str, int], int]:
-        results = await self._list_offsets(partitions, spec, read_committed, within=within)
-        return {tp: int(result.offset) for tp, result in results.items()}
-
-    async def _list_offsets(
-        self,
-        partitions: Iterable[tuple[str, int]],
-        spec: Any,
-        read_committed: bool,
-        *,
-        within: timedelta | None = None,
-    ) -> dict[tuple[str, int], Any]:
-        outcome = await self._ask_offsets(partitions, spec, read_committed, within=within)
-        return {_partition(key): result for key, result in outcome.done.items()}
-
-    async def _ask_offsets(
-        self,
-        partitions: Iterable[tuple[str, int]],
-        spec: Any,
-        read_committed: bool,
-        *,
-        within: timedelta | None = None,
-    ) -> Outcome[Any]:
-        """Return the ListOffsets results of partitions.
-
-        A partition whose leader did not answer is in `failed`.
-        """
-        level = ConfluentIsolation.READ_COMMITTED if read_committed else ConfluentIsolation.READ_UNCOMMITTED
-
-        async def ask(piece: Sequence[tuple[str, int]]) -> Outcome[Any]:
-            specs = {TopicPartition(t, p): spec for t, p in piece}
-            futures = (await self._connected()).list_offsets(
-                specs, isolation_level=level, request_timeout=within.total_seconds() if within else self._timeout
-            )
-            outcome = await self._many(
-                futures, LISTS_OFFSETS, lambda tp: f"topic {tp.topic}", lambda tp: f"{tp.topic}/{tp.partition}"
-            )
-            # librdkafka returns this offset and no error for a partition whose leader did not answer.
-            silent = [key for key, result in outcome.done.items() if result.offset == OFFSET_INVALID]
-            for key in silent:
-                del outcome.done[key]
-                outcome.failed[key] = RequestRefused(
-                    self.alias, LISTS_OFFSETS, f"topic {_partition(key)[0]}", KafkaError._TIMED_OUT, NO_ANSWER
-                )
-            return outcome
-
-        return await together(in_pieces(partitions, ENDS_AT_ONCE, ask))
-
-
-def _partition(key: str) -> tuple[str, int]:
-    topic, _, partition = key.rpartition("/")
-    return topic, int(partition)
 
 
 def _topic_config(entry: ConfigEntry, source: ConfigSource) -> TopicConfig:

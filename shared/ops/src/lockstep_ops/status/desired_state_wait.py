@@ -93,7 +93,7 @@ def _copied(rows: Mapping[str, Row]) -> Iterator[PartitionProgress]:
     """Yield the rows of partitions whose topic is mirrored."""
     for row in rows.values():
         if isinstance(row, PartitionProgress):
-            topic = rows.get(MirroredTopic(source_topic=row.topic, target_topic="").key())
+            topic = rows.get(MirroredTopic.key_of(row.topic))
             if isinstance(topic, MirroredTopic) and topic.phase == "mirrored":
                 yield row
 

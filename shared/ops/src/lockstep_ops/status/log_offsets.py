@@ -9,9 +9,9 @@ from lockstep_config import FlowSettings
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_ops.status.partition_status import LogOffsets
-from lockstep_rules.offsets.lag import LogRange
+from lockstep_rules.offsets.lag import LogRange, copied_upstream
 from lockstep_rules.selection_count import count_topics
-from lockstep_state.rows.state_rows import MirroredTopic, Row
+from lockstep_state.rows.state_rows import MirroredTopic, Row, progress_by_partition
 
 
 async def read_logs(
@@ -47,7 +47,7 @@ async def read_logs(
             raise answer
     at_source, at_target = (LogOffsets() if isinstance(answer, BaseException) else answer for answer in answers)
     earlier = {} if before is None else {tp: log.end for tp, log in before.source.items()}
-    return replace(
+    logs = replace(
         at_source,
         target=at_target.target,
         target_ids=at_target.target_ids,
@@ -55,6 +55,30 @@ async def read_logs(
         troubles=troubles,
         earlier=earlier,
     )
+    return await _with_starts(source, logs, rows)
+
+
+async def _with_starts(source: Admin, logs: LogOffsets, rows: Mapping[str, Row]) -> LogOffsets:
+    """Return the answers with the first offset of those logs of the source of which nothing is copied yet.
+
+    Of the others it does not count. A log whose first offset is not answered is absent.
+    """
+    topics = {row.source_topic: row for row in rows.values() if isinstance(row, MirroredTopic)}
+    present = {
+        name: logs.with_present_ids(topics.get(name) or MirroredTopic(source_topic=name, target_topic=""))
+        for name in logs.source_ids
+    }
+    progress = progress_by_partition(rows.values())
+    restarting = {tp for tp in logs.source if copied_upstream(progress.get(tp), present[tp[0]]) is None}
+    if not restarting:
+        return logs
+    try:
+        starts = await source.begin_offsets(restarting)
+    except ClusterError as exc:
+        starts, logs = {}, replace(logs, troubles={**logs.troubles, exc.alias: str(exc)})
+    ranges = {tp: LogRange(starts[tp], logs.source[tp].end) for tp in restarting if tp in starts}
+    kept = {tp: log for tp, log in logs.source.items() if tp not in restarting}
+    return replace(logs, source=kept | ranges)
 
 
 async def _read_source_ends(
@@ -70,10 +94,9 @@ async def _read_source_ends(
     ids = {name: topic.topic_id for name, topic in described.done.items()}
     partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
     committed = settings.data_plane.reads_committed
-    starts = await source.begin_offsets(partitions)
     ends = await source.end_offsets(partitions, read_committed=committed)
     return LogOffsets(
-        source={tp: LogRange(starts[tp], ends[tp]) for tp in partitions if tp in starts and tp in ends},
+        source={tp: LogRange(0, end) for tp, end in ends.items()},
         source_ids=ids,
         selected={name: topic.partitions for name, topic in described.done.items() if name in selected},
         topic_count=count_topics(names, settings.topics, settings.policy),

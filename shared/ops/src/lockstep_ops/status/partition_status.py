@@ -147,8 +147,11 @@ def partition_line(
     by_key: bool = False,
     hold: Hold | None = None,
 ) -> PartitionLine:
-    """Return the line of one source partition. `end_seen` is the end that the driver saw last."""
-    tp, topic = (topic.source_topic, number), logs.with_present_ids(topic)
+    """Return the line of one source partition. `end_seen` is the end that the driver saw last.
+
+    `topic` has its present ids (`LogOffsets.with_present_ids`).
+    """
+    tp = topic.source_topic, number
     source = logs.source.get(tp)
     target_end = NOT_ASKED if by_key else logs.target.get((topic.target_topic, number))
     silent = row is not None and at_ms - row.at_ms > WRITES_WITHIN_MS

@@ -244,19 +244,23 @@ class _ReportParts:
         failing = dict(pair for row in self.all(SlotStatus) if row.phase == "started" for pair in row.causes)
         source_ends = {tp: end for ends in self.all(SourceEnds) for tp, end in ends.by_partition().items()}
         slots = SlotOwners.from_rows(self.all(Assignment), self.all(SlotStatus))
+        is_something_held_back = any(True for _ in self.wanted.held_back())
         for topic in self._topics():
             is_created_anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
             if not (topic.is_selected or is_created_anew):
                 continue
+            present = self.logs.with_present_ids(topic)
             for number in range(max(topic.source_partitions, self.logs.selected.get(topic.source_topic, 0))):
                 row = progress.get((topic.source_topic, number))
                 slot = slots.by_partition.get((topic.source_topic, number), -1 if row is None else row.slot)
-                wanted = self.wanted.partition(topic.source_topic, number, slot if slot >= 0 else None).word
+                wanted = DesiredPhase.RUNNING
+                if is_something_held_back:
+                    wanted = self.wanted.partition(topic.source_topic, number, slot if slot >= 0 else None)
                 line = partition_line(
-                    topic,
+                    present,
                     number,
                     row,
-                    wanted=wanted,
+                    wanted=wanted.word,
                     slots=slots,
                     logs=self.logs,
                     at_ms=self._at_ms,

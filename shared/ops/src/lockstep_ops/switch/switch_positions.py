@@ -60,8 +60,8 @@ def switched_topics(rows: Mapping[str, Row], names: Sequence[str], heartbeats: I
 
 def _present_row(rows: Mapping[str, Row], tp: TopicPartition) -> PartitionProgress | None:
     """Return the progress of a partition, if it is about the topics that exist now."""
-    topic = rows.get(MirroredTopic(source_topic=tp[0], target_topic="").key())
-    row = rows.get(PartitionProgress(topic=tp[0], partition=tp[1]).key())
+    topic = rows.get(MirroredTopic.key_of(tp[0]))
+    row = rows.get(PartitionProgress.key_of(tp[0], tp[1]))
     present_topic = topic if isinstance(topic, MirroredTopic) else None
     return row if isinstance(row, PartitionProgress) and not is_of_another_log(row, present_topic) else None
 

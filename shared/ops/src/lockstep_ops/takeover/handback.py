@@ -71,7 +71,7 @@ def plan_hand_back(state: MigrationState, *, stops_first: bool = False) -> HandB
 
 def _is_gone(rows: Mapping[str, Row], row: PartitionProgress) -> bool:
     """Return whether the row is about a topic that was deleted, or created again since."""
-    topic = rows.get(MirroredTopic(source_topic=row.topic, target_topic="").key())
+    topic = rows.get(MirroredTopic.key_of(row.topic))
     if not isinstance(topic, MirroredTopic):
         return False
     ids = topic.source_topic_id, row.source_topic_id
@@ -97,7 +97,7 @@ def _unread(
     for tp, row in sorted(rows.items()):
         if row.has_end or tp in gone:
             continue
-        topic = state.rows.get(MirroredTopic(source_topic=row.topic, target_topic="").key())
+        topic = state.rows.get(MirroredTopic.key_of(row.topic))
         phase = topic.phase if isinstance(topic, MirroredTopic) else "mirrored"
         if phase in ("excluded", "left-out"):
             unselected.append(tp)

@@ -49,8 +49,12 @@ def is_of_another_log(row: PartitionProgress, topic: MirroredTopic | None) -> bo
         return True
     if topic is None:
         return False
-    pairs = (row.source_topic_id, topic.source_topic_id), (row.target_topic_id, topic.target_topic_id)
-    return any(copied_id and present_id and copied_id != present_id for copied_id, present_id in pairs)
+    return _differ(row.source_topic_id, topic.source_topic_id) or _differ(row.target_topic_id, topic.target_topic_id)
+
+
+def _differ(copied_id: str, present_id: str) -> bool:
+    """Return whether two topic ids are known, and differ."""
+    return copied_id != present_id and copied_id != "" != present_id
 
 
 def behind(

@@ -33,9 +33,9 @@ def present_verification(
 def find_verification(rows: Mapping[str, Row], tp: TopicPartition) -> VerifiedPartition | None:
     """Return the `present_verification` of a partition, by the rows of the state topic."""
     name, number = tp
-    row = rows.get(VerifiedPartition(topic=name, partition=number).key())
-    progress = rows.get(PartitionProgress(topic=name, partition=number).key())
-    topic = rows.get(MirroredTopic(source_topic=name, target_topic="").key())
+    row = rows.get(VerifiedPartition.key_of(name, number))
+    progress = rows.get(PartitionProgress.key_of(name, number))
+    topic = rows.get(MirroredTopic.key_of(name))
     return present_verification(
         row if isinstance(row, VerifiedPartition) else None,
         progress if isinstance(progress, PartitionProgress) else None,

@@ -94,13 +94,16 @@ class DesiredStateView:
 
     def row(self, scope: Scope) -> DesiredState:
         """Return the row of a scope; one that says `running` if there is none."""
-        row = self._rows.get(DesiredState(scope=str(scope)).key())
-        return row if isinstance(row, DesiredState) else DesiredState(scope=str(scope))
+        return self._find_row(scope) or DesiredState(scope=str(scope))
+
+    def _find_row(self, scope: Scope) -> DesiredState | None:
+        row = self._rows.get(DesiredState.key_of(str(scope)))
+        return row if isinstance(row, DesiredState) else None
 
     def phase_for(self, *scopes: Scope) -> DesiredPhase:
         """Return the desired phase of something that is in all of `scopes`."""
         return max(
-            (max(_phase(self.row(scope)), self._by_file(scope)) for scope in scopes), default=DesiredPhase.RUNNING
+            (max(_phase(self._find_row(scope)), self._by_file(scope)) for scope in scopes), default=DesiredPhase.RUNNING
         )
 
     def stated_phase(self, connector: Connector) -> StatedPhase | None:
@@ -197,7 +200,7 @@ def unknown_subject(verb: str, scope: Scope, rows: Mapping[str, Row]) -> Reason:
         return _unknown_slot(scope.number, rows)
     if scope.kind not in (ScopeKind.TOPIC, ScopeKind.PARTITION):
         return NO_REASON
-    topic = rows.get(MirroredTopic(source_topic=scope.name, target_topic="").key())
+    topic = rows.get(MirroredTopic.key_of(scope.name))
     if not isinstance(topic, MirroredTopic):
         return ReasonCode.TOPIC_NOT_MIRRORED.to_reason(topic=scope.name)
     if scope.kind is ScopeKind.PARTITION and scope.number >= topic.partitions:
@@ -216,8 +219,8 @@ def _unknown_slot(slot: int, rows: Mapping[str, Row]) -> Reason:
     return ReasonCode.SLOT_ABSENT.to_reason(slot=slot, slots=", ".join(map(str, slots)))
 
 
-def _phase(row: DesiredState) -> DesiredPhase:
-    if row.has_ends:
+def _phase(row: DesiredState | None) -> DesiredPhase:
+    if row is None or row.has_ends:
         return DesiredPhase.RUNNING
     try:
         return DesiredPhase[row.phase.upper()]

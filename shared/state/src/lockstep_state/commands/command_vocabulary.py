@@ -66,13 +66,14 @@ class Scope:
     number: int = -1
 
     def __str__(self) -> str:
-        kind = str(self.kind.value)
-        suffixes = {
-            ScopeKind.FLOW: "",
-            ScopeKind.SLOT: f":{self.number}",
-            ScopeKind.PARTITION: f":{self.name}-{self.number}",
-        }
-        return kind + suffixes.get(self.kind, f":{self.name}")
+        match self.kind:
+            case ScopeKind.FLOW:
+                return "flow"
+            case ScopeKind.SLOT:
+                return f"slot:{self.number}"
+            case ScopeKind.PARTITION:
+                return f"partition:{self.name}-{self.number}"
+        return f"{self.kind.value}:{self.name}"
 
     @property
     def connector(self) -> Connector:

@@ -39,10 +39,14 @@ export function flowSignal(name) {
   return found;
 }
 
-/** Every decision that waits, of all flows. */
-export const decisions = computed(() =>
-  flowNames.value.flatMap((name) => flowSignal(name).value?.decisions ?? []),
-);
+/** @type {Api.Decision[]} */
+const NOTHING_WAITS = [];
+
+/** Every decision that waits, of all flows. While nothing waits, a change of a flow changes nothing here. */
+export const decisions = computed(() => {
+  const waiting = flowNames.value.flatMap((name) => flowSignal(name).value?.decisions ?? []);
+  return waiting.length ? waiting : NOTHING_WAITS;
+});
 
 /** @typedef {(data: any) => void} Listener */
 
@@ -50,7 +54,8 @@ export const decisions = computed(() =>
 const listeners = new Map();
 
 /**
- * Call a function for each message of a kind: `rows`, `events`, `worst`, `lag`, `command`, `hello`.
+ * Call a function for each message of a kind: `rows`, `events`, `worst`, `command`, `hello`. For `status` it is called
+ * for each flow of the message.
  *
  * @param {string} kind
  * @param {Listener} listener
@@ -69,10 +74,9 @@ export function onChange(kind, listener) {
 function receive(event, data) {
   batch(() => {
     if (event === "hello") onHello(data);
-    if (event === "status") for (const flow of Array.isArray(data) ? data : [data]) flowSignal(flow.flow).value = flow;
+    if (event === "status") for (const flow of data) flowSignal(flow.flow).value = flow;
     if (event === "command") updateCommand(data);
-    // Too many rows waited for this page: it reads them anew.
-    for (const listener of listeners.get(event === "rows-lost" ? "hello" : event) ?? []) listener(data);
+    for (const one of event === "status" ? data : [data]) for (const listener of listeners.get(event) ?? []) listener(one);
   });
 }
 

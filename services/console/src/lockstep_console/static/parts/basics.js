@@ -2,7 +2,7 @@
 
 import { Problem } from "../lib/api.js";
 import { ago, asSentence, capitalized, inMoment, visible, wholeTime } from "../lib/format.js";
-import { html, useCallback, useEffect, useRef, useState } from "../lib/preact.js";
+import { computed, html, useCallback, useEffect, useMemo, useRef, useState } from "../lib/preact.js";
 import { codeHref } from "../lib/route.js";
 import { now, onChange } from "../lib/store.js";
 import { MARKS, toneOf } from "../lib/tone.js";
@@ -52,12 +52,13 @@ export function Reason({ text, code }) {
 }
 
 /**
- * How long ago a moment was. It ticks by itself, and no screen reader says each tick.
+ * How long ago a moment was. It ticks by itself: only its text is changed, and no screen reader says each tick.
  *
  * @param {{ ms: number | null | undefined }} props
  */
 export function Age({ ms }) {
-  return html`<time title=${inMoment(ms)} aria-live="off">${ago(ms, now.value)}</time>`;
+  const words = useMemo(() => computed(() => ago(ms, now.value)), [ms]);
+  return html`<time title=${inMoment(ms)} aria-live="off">${words}</time>`;
 }
 
 /**
@@ -66,7 +67,8 @@ export function Age({ ms }) {
  * @param {{ ms: number }} props When it began.
  */
 export function Lasting({ ms }) {
-  return html`<time title=${inMoment(ms)} aria-live="off">for ${wholeTime(now.value - ms)}</time>`;
+  const words = useMemo(() => computed(() => `for ${wholeTime(now.value - ms)}`), [ms]);
+  return html`<time title=${inMoment(ms)} aria-live="off">${words}</time>`;
 }
 
 /** Give the keyboard a place to go on from, if what had the focus is gone: the heading of the screen. */

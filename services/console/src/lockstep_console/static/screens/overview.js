@@ -1,9 +1,9 @@
 // Every flow as a sentence, what waits for a decision on top, and a drawing of clusters and flows.
 
-import { ago, asSentence, inMoment, inTime, isKnown } from "../lib/format.js";
+import { asSentence, inMoment, inTime, isKnown } from "../lib/format.js";
 import { html, useState } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
-import { decisions, flowNames, flowSignal, now } from "../lib/store.js";
+import { decisions, flowNames, flowSignal } from "../lib/store.js";
 import { flowTone, readinessTone } from "../lib/tone.js";
 import { Age, Empty, Figures, Section, State, Text } from "../parts/basics.js";
 import { Decisions } from "../parts/decisions.js";
@@ -82,7 +82,7 @@ export function RecoveryPoint({ flow }) {
   return html`<${Figures} figures=${[
     { name: "Recovery point now", value: flow.unknown ? "unknown" : inTime(flow.lag_ms), under: recordsBehind(flow) },
     { name: "Worst of 24 h", value: worst, under: historyWords(history) },
-    { name: "Verified up to", value: verifiedText(flow, now.value), under: verifiedWords(flow) },
+    { name: "Verified up to", value: verifiedText(flow), under: verifiedWords(flow) },
   ]} />`;
 }
 
@@ -101,12 +101,9 @@ function historyWords(history) {
   return `at ${inMoment(history.worst_at_ms)}${known}`;
 }
 
-/**
- * @param {Api.Flow} flow
- * @param {number} nowMs
- */
-function verifiedText(flow, nowMs) {
-  return flow.unknown || flow.verified_until_ms ? ago(flow.verified_until_ms, nowMs) : "not yet";
+/** @param {Api.Flow} flow */
+function verifiedText(flow) {
+  return flow.unknown || flow.verified_until_ms ? html`<${Age} ms=${flow.verified_until_ms} />` : "not yet";
 }
 
 /** @param {Api.Flow} flow */
