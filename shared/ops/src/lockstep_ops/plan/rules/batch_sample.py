@@ -62,5 +62,5 @@ def replace_refused(refused: Iterable[str], preferred: str | None) -> str:
     """Return the codec that the data plane takes in place of a refused one."""
     not_taken = frozenset(refused)
     first = () if preferred is None or preferred == UNCOMPRESSED else (preferred,)
-    usable = [codec for codec in (*first, *INSTEAD_OF_REFUSED) if codec not in not_taken]
-    return usable[0]
+    candidates: tuple[str, ...] = (*first, *INSTEAD_OF_REFUSED)
+    return next(codec for codec in candidates if codec not in not_taken)
