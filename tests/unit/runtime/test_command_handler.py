@@ -234,7 +234,7 @@ async def test_ends_of_copies_are_stored_with_the_desired_state(
     ends = {"before_ms": 5, "ends": [["orders", 0, 7]]}
     kind, _, detail = await scene.judged("stop-before", SOURCE, arguments=ends)
     assert (kind, detail) == ("EndsSet", {"scope": SOURCE, "wanted": "stopped"})
-    assert rows == [DesiredState(scope=SOURCE, phase="stopped", before_ms=5, ends=(("orders", 0, 7),))]
+    assert rows == [DesiredState(scope=SOURCE, phase="stopped", command="c", before_ms=5, ends=(("orders", 0, 7),))]
 
 
 async def test_connector_that_copies_no_records_has_no_ends(tmp_path: Path) -> None:
