@@ -138,9 +138,8 @@ def test_each_refused_commit_has_its_code_and_holds_no_other_group_up(
             assert case.words in f"{row.held_reason} {row.held_cause.detail('grant')}"
             assert committed_offset(broker_b.bootstrap, group, scene.remote, 0) is None
         assert process.status(str(scene.flow))["held"]["refused"] == len(groups) - 1
-        for offset in (150, 200):
-            scene.commit(offset)
-            until(partial(is_at, scene, scene.group, offset - 10), within=MOVED_WITHIN, what=f"offset {offset}")
+        scene.commit(200)
+        until(partial(is_at, scene, scene.group, 190), within=MOVED_WITHIN, what="the next offset of the group")
         answering.answer_as(ClusterProfile())
         for group in groups:
             until(partial(is_at, scene, group, 90), what=group)
@@ -163,7 +162,7 @@ def test_topic_that_a_group_may_not_commit_in_is_named_and_its_others_move(
         row = until(lambda: row_of(scene, scene.group), what="the row")
         assert (row.held, row.held_cause.code) == ("refused", "not-permitted")
         assert other.remote in row.held_reason
-        assert scene.remote not in row.held_reason
+        assert f"topic {scene.remote}:" not in row.held_reason
         assert other.on_target() is None
 
 
