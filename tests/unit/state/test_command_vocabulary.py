@@ -61,11 +61,11 @@ def test_scopes_are_read(text: str, scope: Scope) -> None:
         ("flow:x", "write flow, connector:NAME"),
         ("colour:blue", "write flow, connector:NAME"),
         ("connector:Mirror", "there are MirrorSourceConnector, MirrorCheckpointConnector, MirrorHeartbeatConnector"),
-        ("slot:two", "'two', which is no number"),
-        ("slot:-1", "'-1', which is no number"),
+        ("slot:two", "'two', which is no number of 32 bits"),
+        ("slot:-1", "'-1', which is no number of 32 bits"),
         ("partition:orders", "names no partition"),
         ("partition:-3", "names no partition"),
-        ("partition:orders-x", "'x', which is no number"),
+        ("partition:orders-x", "'x', which is no number of 32 bits"),
     ],
 )
 def test_scope_with_a_bad_form_is_refused_with_the_valid_forms(text: str, reason: str) -> None:

@@ -115,7 +115,7 @@ class OffsetRequests(AdminRequests):
         async def ask(piece: Sequence[TopicPartition]) -> None:
             began = time.monotonic()
             limit_s = within.total_seconds() if within else self._timeout
-            request = request_offsets(await self._connected(), piece, moment_ms, level, limit_s)
+            request = _request_offsets(await self._connected(), piece, moment_ms, level, limit_s)
             with self._step(LISTS_OFFSETS, f"{len(piece)} of them"):
                 try:
                     answers = {
@@ -148,7 +148,7 @@ class OffsetRequests(AdminRequests):
         return trouble
 
 
-def request_offsets(
+def _request_offsets(
     client: AdminClient, partitions: Sequence[TopicPartition], moment_ms: int, level: IsolationLevel, limit_s: float
 ) -> Future[dict[Partition, Any]]:
     """Send ListOffsets, and return the future of all results: a ListOffsetsResultInfo or a KafkaError for each.

@@ -141,7 +141,9 @@ LONGEST_SHOWN = 300
 
 def _number(text: str, scope_text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER):
-        raise ValueError(f"{scope_text[:LONGEST_SHOWN]!r} ends in {text[:LONGEST_SHOWN]!r}, which is no such number")
+        raise ValueError(
+            f"{scope_text[:LONGEST_SHOWN]!r} ends in {text[:LONGEST_SHOWN]!r}, which is no number of 32 bits"
+        )
     return int(text)
 
 
