@@ -65,7 +65,7 @@ def test_status_names_services_with_and_without_replicas(file: Path, heartbeat: 
     (flow,) = lockstep_json("status", str(file), "--flow", FLOW, code=1)["flows"]
     replicas = {line["service"]: line["replicas"] for line in flow["services"]}
     assert (replicas["heartbeat"], replicas["topic-sync"]) == (1, 0)
-    assert {"what": "topic-sync", "why": "no replica of it runs"} in flow["troubles"]
+    assert {"what": "topic-sync", "why": "no replica of it runs", "code": "no-replica"} in flow["troubles"]
     said = lockstep("status", str(file), "--flow", FLOW, code=1)
     # Another module's flow may beat to the source: its heartbeats topic is then selected and not begun.
     assert f"{FLOW}  0 topics" in said
