@@ -234,7 +234,7 @@ WANTS = "wants a SASL login, and security.protocol has none: write "
 WRONG_LOGINS = (
     WrongLogin("no login", "SASL", "PLAINTEXT", WANTS + "SASL_PLAINTEXT"),
     WrongLogin("no login over tls", "SASLTLS", "SSL", WANTS + "SASL_SSL"),
-    WrongLogin("no certificate", "MTLS", "SSL", "wants a client certificate, and the file has none"),
+    WrongLogin("no certificate", "MTLS", "SSL", "wants a client certificate, and none is configured"),
     WrongLogin("login", "PLAINTEXT", "SASL_PLAINTEXT", "takes no login on this port: check sec", "PLAIN"),
     WrongLogin("login over tls", "TLS", "SASL_SSL", "takes no login on this port: check sec", "SCRAM-SHA-512"),
 )
@@ -261,7 +261,11 @@ def wrong_login_file(case: WrongLogin, broker: SecuredBroker, folder: Path) -> t
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=[pytest.mark.long] * (case.name != "no login")) for case in WRONG_LOGINS], ids=str
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=[] if case is WRONG_LOGINS[0] else [pytest.mark.long])
+        for case in WRONG_LOGINS
+    ],
 )
 def test_port_with_another_login_is_named_by_each_command(
     case: WrongLogin, tmp_path: Path, secured_broker: SecuredBroker

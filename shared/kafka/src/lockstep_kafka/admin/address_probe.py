@@ -272,7 +272,7 @@ class _Probing:
         """
         if answer.tls_reason.endswith(_CERTIFICATE_ALERTS) and not self._client.has_certificate:
             return (
-                f"the broker at {address} wants a client certificate, and the file has none: set "
+                f"the broker at {address} wants a client certificate, and none is configured: set "
                 "ssl.keystore.location, or check security.protocol and the port"
             )
         if answer.server is not ServerKind.BROKER:
