@@ -100,7 +100,7 @@ def test_plain_text_to_a_tls_port_is_no_broker(tmp_path: Path, broker: SecuredBr
 def test_missing_client_certificate_is_the_brokers_complaint(tmp_path: Path, broker: SecuredBroker) -> None:
     run = examined(tmp_path, broker, broker.lines("TLS", "s", listener="MTLS"), 1)
     assert run.one("LD404", "s")["result"] == "ok"
-    assert "the broker does not accept our certificate, or wants one" in run.one("LD501", "s")["detail"]
+    assert "wants a client certificate, and none is configured" in run.one("LD501", "s")["detail"]
 
 
 def test_wrong_password_is_the_step_of_the_credentials(tmp_path: Path, broker: SecuredBroker) -> None:

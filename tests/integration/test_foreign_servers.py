@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from lockstep_kafka.admin.address_probe import QUESTION
+from tests.support.broker import started
 from tests.support.certificates import Authority
+from tests.support.secured import Secured, SecuredBroker
 from tests.support.services import ServiceProcess
 
 WITHIN_S = 10.0
@@ -174,22 +176,27 @@ def case_file(case: Foreign, folder: Path, authority: tuple[ssl.SSLContext, Path
         yield write_file(folder, port, trusted if case.uses_tls else None)
 
 
+def run_command(command: str, file: Path) -> subprocess.CompletedProcess[str]:
+    arguments, _ = COMMANDS[command]
+    return subprocess.run(
+        [sys.executable, "-m", "lockstep_cli", command, str(file), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_command_names_what_answers_at_once(
     case: Foreign, command: str, tmp_path: Path, authority: tuple[ssl.SSLContext, Path]
 ) -> None:
-    arguments, code = COMMANDS[command]
+    _, code = COMMANDS[command]
     with case_file(case, tmp_path, authority) as file:
         began = time.monotonic()
-        ran = subprocess.run(
-            [sys.executable, "-m", "lockstep_cli", command, str(file), *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        ran = run_command(command, file)
         took_s = time.monotonic() - began
     printed = ran.stdout + ran.stderr
     is_silent_in_doctor = command == "doctor" and case.name == "silent to tls"
@@ -210,3 +217,80 @@ def test_service_says_once_what_answers(case: Foreign, tmp_path: Path, authority
         time.sleep(SETTLED_S)
         assert process.has_said_each_cause_once()
         assert process.running
+
+
+@dataclass(frozen=True, slots=True)
+class WrongLogin:
+    """A listener, a client of another security protocol, and the words of what is wrong."""
+
+    name: str
+    listener: str
+    protocol: str
+    words: str
+    mechanism: str = ""
+
+
+WANTS = "wants a SASL login, and security.protocol has none: write "
+WRONG_LOGINS = (
+    WrongLogin("no login", "SASL", "PLAINTEXT", WANTS + "SASL_PLAINTEXT"),
+    WrongLogin("no login over tls", "SASLTLS", "SSL", WANTS + "SASL_SSL"),
+    WrongLogin("no certificate", "MTLS", "SSL", "wants a client certificate, and none is configured"),
+    WrongLogin("login", "PLAINTEXT", "SASL_PLAINTEXT", "takes no login on this port: check sec", "PLAIN"),
+    WrongLogin("login over tls", "TLS", "SASL_SSL", "takes no login on this port: check sec", "SCRAM-SHA-512"),
+)
+"""Ports of a real broker, reached by a client whose login is not the port's."""
+
+
+@pytest.fixture(scope="module")
+def secured_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    broker = SecuredBroker("A", Secured.made(tmp_path_factory.mktemp("secured")))
+    with started(broker):
+        yield broker
+
+
+def wrong_login_file(case: WrongLogin, broker: SecuredBroker, folder: Path) -> tuple[Path, str]:
+    """Return the file of a case, and the address in it."""
+    has_tls = case.protocol.endswith("SSL")
+    settings = broker.properties(case.mechanism or "TLS", listener="SASLTLS" if has_tls else "SASL")
+    address = broker.bootstrap if case.listener == "PLAINTEXT" else broker.address(case.listener)
+    settings |= {"bootstrap.servers": address, "security.protocol": case.protocol}
+    lines = [f"{alias}.{key} = {value}" for alias in "AB" for key, value in settings.items()]
+    file = folder / "mm2.properties"
+    file.write_text("\n".join(["clusters = A, B", "A->B.enabled = true", *lines, ""]).replace("\\", "\\\\"))
+    return file, address
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=[] if case is WRONG_LOGINS[0] else [pytest.mark.long])
+        for case in WRONG_LOGINS
+    ],
+)
+def test_port_with_another_login_is_named_by_each_command(
+    case: WrongLogin, tmp_path: Path, secured_broker: SecuredBroker
+) -> None:
+    file, address = wrong_login_file(case, secured_broker, tmp_path)
+    for command, (_, code) in COMMANDS.items():
+        began = time.monotonic()
+        ran = run_command(command, file)
+        took_s = time.monotonic() - began
+        printed = ran.stdout + ran.stderr
+        assert ran.returncode == code, printed
+        assert f"the broker at {address} {case.words}" in printed, printed
+        assert "security.protocol" in printed
+        assert took_s < WITHIN_S + BEGINS_S, printed
+        if command == "doctor":
+            assert "✗ LD501 A: " in printed
+        else:
+            (sentence,) = printed.strip().splitlines()
+            assert f" at {address} cannot be reached: the broker at " in sentence
+
+
+def test_service_names_a_port_that_wants_a_login(tmp_path: Path, secured_broker: SecuredBroker) -> None:
+    file, address = wrong_login_file(WRONG_LOGINS[0], secured_broker, tmp_path)
+    with ServiceProcess("lockstep_heartbeat", file, "A->B") as process:
+        line = process.hear("cluster unreachable", within=WITHIN_S + 2 * BEGINS_S)
+        assert f"the broker at {address} {WRONG_LOGINS[0].words}" in line["text"]
+        time.sleep(SETTLED_S)
+        assert process.has_said_each_cause_once()

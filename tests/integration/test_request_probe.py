@@ -129,7 +129,7 @@ def test_plan_and_doctor_name_each_request_in_whatever_way_it_is_missing(
         assert f"without {request.kafka_name} " in finding["detail"]
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS if way != "connection-closed"])
+@pytest.mark.parametrize("way", WAYS)
 def test_plan_goes_on_without_each_request_of_a_source(
     planned: PlannedFlow, broker_a: Broker, proxy_a: Proxy, way: str
 ) -> None:

@@ -15,7 +15,14 @@ from typing import Any
 
 import pytest
 
-from lockstep_kafka.admin.address_probe import QUESTION, AddressProbe, ServerKind, identify_server, probe_address
+from lockstep_kafka.admin.address_probe import (
+    QUESTION,
+    AddressProbe,
+    ClientSecurity,
+    ServerKind,
+    identify_server,
+    probe_address,
+)
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterUnreachable
 from tests.support.certificates import Authority
@@ -128,7 +135,7 @@ def test_part_of_an_answer_is_cut_only_if_the_connection_is(server: ServerKind, 
 )
 async def test_server_that_is_no_such_broker_has_a_sentence(answer: bytes, words: str, *, uses_tls: bool) -> None:
     async with serving(partial(speak, answer)) as port:
-        first = await probe_address("127.0.0.1", port, WITHIN, uses_tls=uses_tls)
+        first = await probe_address("127.0.0.1", port, WITHIN, ClientSecurity(uses_tls))
     assert (words in first.fault) if words else first == AddressProbe(ServerKind.BROKER)
 
 
@@ -141,7 +148,7 @@ def tls_server(folder: Path) -> ssl.SSLContext:
 @pytest.mark.parametrize(("uses_tls", "words"), [(True, ""), (False, "speaks TLS, and security.protocol has none")])
 async def test_port_with_tls_is_no_fault_of_a_tls_client(tmp_path: Path, words: str, *, uses_tls: bool) -> None:
     async with serving(partial(speak, as_broker()), tls_server(tmp_path)) as port:
-        first = await probe_address("127.0.0.1", port, WITHIN, uses_tls=uses_tls)
+        first = await probe_address("127.0.0.1", port, WITHIN, ClientSecurity(uses_tls))
     assert (words in first.fault) if words else first.fault == ""
 
 
@@ -157,7 +164,7 @@ async def test_port_with_tls_is_no_fault_of_a_tls_client(tmp_path: Path, words: 
 async def test_server_behind_tls_has_the_same_sentence(tmp_path: Path, answer: bytes, words: str) -> None:
     """One that closes the connection may be a broker that wants a certificate of the client."""
     async with serving(partial(speak, answer), tls_server(tmp_path)) as port:
-        first = await probe_address("127.0.0.1", port, WITHIN, uses_tls=True)
+        first = await probe_address("127.0.0.1", port, WITHIN, ClientSecurity(uses_tls=True))
     assert (words in first.fault) if words else first.fault == ""
 
 
@@ -172,9 +179,10 @@ async def test_broker_that_wants_a_certificate_ends_no_other_connection(tmp_path
     client = ssl.create_default_context(cadata=authority.pem)
     with in_threads(echoes, wants) as (echoing, wanting):
         reader, writer = await asyncio.open_connection("127.0.0.1", echoing, ssl=client)
-        for turn in range(20):
-            first = await probe_address("127.0.0.1", wanting, WITHIN, uses_tls=True)
-            assert first.fault == ""
+        for turn in range(20):  # the probe never gives a certificate, so only a client without one is at fault
+            client_security = ClientSecurity(uses_tls=True, has_certificate=turn % 2 == 0)
+            first = await probe_address("127.0.0.1", wanting, WITHIN, client_security)
+            assert ("wants a client certificate" in first.fault) is (turn % 2 == 1)
             await asyncio.sleep(0.01)  # the alert comes behind the handshake
             writer.write(b"%09d\n" % turn)
             assert await reader.readexactly(10) == b"%09d\n" % turn
@@ -187,7 +195,7 @@ async def test_http_server_of_python_is_known_as_one() -> None:
     thread = Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
-        first = await probe_address("127.0.0.1", server.server_port, WITHIN, uses_tls=False)
+        first = await probe_address("127.0.0.1", server.server_port, WITHIN, ClientSecurity())
     finally:
         await asyncio.to_thread(server.shutdown)
         thread.join()
@@ -215,14 +223,14 @@ async def silence() -> AsyncIterator[int]:
 @pytest.mark.parametrize("uses_tls", [False, True])
 async def test_silent_server_may_be_a_broker_that_is_busy(*, uses_tls: bool) -> None:
     async with silence() as port:
-        first = await probe_address("127.0.0.1", port, timedelta(seconds=0.2), uses_tls=uses_tls)
+        first = await probe_address("127.0.0.1", port, timedelta(seconds=0.2), ClientSecurity(uses_tls))
     assert first == AddressProbe(ServerKind.SILENT)
 
 
 async def test_address_without_a_listener_has_no_fault_of_this_kind() -> None:
     for uses_tls in (False, True):
-        assert await probe_address("127.0.0.1", free_port(), WITHIN, uses_tls=uses_tls) == AddressProbe(None)
-    assert await probe_address("name.invalid", 9092, WITHIN, uses_tls=False) == AddressProbe(None)
+        assert await probe_address("127.0.0.1", free_port(), WITHIN, ClientSecurity(uses_tls)) == AddressProbe(None)
+    assert await probe_address("name.invalid", 9092, WITHIN, ClientSecurity()) == AddressProbe(None)
 
 
 async def test_probe_of_another_server_raises_at_once() -> None:
@@ -238,3 +246,94 @@ async def test_silent_cluster_is_named_as_silent() -> None:
         with pytest.raises(ClusterUnreachable, match=rf"127.0.0.1:{port} accepts the connection and says nothing"):
             await admin.probe(timedelta(seconds=0.5))
         await admin.close()
+
+
+VERSIONS = struct.pack(">hi", 0, 2) + struct.pack(">hhh", 3, 0, 13) + struct.pack(">hhh", 17, 0, 1)
+"""Metadata and SaslHandshake as an answer to ApiVersions."""
+
+
+@asynccontextmanager
+async def port_of_a_broker(
+    handshake_code: int | None, *, gives_metadata: bool, versions: bytes = VERSIONS
+) -> AsyncIterator[int]:
+    """A port that answers ApiVersions, SaslHandshake by this code, and Metadata or the end of the connection."""
+    bodies = {18: versions}
+    if handshake_code is not None:
+        bodies[17] = struct.pack(">hi", handshake_code, 0)
+    if gives_metadata:
+        bodies[3] = struct.pack(">iii", 0, 0, 0)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                request = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+                body = bodies.get(int.from_bytes(request[:2]))
+                if body is None:
+                    break
+                writer.write(struct.pack(">i", 4 + len(body)) + request[4:8] + body)
+        writer.close()
+
+    async with serving(serve) as port:
+        yield port
+
+
+NONE, NOT_OFFERED, NO_SASL, WRONG_VERSION = 0, 33, 34, 35
+
+
+@pytest.mark.parametrize(
+    ("handshake_code", "gives_metadata", "mechanism", "words"),
+    [
+        (NOT_OFFERED, False, "", "wants a SASL login, and security.protocol has none: write SASL_PLAINTEXT"),
+        (NONE, False, "", "wants a SASL login, and security.protocol has none: write SASL_PLAINTEXT"),
+        (NONE, True, "", ""),
+        (NO_SASL, True, "", ""),
+        (NO_SASL, False, "", ""),
+        (WRONG_VERSION, False, "", ""),
+        (None, False, "", ""),
+        (NO_SASL, True, "SCRAM-SHA-256", "takes no login on this port: check security.protocol and the port"),
+        (NONE, False, "SCRAM-SHA-256", ""),
+        (NOT_OFFERED, False, "SCRAM-SHA-256", ""),
+        (None, False, "SCRAM-SHA-256", ""),
+    ],
+)
+async def test_port_shows_whether_it_takes_a_login(
+    handshake_code: int | None, mechanism: str, words: str, *, gives_metadata: bool
+) -> None:
+    """A broker that lets us in is never at fault, nor is one whose answers do not tell."""
+    async with port_of_a_broker(handshake_code, gives_metadata=gives_metadata) as port:
+        probe = await probe_address("127.0.0.1", port, WITHIN, ClientSecurity(mechanism=mechanism))
+    assert probe.server is ServerKind.BROKER
+    if words:
+        assert probe.fault.startswith(f"the broker at 127.0.0.1:{port} ")
+        assert words in probe.fault
+    else:
+        assert probe.fault == ""
+
+
+@pytest.mark.parametrize(
+    ("conf", "security"),
+    [
+        ({}, ClientSecurity()),
+        ({"security.protocol": "PLAINTEXT", "sasl.mechanism": "PLAIN"}, ClientSecurity()),
+        ({"security.protocol": "ssl"}, ClientSecurity(uses_tls=True)),
+        ({"security.protocol": "SSL", "ssl.certificate.pem": "-"}, ClientSecurity(uses_tls=True, has_certificate=True)),
+        ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}, ClientSecurity(mechanism="PLAIN")),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, ClientSecurity(True, "PLAIN")),
+    ],
+)
+def test_settings_of_librdkafka_say_how_a_client_connects(conf: dict[str, str], security: ClientSecurity) -> None:
+    assert ClientSecurity.of_librdkafka(conf) == security
+
+
+@pytest.mark.parametrize(
+    "versions",
+    [
+        struct.pack(">hi", 35, 1) + struct.pack(">hhh", 3, 0, 13) + b"more",
+        struct.pack(">hi", 0, 1) + struct.pack(">hhh", 3, 4, 13),
+        struct.pack(">hi", 0, 1) + struct.pack(">hhh", 17, 0, 1),
+    ],
+)
+async def test_broker_that_does_not_announce_the_request_is_not_judged_by_it(versions: bytes) -> None:
+    async with port_of_a_broker(NOT_OFFERED, gives_metadata=False, versions=versions) as port:
+        probe = await probe_address("127.0.0.1", port, WITHIN, ClientSecurity())
+    assert probe == AddressProbe(ServerKind.BROKER)

@@ -2,25 +2,41 @@
 
 A client library only says that there is no answer. The probe sends ApiVersions, which a broker answers before any
 login. If the client uses TLS, it goes behind a TLS handshake. The first bytes of the answer show an HTTP server, a
-port with or without TLS, and servers that do not speak Kafka.
+port with or without TLS, and servers that do not speak Kafka. SaslHandshake, which no login follows, shows whether the
+port of a broker wants a login.
 """
 
 import asyncio
 import ssl
 import struct
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
+from lockstep_state.kafka.kafka_apis import APIS
+from lockstep_state.kafka.kafka_errors import KafkaErrorCode
+
 _NUMBER = 0x10C57E9
 _CLIENT_ID = b"lockstep\r\n\r\n"
 """A client id that ends a line. Servers that read lines wait for the end of a line before they answer."""
 
-_QUESTION = struct.pack(">hhih", 18, 0, _NUMBER, len(_CLIENT_ID)) + _CLIENT_ID
-QUESTION = struct.pack(">i", len(_QUESTION)) + _QUESTION
+
+def _framed(api: str, version: int, body: bytes = b"") -> bytes:
+    """Return the bytes of a request in a version before the flexible ones."""
+    request = struct.pack(">hhih", APIS[api].key, version, _NUMBER, len(_CLIENT_ID)) + _CLIENT_ID + body
+    return struct.pack(">i", len(request)) + request
+
+
+QUESTION = _framed("api_versions", 0)
 """A request ApiVersions 0, which every broker knows."""
+_METADATA_VERSION = 1
+_NO_TOPICS = _framed("metadata", _METADATA_VERSION, struct.pack(">i", 0))
+"""A request for the metadata of no topic."""
+ANY_MECHANISM = "PLAIN"
+"""The mechanism by which a client without a login asks whether there is one."""
 
 LARGEST_ANSWER = 64 << 10
 """Largest size of an answer in bytes. A broker announces some hundred requests, of six bytes each."""
@@ -37,6 +53,9 @@ _TLS_RECORDS = (0x15, 0x16)
 """TLS record types alert and handshake. Both are followed by the version, which begins with 3."""
 
 
+_CERTIFICATE_ALERTS = ("ALERT_CERTIFICATE_REQUIRED", "ALERT_BAD_CERTIFICATE")
+"""Ends of OpenSSL's reasons for the alert to a client that has given no certificate. Java sends the second one."""
+
 NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "UNEXPECTED_MESSAGE", "RECORD_LAYER_FAILURE"})
 """OpenSSL's reasons for bytes that are no part of TLS, or that send ours back."""
 
@@ -51,6 +70,22 @@ class ServerKind(Enum):
     CUT = "cut"
     CLOSED = "closed"
     SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecurity:
+    """The way in which a client connects: its TLS, its SASL mechanism or "", and whether it has a certificate."""
+
+    uses_tls: bool = False
+    mechanism: str = ""
+    has_certificate: bool = False
+
+    @classmethod
+    def of_librdkafka(cls, conf: Mapping[str, object]) -> "ClientSecurity":
+        """Return the way of a client with these settings of librdkafka."""
+        protocol = str(conf.get("security.protocol", "")).upper()
+        mechanism = str(conf.get("sasl.mechanism", "")) if protocol.startswith("SASL") else ""
+        return cls(protocol.endswith("SSL"), mechanism, "ssl.certificate.pem" in conf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +124,34 @@ def identify_server(answer: bytes, *, closed: bool) -> ServerKind:
         if not (is_whole and 0 <= code <= LARGEST_CODE):
             return ServerKind.OTHER
     return ServerKind.BROKER
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came back on one connection: bytes, its end, and OpenSSL's reason for an error."""
+
+    data: bytes = b""
+    closed: bool = False
+    tls_reason: str = ""
+
+    @property
+    def server(self) -> ServerKind:
+        return identify_server(self.data, closed=self.closed)
+
+    @property
+    def code(self) -> int | None:
+        """Return the error code with which the answer begins, or None if there is no such answer."""
+        if not _frame_length(self.data) or len(self.data) < _HEAD.size + 2:
+            return None
+        return int.from_bytes(self.data[_HEAD.size : _HEAD.size + 2], signed=True)
+
+    def announces(self, api: str, version: int) -> bool:
+        """Return whether this answer to ApiVersions has a request in a version."""
+        if self.code != KafkaErrorCode.NONE:
+            return False
+        listed = self.data[_HEAD.size + _CODE_AND_COUNT.size :]
+        entries = struct.iter_unpack(">hhh", listed[: len(listed) // _VERSIONS * _VERSIONS])
+        return any(key == APIS[api].key and oldest <= version <= newest for key, oldest, newest in entries)
 
 
 def _frame_length(answer: bytes) -> int:
@@ -134,7 +197,7 @@ def silence_sentence(address: str, within_s: float) -> str:
     )
 
 
-async def probe_address(host: str, port: int, within: timedelta, *, uses_tls: bool) -> AddressProbe:
+async def probe_address(host: str, port: int, within: timedelta, client: ClientSecurity) -> AddressProbe:
     """Return what answers at an address, and what is wrong with it.
 
     A server that closes the connection gets a second attempt: brokers close connections at a connection limit.
@@ -146,51 +209,97 @@ async def probe_address(host: str, port: int, within: timedelta, *, uses_tls: bo
         host: The host of the address.
         port: The port of the address.
         within: The limit of each attempt.
-        uses_tls: True if the client's security protocol has TLS.
+        client: The way in which the client connects.
     """
     thread = ThreadPoolExecutor(1, "address-probe")
     try:
         return await asyncio.get_running_loop().run_in_executor(
-            thread, lambda: asyncio.run(_probe_address(host, port, within.total_seconds(), uses_tls=uses_tls))
+            thread, lambda: asyncio.run(_Probing(host, port, within.total_seconds(), client).probe())
         )
     finally:
         thread.shutdown(wait=False)
 
 
-async def _probe_address(host: str, port: int, within_s: float, *, uses_tls: bool) -> AddressProbe:
-    try:
-        server, answer = await _answer_behind_tls(host, port, within_s) if uses_tls else (None, b"")
-        if server is None:
-            server, answer = await _answer_without_tls(host, port, within_s, uses_tls=uses_tls)
-    except (OSError, UnicodeError):
-        return AddressProbe(None)
-    return AddressProbe(server, _fault_sentence(server, f"{host}:{port}", answer, uses_tls=uses_tls))
+class _Probing:
+    """The probe of one address, on a connection for each question."""
+
+    def __init__(self, host: str, port: int, within_s: float, client: ClientSecurity) -> None:
+        self._host, self._port, self._within_s, self._client = host, port, within_s, client
+
+    async def probe(self) -> AddressProbe:
+        uses_tls = self._client.uses_tls
+        try:
+            server, answer = await self._answer_behind_tls() if uses_tls else (None, _Answer())
+            if server is None:
+                server, answer = await self._answer_without_tls()
+        except (OSError, UnicodeError):
+            return AddressProbe(None)
+        address = f"{self._host}:{self._port}"
+        fault = _fault_sentence(server, address, answer.data, uses_tls=uses_tls)
+        with suppress(OSError):
+            fault = fault or await self._login_fault(address, answer)
+        return AddressProbe(server, fault)
+
+    async def _answer_behind_tls(self) -> tuple[ServerKind | None, _Answer]:
+        """Return what answers behind a TLS handshake, or None if there was no handshake."""
+        if await _handshake(self._host, self._port, self._within_s) is not Handshake.DONE:
+            return None, _Answer()
+        answer = await self._ask(QUESTION)
+        if answer.server is ServerKind.CLOSED and not answer.tls_reason and not self._client.has_certificate:
+            answer = await self._ask(b"")  # bytes of ours may reset the connection before its alert is read
+        # A broker that requires a client certificate says so behind the handshake, and closes the connection.
+        shows = answer.server in (ServerKind.HTTP, ServerKind.OTHER, ServerKind.CUT, ServerKind.SILENT)
+        return (answer.server if shows else ServerKind.TLS), answer
+
+    async def _answer_without_tls(self) -> tuple[ServerKind, _Answer]:
+        answer = await _ask(self._host, self._port, self._within_s, QUESTION)
+        if not answer.data and answer.closed:
+            await asyncio.sleep(AGAIN_AFTER_S)
+            answer = await _ask(self._host, self._port, self._within_s, QUESTION)
+        if answer.server is ServerKind.CLOSED:
+            match await _handshake(self._host, self._port, self._within_s):
+                case Handshake.DONE:
+                    return ServerKind.TLS, answer
+                case Handshake.SILENT if self._client.uses_tls:
+                    return ServerKind.SILENT, answer
+        return answer.server, answer
+
+    async def _login_fault(self, address: str, answer: _Answer) -> str:
+        """Return what a broker of the client's protocol lacks or wants of a login, or "" if nothing shows.
+
+        A port without SASL says so of a SaslHandshake. Some brokers let a client in with or without a login. So a port
+        wants one only if it also closes the connection at Metadata.
+        """
+        if answer.tls_reason.endswith(_CERTIFICATE_ALERTS) and not self._client.has_certificate:
+            return (
+                f"the broker at {address} wants a client certificate, and none is configured: set "
+                "ssl.keystore.location, or check security.protocol and the port"
+            )
+        if answer.server is not ServerKind.BROKER:
+            return ""
+        mechanism = self._client.mechanism
+        name = (mechanism or ANY_MECHANISM).encode()
+        code = (await self._ask(_framed("sasl_handshake", 1, struct.pack(">h", len(name)) + name))).code
+        if mechanism:
+            has_none = code == KafkaErrorCode.ILLEGAL_SASL_STATE
+            return f"the broker at {address} takes no login on this port: {_CHECK_PROTOCOL}" if has_none else ""
+        if code not in _SASL_CODES or not answer.announces("metadata", _METADATA_VERSION):
+            return ""
+        metadata = await self._ask(_NO_TOPICS)
+        if metadata.data or not metadata.closed:
+            return ""
+        with_login = "SASL_SSL" if self._client.uses_tls else "SASL_PLAINTEXT"
+        return f"the broker at {address} wants a SASL login, and security.protocol has none: write {with_login}"
+
+    async def _ask(self, question: bytes) -> _Answer:
+        return await _ask(
+            self._host, self._port, self._within_s, question, _UNVERIFIED if self._client.uses_tls else None
+        )
 
 
-async def _answer_behind_tls(host: str, port: int, within_s: float) -> tuple[ServerKind | None, bytes]:
-    """Return what answers behind a TLS handshake, or None if there was no handshake."""
-    if await _handshake(host, port, within_s) is not Handshake.DONE:
-        return None, b""
-    answer, closed = await _ask(host, port, within_s, _UNVERIFIED)
-    server = identify_server(answer, closed=closed)
-    # A broker that requires a client certificate says so behind the handshake, and closes the connection.
-    shows = server in (ServerKind.HTTP, ServerKind.OTHER, ServerKind.CUT, ServerKind.SILENT)
-    return (server if shows else ServerKind.TLS), answer
-
-
-async def _answer_without_tls(host: str, port: int, within_s: float, *, uses_tls: bool) -> tuple[ServerKind, bytes]:
-    answer, closed = await _ask(host, port, within_s)
-    if not answer and closed:
-        await asyncio.sleep(AGAIN_AFTER_S)
-        answer, closed = await _ask(host, port, within_s)
-    server = identify_server(answer, closed=closed)
-    if server is ServerKind.CLOSED:
-        match await _handshake(host, port, within_s):
-            case Handshake.DONE:
-                return ServerKind.TLS, answer
-            case Handshake.SILENT if uses_tls:
-                return ServerKind.SILENT, answer
-    return server, answer
+_CHECK_PROTOCOL = "check security.protocol and the port"
+_SASL_CODES = frozenset({KafkaErrorCode.NONE, KafkaErrorCode.UNSUPPORTED_SASL_MECHANISM})
+"""Codes by which a port with SASL answers a SaslHandshake."""
 
 
 class Handshake(Enum):
@@ -233,20 +342,27 @@ async def _handshake(host: str, port: int, within_s: float) -> Handshake:
     return Handshake.DONE
 
 
-async def _ask(host: str, port: int, within_s: float, context: ssl.SSLContext | None = None) -> tuple[bytes, bool]:
-    """Return the bytes that came as an answer, and whether the server closed the connection.
+async def _ask(
+    host: str, port: int, within_s: float, question: bytes, context: ssl.SSLContext | None = None
+) -> _Answer:
+    """Return what came as an answer.
 
     Raises:
         OSError: No connection is accepted.
     """
-    async with asyncio.timeout(within_s):
-        reader, writer = await asyncio.open_connection(host, port, ssl=context)
     try:
-        writer.write(QUESTION)
+        async with asyncio.timeout(within_s):
+            reader, writer = await asyncio.open_connection(host, port, ssl=context)
+    except ssl.SSLError as exc:
+        return _Answer(closed=True, tls_reason=exc.reason or "")
+    try:
+        writer.write(question)
         answer = await _read(reader, within_s)
-        return answer, reader.at_eof()
-    except (ConnectionError, ssl.SSLError):
-        return b"", True
+        return _Answer(answer, reader.at_eof())
+    except ssl.SSLError as exc:
+        return _Answer(closed=True, tls_reason=exc.reason or "")
+    except ConnectionError:
+        return _Answer(closed=True)
     finally:
         await _abort(writer)
 

@@ -17,7 +17,7 @@ from confluent_kafka.admin import ClusterMetadata, ConfigResource
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_kafka.admin.acl_requests import AclRequests
-from lockstep_kafka.admin.address_probe import ServerKind, probe_address, silence_sentence
+from lockstep_kafka.admin.address_probe import ClientSecurity, ServerKind, probe_address, silence_sentence
 from lockstep_kafka.admin.group_requests import GroupRequests
 from lockstep_kafka.admin.offset_requests import OffsetRequests
 from lockstep_kafka.admin.topic_requests import TopicRequests
@@ -100,10 +100,10 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
         Raises:
             ClusterUnreachable: No address belongs to a broker of the configured security protocol.
         """
-        uses_tls = str(self._conf.get("security.protocol", "")).upper() in ("SSL", "SASL_SSL")
+        client = ClientSecurity.of_librdkafka(self._conf)
         addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
         probing = (
-            probe_address(host.rpartition("://")[2].strip("[]"), int(port), min(OPENED, within), uses_tls=uses_tls)
+            probe_address(host.rpartition("://")[2].strip("[]"), int(port), min(OPENED, within), client)
             for host, _, port in addresses
         )
         probes = await asyncio.gather(*probing)

@@ -56,6 +56,10 @@ QUICK = 10.0
 A listing is what notices that a cluster is away. The usual timeout of a minute would be late.
 """
 
+RECONNECTS_WITHIN_S = 2.0
+"""Longest time for which librdkafka waits before it connects to a broker again. It doubles with each lost connection.
+"""
+
 ASKING = {
     "allow.auto.create.topics": False,
     # librdkafka would write each reconnect to stderr. error_cb gets the same errors, and we log them once.
@@ -67,7 +71,7 @@ ASKING = {
     # Without that strategy, a request that waits for a broker asks for a connection at each change of the broker's
     # state, and connects at once. While the cluster is away, that takes a whole core (docs/decisions/0040).
     "enable.sparse.connections": False,
-    "reconnect.backoff.max.ms": 2_000,
+    "reconnect.backoff.max.ms": int(RECONNECTS_WITHIN_S * 1e3),
 }
 
 
@@ -95,8 +99,11 @@ READS = frozenset({"describe configs of", "describe ACLs of"})
 UNSUPPORTED = UNANNOUNCED | {KafkaError.UNSUPPORTED_VERSION}
 """Codes of an unsupported request, from librdkafka or from a broker."""
 
-ANSWERS_AT_ONCE_S = 1.0
-"""Seconds within which brokers that closed a connection at one request must answer another one to count as present."""
+ANSWERS_AGAIN_S = RECONNECTS_WITHIN_S + 1.0
+"""Seconds within which brokers that closed a connection at one request must answer another one to count as present.
+
+After several closed connections librdkafka opens no other one for `RECONNECTS_WITHIN_S`.
+"""
 
 
 async def _close_client(former: list[AdminClient | None], after: float = 0.0) -> None:
@@ -412,7 +419,7 @@ class AdminRequests:
         except ClusterUnreachable:
             if closes == self._closes.count:
                 raise
-            await self._brokers_metadata(ANSWERS_AT_ONCE_S)
+            await self._brokers_metadata(ANSWERS_AGAIN_S)
             return await ask(subject)
 
     async def _is_closed_at(self, code: int, request_kind: tuple[str, str], began: float) -> bool:
@@ -429,7 +436,7 @@ class AdminRequests:
         if closes == self._closes.count:
             return True  # another subject of a request for which the brokers were tested already
         try:
-            await self._brokers_metadata(ANSWERS_AT_ONCE_S)
+            await self._brokers_metadata(ANSWERS_AGAIN_S)
         except ClusterUnreachable:
             return False
         return True

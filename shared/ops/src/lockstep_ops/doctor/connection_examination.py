@@ -16,7 +16,13 @@ from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import read_tls
 from lockstep_config.credentials.certificate_expiry import connection_ends, first_end
 from lockstep_config.flow.client_settings import LOCKSTEP, wire_connection
-from lockstep_kafka.admin.address_probe import ServerKind, probe_address, silence_sentence
+from lockstep_kafka.admin.address_probe import (
+    AddressProbe,
+    ClientSecurity,
+    ServerKind,
+    probe_address,
+    silence_sentence,
+)
 from lockstep_kafka.admin.admin import OPENED, PROBE, connects
 from lockstep_kafka.common.auth_errors import login_name, refused_login
 from lockstep_kafka.session.broker_session import AdvertisedBroker, BrokerRequestFailed, BrokerSession, SessionRefused
@@ -156,12 +162,22 @@ class ConnectionExamination:
         """Return the facts of a port with a sentence about what answers there, if it speaks no TLS."""
         if certificate.fault is not TlsFault.PROTOCOL:
             return certificate
-        probe = await probe_address(certificate.host, certificate.port, self._probed_within, uses_tls=True)
+        probe = await self._probe(certificate.host, certificate.port)
         return replace(certificate, reason=probe.fault) if probe.fault else certificate
 
+    async def _probe(self, host: str, port: int) -> AddressProbe:
+        """Return what answers at an address, for a client with these properties."""
+        tls, mechanism = read_tls(self._properties), self._mechanism
+        client = ClientSecurity(
+            uses_tls(self._properties), mechanism, tls.identity_file is not None or tls.chain_pem is not None
+        )
+        return await probe_address(host, port, min(OPENED, timedelta(seconds=self._within)), client)
+
     @property
-    def _probed_within(self) -> timedelta:
-        return min(OPENED, timedelta(seconds=self._within))
+    def _mechanism(self) -> str:
+        """Return the SASL mechanism that is configured, or "" without a login."""
+        properties = self._properties
+        return properties.get("sasl.mechanism", "").strip().upper() if uses_sasl(properties) else ""
 
     async def _read_certificates(self, servers: Iterable[tuple[str, int]]) -> None:
         """Add the certificates that these ports serve."""
@@ -176,7 +192,7 @@ class ConnectionExamination:
 
     async def _log_in(self, host: str, port: int) -> None:
         properties = self._properties
-        mechanism = properties.get("sasl.mechanism", "").strip().upper() if uses_sasl(properties) else ""
+        mechanism = self._mechanism
         has_tokens = bool(mechanism) and read_login(properties).tokens is not None
         outcome = LoginOutcome(
             place=f"{host}:{port}",
@@ -191,11 +207,13 @@ class ConnectionExamination:
         except SessionRefused as exc:
             login = {"sasl.mechanism": mechanism, "sasl.username": outcome.login.removeprefix("User:")}
             reason = refused_login(exc.message, login_name(login) if mechanism else "")
-            if exc.step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS):
-                probe = await probe_address(host, port, self._probed_within, uses_tls=uses_tls(properties))
+            step = exc.step
+            if step in (OpeningStep.CONNECTION, OpeningStep.VERSIONS, OpeningStep.MECHANISM):
+                probe = await self._probe(host, port)
                 is_silent = probe.server is ServerKind.SILENT
                 reason = probe.fault or (silence_sentence(f"{host}:{port}", self._within) if is_silent else reason)
-            self.facts = replace(self.facts, login=replace(outcome, step=exc.step, reason=reason, offered=exc.offered))
+                step = OpeningStep.VERSIONS if probe.fault else step
+            self.facts = replace(self.facts, login=replace(outcome, step=step, reason=reason, offered=exc.offered))
             return
         outcome = replace(
             outcome,
@@ -219,6 +237,7 @@ class ConnectionExamination:
             cluster_id, brokers = await session.metadata()
         except BrokerRequestFailed as exc:
             self.facts = replace(self.facts, brokers_trouble=str(exc))
+            await self._name_refusal()
             return
         self.facts = replace(self.facts, refused=await self._find_refused())
         bound = asyncio.Semaphore(AT_ONCE)
@@ -227,6 +246,17 @@ class ConnectionExamination:
         if uses_tls(self._properties):
             reached = ((broker.host, broker.port) for broker in facts if not broker.reason)
             await self._read_certificates(server for server in reached if server not in tried)
+
+    async def _name_refusal(self) -> None:
+        """Take it that no broker lets us in, if the port that was opened refuses every request of this protocol."""
+        outcome = self.facts.login
+        if outcome is None:
+            return
+        host, _, port = outcome.place.rpartition(":")
+        if fault := (await self._probe(host, int(port))).fault:
+            self.facts = replace(self.facts, login=replace(outcome, step=OpeningStep.VERSIONS, reason=fault))
+            await _close(self.session)
+            self.session = None
 
     async def _find_refused(self) -> frozenset[KafkaRequest]:
         """Return the requests that the server which accepted the login announces and does not know all the same."""

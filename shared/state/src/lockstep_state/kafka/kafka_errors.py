@@ -65,6 +65,8 @@ class KafkaErrorCode(IntEnum):
     GROUP_AUTHORIZATION_FAILED = 30, ErrorMeaning.DENIED
     CLUSTER_AUTHORIZATION_FAILED = 31, ErrorMeaning.DENIED, "not permitted: IDEMPOTENT_WRITE on the cluster is needed"
     INVALID_TIMESTAMP = 32, ErrorMeaning.REFUSED, "a timestamp the target refuses"
+    UNSUPPORTED_SASL_MECHANISM = 33, ErrorMeaning.OTHER
+    ILLEGAL_SASL_STATE = 34, ErrorMeaning.OTHER
     UNSUPPORTED_VERSION = 35, ErrorMeaning.OTHER, "the broker does not support the request"
     TOPIC_ALREADY_EXISTS = 36, ErrorMeaning.OTHER
     INVALID_REPLICATION_FACTOR = 38, ErrorMeaning.OTHER

@@ -134,7 +134,8 @@ TRUSTED_CERTIFICATES = DoctorCheck(
 BROKER_ANSWERS = DoctorCheck(
     "LD501",
     "a broker answers",
-    "What listens there speaks Kafka's protocol, and accepts our certificate if it wants one.",
+    "What listens there speaks Kafka's protocol with the TLS and login of `security.protocol`, and accepts our "
+    "certificate if it wants one.",
     "Give addresses of brokers, and the security protocol of that listener.",
     category=Category.LOGIN,
 )
