@@ -87,7 +87,7 @@ def test_tls_to_a_plain_port_is_no_tls(tmp_path: Path, broker: SecuredBroker) ->
     run = examined(tmp_path, broker, lines, 1)
     finding = run.one("LD402", "s")
     assert finding["result"] == "failed"
-    assert "speaks no TLS on this port" in finding["detail"]
+    assert f"the broker at {broker.bootstrap} speaks no TLS on this port" in finding["detail"]
 
 
 def test_plain_text_to_a_tls_port_is_no_broker(tmp_path: Path, broker: SecuredBroker) -> None:

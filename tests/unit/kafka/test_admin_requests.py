@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ListConsumerGroupsResult
 
 from lockstep_kafka.admin.admin import Admin
+from lockstep_kafka.admin.group_requests import COMMITS, DESCRIBES, FETCHES_OFFSETS
 from lockstep_kafka.admin.request_pieces import IN_FLIGHT, in_pieces, together
 from lockstep_kafka.common.admin_types import Outcome
 from lockstep_kafka.common.asyncio_util import cancelled
@@ -288,8 +289,8 @@ class Coordinated(Admin):
         self.codes = list(codes)
         self.clients: list[object] = []
 
-    async def ask(self) -> object:
-        return await self._until_answered("g", lambda: self._ask_coordinator("g", self.answer))
+    async def ask(self, operation: str = DESCRIBES) -> object:
+        return await self._until_answered("g", operation, lambda: self._ask_coordinator("g", self.answer))
 
     def answer(self, client: object) -> dict[str, "Future[Any]"]:
         self.clients.append(client)
@@ -330,6 +331,19 @@ def test_group_without_a_coordinator_is_waited_for_once() -> None:
     assert asyncio.run(admin.ask()) == "done"
     admin.codes = NO_COORDINATOR[1:]
     assert asyncio.run(admin.ask()) == "done", "it is waited for again after an answer"
+
+
+def test_answer_to_another_request_does_not_make_a_group_wait_again() -> None:
+    """A target may give a group's offsets, and take no commit for want of a coordinator."""
+    admin = Coordinated([KafkaError.NOT_COORDINATOR] * 100, 0.5)
+    with pytest.raises(KafkaException):
+        asyncio.run(admin.ask(COMMITS))
+    admin.codes = []
+    assert asyncio.run(admin.ask(FETCHES_OFFSETS)) == "done"
+    admin.codes = [KafkaError.NOT_COORDINATOR] * 100
+    with pytest.raises(KafkaException):
+        asyncio.run(admin.ask(COMMITS))
+    assert len(admin.codes) == 99
 
 
 @pytest.mark.parametrize("code", [KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._TRANSPORT])

@@ -48,6 +48,9 @@ NO_COORDINATOR_YET = {
     *COORDINATOR_MOVES,
 }
 
+DESCRIBES, FETCHES_OFFSETS, COMMITS = "describe", "list offsets of", "alter offsets of"
+"""Operations on a group, each of which waits for the coordinator on its own."""
+
 Ask = Callable[[AdminClient], Mapping[str, Future[Any]]]
 """A function that sends an idempotent request about a group, and returns futures by group."""
 
@@ -64,8 +67,11 @@ class GroupRequests(OperationRequests):
         return asyncio.Semaphore(GROUPS_AT_ONCE)
 
     @cached_property
-    def _without_coordinator(self) -> set[str]:
-        """The groups that had no coordinator for the whole timeout, and have had no answer since."""
+    def _without_coordinator(self) -> set[tuple[str, str]]:
+        """The groups and requests that had no coordinator for the whole timeout, and have had no answer since.
+
+        A broker may answer one request about a group, and say of another one that it is not the coordinator.
+        """
         return set()
 
     @property
@@ -114,12 +120,12 @@ class GroupRequests(OperationRequests):
         await self._end_client(client)
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer of the coordinator of {group}"))
 
-    async def _until_answered(self, group: str, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _until_answered(self, group: str, operation: str, attempt: Callable[[], Awaitable[T]]) -> T:
         """Return the result of the attempt, which is repeated while the group has no coordinator.
 
         It is repeated until the timeout of all requests. While no broker answers at all, it is repeated for as long
-        as a listing may take. A group that had no coordinator for so long gets one attempt from then on, because
-        rounds over all groups wait for each of them.
+        as a listing may take. If a group had no coordinator for so long, this request about it gets one attempt from
+        then on, because rounds over all groups wait for each of them.
 
         Raises:
             KafkaException: The last attempt failed, or the error is not about a missing coordinator.
@@ -131,14 +137,14 @@ class GroupRequests(OperationRequests):
             except KafkaException as exc:
                 wait, code = backoff.next(), exc.args[0].code()
                 limit_s = self._quick if code == KafkaError._ALL_BROKERS_DOWN else self._timeout
-                if group in self._without_coordinator:
+                if (group, operation) in self._without_coordinator:
                     limit_s = 0.0
                 if code not in NO_COORDINATOR_YET or time.monotonic() + wait >= began + limit_s:
                     if code in COORDINATOR_MOVES:
-                        self._without_coordinator.add(group)
+                        self._without_coordinator.add((group, operation))
                     raise
             else:
-                self._without_coordinator.discard(group)
+                self._without_coordinator.discard((group, operation))
                 return result
             await asyncio.sleep(wait)
 
@@ -152,8 +158,10 @@ class GroupRequests(OperationRequests):
                 [name], include_authorized_operations=operations, request_timeout=LIBRARY_TIMEOUT_S
             )
 
-        answer = asyncio.ensure_future(self._until_answered(name, lambda: self._ask_coordinator(name, describe)))
-        return await self._many({name: answer}, "describe", lambda name: f"group {name}", str)
+        answer = asyncio.ensure_future(
+            self._until_answered(name, DESCRIBES, lambda: self._ask_coordinator(name, describe))
+        )
+        return await self._many({name: answer}, DESCRIBES, lambda name: f"group {name}", str)
 
     def bound_groups(self, at_once: int) -> None:
         """Set the limit of requests about single groups in flight."""
@@ -238,8 +246,10 @@ class GroupRequests(OperationRequests):
         Partitions without a commit are absent. An unknown group has no offsets.
         """
         async with self._groups:
-            answer = asyncio.ensure_future(self._until_answered(group, lambda: self._coordinators.fetch_offsets(group)))
-            offsets: dict[TopicPartition, GroupOffset] = await self._answer(answer, "list offsets of", f"group {group}")
+            answer = asyncio.ensure_future(
+                self._until_answered(group, FETCHES_OFFSETS, lambda: self._coordinators.fetch_offsets(group))
+            )
+            offsets: dict[TopicPartition, GroupOffset] = await self._answer(answer, FETCHES_OFFSETS, f"group {group}")
         return offsets
 
     async def alter_group_offsets(
@@ -254,9 +264,9 @@ class GroupRequests(OperationRequests):
         began = time.monotonic()
         async with self._groups:
             answer = asyncio.ensure_future(
-                self._until_answered(group, lambda: self._coordinators.commit_offsets(group, offsets))
+                self._until_answered(group, COMMITS, lambda: self._coordinators.commit_offsets(group, offsets))
             )
-            refused: dict[TopicPartition, KafkaError] = await self._answer(answer, "alter offsets of", f"group {group}")
+            refused: dict[TopicPartition, KafkaError] = await self._answer(answer, COMMITS, f"group {group}")
         outcome: Outcome[GroupOffset] = Outcome()
         for (topic, partition), offset in offsets.items():
             key = f"{topic}/{partition}"
@@ -266,5 +276,5 @@ class GroupRequests(OperationRequests):
                 # Commits for the group are allowed, but not in this topic.
                 denied = error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
                 about = f"topic {topic}" if denied else f"group {group}, {key}"
-                self._sort(outcome, key, await self._trouble(error, "alter offsets of", about, began))
+                self._sort(outcome, key, await self._trouble(error, COMMITS, about, began))
         return outcome
