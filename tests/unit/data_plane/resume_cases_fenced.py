@@ -15,7 +15,7 @@ from tests.unit.data_plane.resume_cases import (
     parted,
     theirs,
 )
-from tests.unit.data_plane.resume_scene import OURS, TRANSACTIONS, Scene, row, source_of, target_of
+from tests.unit.data_plane.resume_scene import FIRST_ID, OURS, TRANSACTIONS, Scene, row, source_of, target_of
 
 OURS_FENCED = (7000, 0)
 COMMITTED = row(transactional=True, producer_id=7000, producer_epoch=0, sequence=-1, left_epoch=1)
@@ -163,6 +163,40 @@ FENCED: Cases = {
     "transactions: reset, nothing committed": lambda: in_transactions(RESET, source_of(14), target_of(10)),
 }
 
+SOURCE_AGAIN, TARGET_AGAIN = ("AAAAAAAAAAAAAAAAAAAAAg", FIRST_ID), (FIRST_ID, "AAAAAAAAAAAAAAAAAAAAAw")
+"""Topic ids that topic-sync has seen since that topic was created again."""
+
+
+def switched_off(source: MemoryLog, target: MemoryLog, *lines: str, **more: object) -> Scene:
+    """Transactions are no longer in the file. Records 0 to 11 were copied in them."""
+    return known(Scene(COMMITTED, source, target, lines, **more))  # type: ignore[arg-type]  # as Scene
+
+
+SWITCHED_OFF: Cases = {
+    "transactions: switched off": lambda: switched_off(source_of(14), committed_log(12), committed=11),
+    "transactions: switched off, committed progress was lost": lambda: switched_off(source_of(14), committed_log(12)),
+    "transactions: switched off, records gone": lambda: switched_off(
+        source_of(16).delete_before(14), committed_log(12), GAP_SKIP, committed=11
+    ),
+    "transactions: switched off, source truncated": lambda: switched_off(source_of(7), committed_log(12), committed=11),
+    "transactions: switched off, target truncated": lambda: switched_off(source_of(14), target_of(6), committed=9),
+    "transactions: switched off, target truncated, restart": lambda: switched_off(
+        source_of(14), target_of(6), GAP_RESTART, committed=9
+    ),
+    "transactions: switched off, source re-created": lambda: switched_off(
+        source_of(14), committed_log(12), committed=11, topic_ids=SOURCE_AGAIN
+    ).recreate("source", source_of(14)),
+    "transactions: switched off, source re-created, restart": lambda: switched_off(
+        source_of(14), committed_log(12), RECREATE_RESTART, committed=11, topic_ids=SOURCE_AGAIN
+    ).recreate("source", source_of(14)),
+    "transactions: switched off, target re-created": lambda: switched_off(
+        source_of(14), committed_log(12), committed=11, topic_ids=TARGET_AGAIN
+    ).recreate("target", MemoryLog()),
+    "transactions: switched off, target re-created, restart": lambda: switched_off(
+        source_of(14), committed_log(12), RECREATE_RESTART, committed=11, topic_ids=TARGET_AGAIN
+    ).recreate("target", MemoryLog()),
+}
+
 KEYED: Cases = {
     "by key: no row": lambda: Scene(None, source_of(12), target_of(0), [TRANSACTIONS], by_key=True),
     "by key: committed": lambda: known(
@@ -270,4 +304,4 @@ QUARANTINES: Cases = {
     )
 }
 
-CASES: Cases = FENCED | KEYED | PAUSE_FACTOR | QUARANTINES
+CASES: Cases = FENCED | SWITCHED_OFF | KEYED | PAUSE_FACTOR | QUARANTINES

@@ -100,13 +100,7 @@ class Resumer:
         if row is None or row.begins or not self._fence.owns(row) or (differs and not row.transactional):
             return await self._begin(partition, topic, row or replace(partition.acked.written, begins=RESET))
         if row.transactional:
-            fence, committed = await self._take_over(partition)
-            if committed is None and (append := await self._lost_rows.committed_behind(partition, row)) is not None:
-                self._io.step(partition, RowLoaded(row))
-                gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
-                row = await self.gap_resolver.decided(partition, topic, row, gap)
-            row = await self._committed(partition, row, committed)
-            row = fence.take_over(row if partition.routing.in_one_log else replace(row, downstream=-1))
+            row = await self._behind_transactions(partition, topic, row)
             if differs:  # everything behind the row was aborted, so nothing is left of the former version
                 row = await self._under_present_transform(partition, row)
         return await self._go_on(partition, topic, row)
@@ -218,11 +212,13 @@ class Resumer:
         takes_over, fence, committed = self._transaction_runner.is_enabled, self._fence, None
         if former.begins == LOST:
             former = replace(former, producer_id=-1, begins=RESET)
-        if not (former.begins or former.transactional):
+        if not former.begins:
+            if former.transactional:
+                former = await self._behind_transactions(partition, topic, former)
             # Nothing behind this end will be counted past, so the records themselves have to say where it is.
             former, end = await self._go_on(partition.with_identity_routing(), topic, former, counts=False)
             former = replace(former, downstream=end.downstream if partition.routing.in_one_log else -1)
-        if takes_over or former.transactional:
+        if takes_over or (former.transactional and former.begins):
             claimed, committed = await self._take_over(partition)
             fence = claimed if takes_over else fence
         elif former.begins == RESET:
@@ -332,6 +328,23 @@ class Resumer:
         """
         producer, committed = await self._transaction_runner.fence(partition)
         return TransactionFence(*producer), committed
+
+    async def _behind_transactions(
+        self, partition: PartitionState, topic: MirroredTopic, row: PartitionProgress
+    ) -> PartitionProgress:
+        """Return the row of a copy in transactions, behind what is committed and under the id that is taken over.
+
+        Raises:
+            HaltPartition: Committed progress was lost, and the target holds records behind the row.
+            RetriableError: A cluster does not answer or refuses a request.
+        """
+        fence, committed = await self._take_over(partition)
+        if committed is None and (append := await self._lost_rows.committed_behind(partition, row)) is not None:
+            self._io.step(partition, RowLoaded(row))
+            gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
+            row = await self.gap_resolver.decided(partition, topic, row, gap)
+        row = await self._committed(partition, row, committed)
+        return fence.take_over(row if partition.routing.in_one_log else replace(row, downstream=-1))
 
     async def _committed(
         self, partition: PartitionState, row: PartitionProgress, committed: int | None
