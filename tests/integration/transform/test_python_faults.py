@@ -4,7 +4,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -55,7 +55,16 @@ def evaluated(
 
 def hanging(mirror: Mirror, traffic: Traffic) -> psutil.Process:
     """The function's process, which stands still and has records to evaluate."""
-    (process,) = wait_until(lambda: function_processes(mirror), within=WITHIN, every=0.1, what="a function's process")
+
+    def loaded() -> psutil.Process | None:
+        """It ends with its slot from then on. One that is stopped before that ends when it is continued."""
+        for process in function_processes(mirror):
+            with suppress(psutil.NoSuchProcess):
+                if any("libarrow" in mapped.path for mapped in process.memory_maps()):
+                    return process
+        return None
+
+    process = wait_until(loaded, within=WITHIN, every=0.1, what="a process has loaded its function")
     process.suspend()
     traffic.wait_for_more(150)
     return process
