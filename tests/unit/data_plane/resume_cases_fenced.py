@@ -20,6 +20,8 @@ from tests.unit.data_plane.resume_scene import FIRST_ID, OURS, TRANSACTIONS, Sce
 OURS_FENCED = (7000, 0)
 COMMITTED = row(transactional=True, producer_id=7000, producer_epoch=0, sequence=-1, left_epoch=1)
 """Records 0 to 9 are committed."""
+SOURCE_AGAIN, TARGET_AGAIN = ("AAAAAAAAAAAAAAAAAAAAAg", FIRST_ID), (FIRST_ID, "AAAAAAAAAAAAAAAAAAAAAw")
+"""Topic ids that topic-sync has seen since that topic was created again."""
 
 
 def committed_log(count: int) -> MemoryLog:
@@ -142,6 +144,12 @@ FENCED: Cases = {
     "transactions: switched on, a former fence": lambda: Scene(
         MARKER, source_of(14), target_of(12, (6000, 0)), [TRANSACTIONS]
     ),
+    "transactions: switched on, source re-created, restart": lambda: Scene(
+        row(), source_of(14), target_of(12), [TRANSACTIONS, RECREATE_RESTART], committed=11, topic_ids=SOURCE_AGAIN
+    ).recreate("source", source_of(14)),
+    "transactions: switched on, target truncated, restart": lambda: Scene(
+        row(), source_of(14), target_of(6), [TRANSACTIONS, GAP_RESTART], committed=9
+    ),
     "transactions: altered": lambda: in_transactions(
         row(
             transactional=True,
@@ -162,9 +170,6 @@ FENCED: Cases = {
     "transactions: reset": lambda: in_transactions(RESET, source_of(14), target_of(10), committed=8),
     "transactions: reset, nothing committed": lambda: in_transactions(RESET, source_of(14), target_of(10)),
 }
-
-SOURCE_AGAIN, TARGET_AGAIN = ("AAAAAAAAAAAAAAAAAAAAAg", FIRST_ID), (FIRST_ID, "AAAAAAAAAAAAAAAAAAAAAw")
-"""Topic ids that topic-sync has seen since that topic was created again."""
 
 
 def switched_off(source: MemoryLog, target: MemoryLog, *lines: str, **more: object) -> Scene:
