@@ -276,6 +276,18 @@ PAUSE_FACTOR: Cases = {
             rests=True,
         )
     ),
+    "rests: in transactions, target truncated": lambda: known(
+        Scene(COMMITTED, source_of(14), target_of(6), [TRANSACTIONS], committed=9, rests=True)
+    ),
+    "rests: in transactions, target re-created": lambda: known(
+        Scene(COMMITTED, source_of(14), committed_log(10), [TRANSACTIONS], committed=9, rests=True)
+    ).recreate("target", MemoryLog()),
+    "rests: in transactions, committed progress was lost": lambda: known(
+        Scene(COMMITTED, source_of(14), committed_log(12), [TRANSACTIONS], rests=True)
+    ),
+    "rests: by key": lambda: known(
+        Scene(COMMITTED, source_of(14), committed_log(2), [TRANSACTIONS], committed=11, rests=True, by_key=True)
+    ),
     "rests: what the slot knows is newer": lambda: Scene(
         row(), source_of(14), target_of(12), remembers=row(upstream=11, downstream=11, sequence=11), rests=True
     ),

@@ -130,19 +130,21 @@ class Resumer:
         row = replace(row, beyond=0)
         self._io.step(partition, RowLoaded(row, at_rest=True))
         if row.begins == LOST:
-            cause = ReasonCode.COPY_END_LOST.to_reason(partition=partition.name, case=GapCase.DOUBT.value)
-            raise HaltPartition(GapCase.DOUBT, cause)
+            raise _copy_end_lost(partition)
         if row.transactional:
             fence, committed = await self._take_over(partition)
+            if committed is None and await self._lost_rows.committed_behind(partition, row) is not None:
+                raise _copy_end_lost(partition)
             row = fence.take_over(_behind(row, committed))
-            return Position(row, LastAppend.from_row(row))
-        in_one_log = partition.with_identity_routing()
+        compared = partition if row.transactional else partition.with_identity_routing()
         # A copy that spreads by keys counts nothing past. Nor does one whose records would now be made in another way:
         # what is judged is not what was appended.
-        counts = in_one_log is partition and row.transform == partition.transform_version
-        end = await self._evidence.end(in_one_log, row, counts=counts, asks_source=asks_source)
+        counts = compared is partition and row.transform == partition.transform_version
+        end = await self._evidence.end(compared, row, counts=counts, asks_source=asks_source)
         if isinstance(end, GapFound):
             raise HaltPartition(end.case, end.halts(ReasonCode.COPY_END_UNKNOWN))
+        if row.transactional:
+            return Position(row, LastAppend.from_row(row))
         return await self._reported(partition, row, end) if isinstance(end, Position) else end
 
     async def _reported(self, partition: PartitionState, row: PartitionProgress, position: Position) -> Position:
@@ -386,6 +388,11 @@ class Resumer:
 
     async def _refresh_target(self) -> None:
         await self._target.refresh(p.target_topic for p in list(self._io.resuming()))
+
+
+def _copy_end_lost(partition: PartitionState) -> HaltPartition:
+    cause = ReasonCode.COPY_END_LOST.to_reason(partition=partition.name, case=GapCase.DOUBT.value)
+    return HaltPartition(GapCase.DOUBT, cause)
 
 
 def newest(own_row: PartitionProgress, read_row: PartitionProgress | None) -> PartitionProgress:

@@ -167,8 +167,8 @@ def goes_back(committed: int | None, decision: GapDecision) -> bool:
 
     In transactions the greater of the row and of committed progress counts, at the first start with them too. MM2 goes
     on behind the progress alone. So progress beyond the decision is taken back before the row is written, or the
-    decision would have no effect. Progress below the decision may only follow
-    the row. Otherwise a run in between would continue as decided without an event and a count.
+    decision would have no effect. Progress below the decision may only follow the row. Otherwise a run in between would
+    continue as decided without an event and a count.
     """
     return committed is not None and committed >= decision.begin
 
