@@ -29,7 +29,9 @@ from tests.support.batch_bytes import decoded
 from tests.support.batches import read_batches
 from tests.support.clusters import (
     Record,
+    create_topic,
     delete_records,
+    delete_topic,
     end_offsets,
     produce,
     produce_transaction,
@@ -266,6 +268,39 @@ def test_an_altered_offset_holds_whatever_way_the_copy_goes_on(pair: Pair, tmp_p
             assert flow.alter(topic, begin).kind == "OffsetsAltered"
             mirror.kill_data_plane()
             assert flow.events("PartitionHalted", topic) == flow.events("GapFound", topic) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("ways", [("enabled", "disabled"), ("disabled", "enabled")])
+def test_topics_created_again_are_seen_whatever_way_the_copy_goes_on(
+    pair: Pair, tmp_path: Path, ways: tuple[str, str]
+) -> None:
+    """The next data plane copies in another way, and finds one topic of the source and one of the target anew."""
+    mark = unique_name("y")
+    folders = tmp_path / "before", tmp_path / "after"
+    for folder in folders:
+        folder.mkdir()
+    with transactional(folders[0], pair, mark=mark, enabled=ways[0]) as mirror:
+        flow = mirror.flow
+        again_on_source, again_on_target = (topic_of(flow, stem) for stem in ("source", "target"))
+        for topic in (again_on_source, again_on_target):
+            produce(flow.source, topic, numbered(30))
+            flow.wait_holds(topic, read_topic(flow.source, topic))
+            flow.wait_written_down(topic)
+        mirror.kill_data_plane()
+    former = read_topic(flow.source, again_on_source)
+    delete_topic(flow.source, again_on_source)
+    create_topic(flow.source, again_on_source)
+    produce(flow.source, again_on_source, numbered(50, first=100))
+    delete_topic(flow.target, flow.remote(again_on_target))
+    create_topic(flow.target, flow.remote(again_on_target))
+    with transactional(folders[1], pair, "lockstep.on.recreate = restart", mark=mark, enabled=ways[1]) as mirror:
+        flow = mirror.flow
+        for topic, case in ((again_on_source, "source-recreated"), (again_on_target, "target-recreated")):
+            assert flow.wait_event("GapFound", f"{topic}-0", within=SOON).detail["case"] == case
+        flow.wait_holds(again_on_source, [*former, *read_topic(flow.source, again_on_source)])
+        flow.wait_holds(again_on_target, read_topic(flow.source, again_on_target))
 
 
 def _write_on(flow: MirroredFlow, topic: str, stopping: threading.Event) -> None:

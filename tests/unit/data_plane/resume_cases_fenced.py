@@ -15,11 +15,13 @@ from tests.unit.data_plane.resume_cases import (
     parted,
     theirs,
 )
-from tests.unit.data_plane.resume_scene import OURS, TRANSACTIONS, Scene, row, source_of, target_of
+from tests.unit.data_plane.resume_scene import FIRST_ID, OURS, TRANSACTIONS, Scene, row, source_of, target_of
 
 OURS_FENCED = (7000, 0)
 COMMITTED = row(transactional=True, producer_id=7000, producer_epoch=0, sequence=-1, left_epoch=1)
 """Records 0 to 9 are committed."""
+SOURCE_AGAIN, TARGET_AGAIN = ("AAAAAAAAAAAAAAAAAAAAAg", FIRST_ID), (FIRST_ID, "AAAAAAAAAAAAAAAAAAAAAw")
+"""Topic ids that topic-sync has seen since that topic was created again."""
 
 
 def committed_log(count: int) -> MemoryLog:
@@ -142,6 +144,12 @@ FENCED: Cases = {
     "transactions: switched on, a former fence": lambda: Scene(
         MARKER, source_of(14), target_of(12, (6000, 0)), [TRANSACTIONS]
     ),
+    "transactions: switched on, source re-created, restart": lambda: Scene(
+        row(), source_of(14), target_of(12), [TRANSACTIONS, RECREATE_RESTART], committed=11, topic_ids=SOURCE_AGAIN
+    ).recreate("source", source_of(14)),
+    "transactions: switched on, target truncated, restart": lambda: Scene(
+        row(), source_of(14), target_of(6), [TRANSACTIONS, GAP_RESTART], committed=9
+    ),
     "transactions: altered": lambda: in_transactions(
         row(
             transactional=True,
@@ -161,6 +169,37 @@ FENCED: Cases = {
     ),
     "transactions: reset": lambda: in_transactions(RESET, source_of(14), target_of(10), committed=8),
     "transactions: reset, nothing committed": lambda: in_transactions(RESET, source_of(14), target_of(10)),
+}
+
+
+def switched_off(source: MemoryLog, target: MemoryLog, *lines: str, **more: object) -> Scene:
+    """Transactions are no longer in the file. Records 0 to 11 were copied in them."""
+    return known(Scene(COMMITTED, source, target, lines, **more))  # type: ignore[arg-type]  # as Scene
+
+
+SWITCHED_OFF: Cases = {
+    "transactions: switched off": lambda: switched_off(source_of(14), committed_log(12), committed=11),
+    "transactions: switched off, committed progress was lost": lambda: switched_off(source_of(14), committed_log(12)),
+    "transactions: switched off, records gone": lambda: switched_off(
+        source_of(16).delete_before(14), committed_log(12), GAP_SKIP, committed=11
+    ),
+    "transactions: switched off, source truncated": lambda: switched_off(source_of(7), committed_log(12), committed=11),
+    "transactions: switched off, target truncated": lambda: switched_off(source_of(14), target_of(6), committed=9),
+    "transactions: switched off, target truncated, restart": lambda: switched_off(
+        source_of(14), target_of(6), GAP_RESTART, committed=9
+    ),
+    "transactions: switched off, source re-created": lambda: switched_off(
+        source_of(14), committed_log(12), committed=11, topic_ids=SOURCE_AGAIN
+    ).recreate("source", source_of(14)),
+    "transactions: switched off, source re-created, restart": lambda: switched_off(
+        source_of(14), committed_log(12), RECREATE_RESTART, committed=11, topic_ids=SOURCE_AGAIN
+    ).recreate("source", source_of(14)),
+    "transactions: switched off, target re-created": lambda: switched_off(
+        source_of(14), committed_log(12), committed=11, topic_ids=TARGET_AGAIN
+    ).recreate("target", MemoryLog()),
+    "transactions: switched off, target re-created, restart": lambda: switched_off(
+        source_of(14), committed_log(12), RECREATE_RESTART, committed=11, topic_ids=TARGET_AGAIN
+    ).recreate("target", MemoryLog()),
 }
 
 KEYED: Cases = {
@@ -237,6 +276,18 @@ PAUSE_FACTOR: Cases = {
             rests=True,
         )
     ),
+    "rests: in transactions, target truncated": lambda: known(
+        Scene(COMMITTED, source_of(14), target_of(6), [TRANSACTIONS], committed=9, rests=True)
+    ),
+    "rests: in transactions, target re-created": lambda: known(
+        Scene(COMMITTED, source_of(14), committed_log(10), [TRANSACTIONS], committed=9, rests=True)
+    ).recreate("target", MemoryLog()),
+    "rests: in transactions, committed progress was lost": lambda: known(
+        Scene(COMMITTED, source_of(14), committed_log(12), [TRANSACTIONS], rests=True)
+    ),
+    "rests: by key": lambda: known(
+        Scene(COMMITTED, source_of(14), committed_log(2), [TRANSACTIONS], committed=11, rests=True, by_key=True)
+    ),
     "rests: what the slot knows is newer": lambda: Scene(
         row(), source_of(14), target_of(12), remembers=row(upstream=11, downstream=11, sequence=11), rests=True
     ),
@@ -270,4 +321,4 @@ QUARANTINES: Cases = {
     )
 }
 
-CASES: Cases = FENCED | KEYED | PAUSE_FACTOR | QUARANTINES
+CASES: Cases = FENCED | SWITCHED_OFF | KEYED | PAUSE_FACTOR | QUARANTINES

@@ -83,8 +83,8 @@ class GapResolver:
             given_up=row.given_up + (decision.skipped[1] - decision.skipped[0] + 1 if decision.skipped else 0),
             target_lost=row.target_lost + lost_on_target(gap, decision),
         )
-        committed = await self._transaction_runner.progress(partition) if row.transactional else None
-        taken_back = goes_back(committed, decision)
+        # Without transactions too: the next run may copy in them, or be one of MM2.
+        taken_back = goes_back(await self._transaction_runner.progress(partition), decision)
         if taken_back:
             await self._control_writer.progress.write(partition.tp, row.upstream)
         await self._control_writer.write(row)

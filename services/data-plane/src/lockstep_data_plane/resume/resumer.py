@@ -100,13 +100,7 @@ class Resumer:
         if row is None or row.begins or not self._fence.owns(row) or (differs and not row.transactional):
             return await self._begin(partition, topic, row or replace(partition.acked.written, begins=RESET))
         if row.transactional:
-            fence, committed = await self._take_over(partition)
-            if committed is None and (append := await self._lost_rows.committed_behind(partition, row)) is not None:
-                self._io.step(partition, RowLoaded(row))
-                gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
-                row = await self.gap_resolver.decided(partition, topic, row, gap)
-            row = await self._committed(partition, row, committed)
-            row = fence.take_over(row if partition.routing.in_one_log else replace(row, downstream=-1))
+            row = await self._behind_transactions(partition, topic, row)
             if differs:  # everything behind the row was aborted, so nothing is left of the former version
                 row = await self._under_present_transform(partition, row)
         return await self._go_on(partition, topic, row)
@@ -136,19 +130,21 @@ class Resumer:
         row = replace(row, beyond=0)
         self._io.step(partition, RowLoaded(row, at_rest=True))
         if row.begins == LOST:
-            cause = ReasonCode.COPY_END_LOST.to_reason(partition=partition.name, case=GapCase.DOUBT.value)
-            raise HaltPartition(GapCase.DOUBT, cause)
+            raise _copy_end_lost(partition)
         if row.transactional:
             fence, committed = await self._take_over(partition)
+            if committed is None and await self._lost_rows.committed_behind(partition, row) is not None:
+                raise _copy_end_lost(partition)
             row = fence.take_over(_behind(row, committed))
-            return Position(row, LastAppend.from_row(row))
-        in_one_log = partition.with_identity_routing()
+        compared = partition if row.transactional else partition.with_identity_routing()
         # A copy that spreads by keys counts nothing past. Nor does one whose records would now be made in another way:
         # what is judged is not what was appended.
-        counts = in_one_log is partition and row.transform == partition.transform_version
-        end = await self._evidence.end(in_one_log, row, counts=counts, asks_source=asks_source)
+        counts = compared is partition and row.transform == partition.transform_version
+        end = await self._evidence.end(compared, row, counts=counts, asks_source=asks_source)
         if isinstance(end, GapFound):
             raise HaltPartition(end.case, end.halts(ReasonCode.COPY_END_UNKNOWN))
+        if row.transactional:
+            return Position(row, LastAppend.from_row(row))
         return await self._reported(partition, row, end) if isinstance(end, Position) else end
 
     async def _reported(self, partition: PartitionState, row: PartitionProgress, position: Position) -> Position:
@@ -218,11 +214,13 @@ class Resumer:
         takes_over, fence, committed = self._transaction_runner.is_enabled, self._fence, None
         if former.begins == LOST:
             former = replace(former, producer_id=-1, begins=RESET)
-        if not (former.begins or former.transactional):
+        if not former.begins:
+            if former.transactional:
+                former = await self._behind_transactions(partition, topic, former)
             # Nothing behind this end will be counted past, so the records themselves have to say where it is.
             former, end = await self._go_on(partition.with_identity_routing(), topic, former, counts=False)
             former = replace(former, downstream=end.downstream if partition.routing.in_one_log else -1)
-        if takes_over or former.transactional:
+        if takes_over or (former.transactional and former.begins):
             claimed, committed = await self._take_over(partition)
             fence = claimed if takes_over else fence
         elif former.begins == RESET:
@@ -333,6 +331,23 @@ class Resumer:
         producer, committed = await self._transaction_runner.fence(partition)
         return TransactionFence(*producer), committed
 
+    async def _behind_transactions(
+        self, partition: PartitionState, topic: MirroredTopic, row: PartitionProgress
+    ) -> PartitionProgress:
+        """Return the row of a copy in transactions, behind what is committed and under the id that is taken over.
+
+        Raises:
+            HaltPartition: Committed progress was lost, and the target holds records behind the row.
+            RetriableError: A cluster does not answer or refuses a request.
+        """
+        fence, committed = await self._take_over(partition)
+        if committed is None and (append := await self._lost_rows.committed_behind(partition, row)) is not None:
+            self._io.step(partition, RowLoaded(row))
+            gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
+            row = await self.gap_resolver.decided(partition, topic, row, gap)
+        row = await self._committed(partition, row, committed)
+        return fence.take_over(row if partition.routing.in_one_log else replace(row, downstream=-1))
+
     async def _committed(
         self, partition: PartitionState, row: PartitionProgress, committed: int | None
     ) -> PartitionProgress:
@@ -373,6 +388,11 @@ class Resumer:
 
     async def _refresh_target(self) -> None:
         await self._target.refresh(p.target_topic for p in list(self._io.resuming()))
+
+
+def _copy_end_lost(partition: PartitionState) -> HaltPartition:
+    cause = ReasonCode.COPY_END_LOST.to_reason(partition=partition.name, case=GapCase.DOUBT.value)
+    return HaltPartition(GapCase.DOUBT, cause)
 
 
 def newest(own_row: PartitionProgress, read_row: PartitionProgress | None) -> PartitionProgress:

@@ -165,9 +165,10 @@ def goes_back(committed: int | None, decision: GapDecision) -> bool:
 
     `committed` is its last upstream offset; None: it has none.
 
-    In transactions the greater of the row and of committed progress counts. So progress beyond the decision is taken
-    back before the row is written, or the decision would have no effect. Progress below the decision may only follow
-    the row. Otherwise a run in between would continue as decided without an event and a count.
+    In transactions the greater of the row and of committed progress counts, at the first start with them too. MM2 goes
+    on behind the progress alone. So progress beyond the decision is taken back before the row is written, or the
+    decision would have no effect. Progress below the decision may only follow the row. Otherwise a run in between would
+    continue as decided without an event and a count.
     """
     return committed is not None and committed >= decision.begin
 
