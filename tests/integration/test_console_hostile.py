@@ -78,6 +78,12 @@ def acting(file: Path) -> Iterator[ActingConsole]:
         yield console.wait_ready()
 
 
+def lines_of(console: ActingConsole, flow: Flow, part: str) -> list[Any]:
+    """Return all lines of a page. The source may have topics of other tests, which the flow mirrors too."""
+    lines: list[Any] = console.get(flow, f"/{part}?limit=1000")[part]
+    return lines
+
+
 @pytest.fixture
 def flows(flow: Flow) -> tuple[Flow, Flow]:
     """Two flows, each with aliases of its own, as state topics are named by the source."""
@@ -240,7 +246,7 @@ def test_garbage_in_the_topics_of_one_flow_hides_neither_it_nor_others(
         write_rows(broker_b.bootstrap, garbage, flow_rows("t", 2))
         produce(broker_b.bootstrap, state_topic(garbage), [Record(key=b"switch/current", value=None, partition=0)])
         wait_until(
-            lambda: console.get(garbage, "/partitions")["total"] == 2,
+            lambda: [line["topic"] for line in lines_of(console, garbage, "partitions")].count("t") == 2,
             within=30,
             every=0.5,
             what="good rows count again",
@@ -299,8 +305,7 @@ def test_topic_of_another_name_than_any_parser_expects_is_shown(
     create_topic(broker_a.bootstrap, "t" * 249)
     file = flows_file(tmp_path, broker_a.bootstrap, {flow: broker_b.bootstrap})
     with acting(file) as console:
-        listed = console.get(flow, "/topics?limit=50")["topics"]
-        assert {line["topic"] for line in listed} == set(names)
+        assert {line["topic"] for line in lines_of(console, flow, "topics")} >= set(names)
         for name in names:
             body = {"verb": "pause", "subject": f"topic:{name}", "dry_run": True}
             assert console.post(flow, "/commands", body, code=200)["subject"] == f"topic:{name}"
