@@ -48,7 +48,9 @@ NO_COORDINATOR_YET = {
     *COORDINATOR_MOVES,
 }
 
-DESCRIBES, FETCHES_OFFSETS, COMMITS = "describe", "list offsets of", "alter offsets of"
+DESCRIBES = "describe"
+FETCHES_OFFSETS = "list offsets of"
+COMMITS = "alter offsets of"
 """Operations on a group, each of which waits for the coordinator on its own."""
 
 Ask = Callable[[AdminClient], Mapping[str, Future[Any]]]
