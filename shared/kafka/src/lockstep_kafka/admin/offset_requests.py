@@ -14,13 +14,11 @@ from confluent_kafka.cimpl import _AdminClientImpl
 from lockstep_kafka.admin.admin_requests import AdminRequests
 from lockstep_kafka.admin.request_pieces import in_pieces
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_kafka.wire.cluster import EARLIEST, LATEST
 from lockstep_state.offsets import TopicPartition
 
 ENDS_AT_ONCE = 2_000
 """Partitions in one ListOffsets request."""
-
-LATEST, EARLIEST = -1, -2
-"""The times in ListOffsets that stand for the end and the beginning of a log."""
 
 LISTS_OFFSETS = "list offsets of"
 NO_ANSWER = "the leader of the partition did not answer"
