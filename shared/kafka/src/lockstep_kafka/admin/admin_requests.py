@@ -40,7 +40,8 @@ from lockstep_kafka.common.errors import (
 from lockstep_kafka.common.tracing import step
 from lockstep_kafka.librdkafka.client_factory import certificate_error, create_client
 from lockstep_kafka.librdkafka.client_reset import ClientReset
-from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode
+from lockstep_kafka.wire.error_codes import NOT_CARRIED_OUT
+from lockstep_state.kafka.kafka_errors import ErrorMeaning
 from lockstep_state.kafka.kafka_requests import KafkaRequest
 from lockstep_state.kafka.librdkafka_errors import error_text
 
@@ -376,9 +377,7 @@ class AdminRequests:
         if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
         request_kind = REACH if operation == REACH[0] else (operation, resource.partition(" ")[0])
-        is_refused = error.code() in UNSUPPORTED or (
-            operation in READS and error.code() == KafkaErrorCode.POLICY_VIOLATION
-        )
+        is_refused = error.code() in UNSUPPORTED or (operation in READS and error.code() in NOT_CARRIED_OUT)
         if is_refused or await self._is_closed_at(error.code(), request_kind, began):
             request = REQUESTS.get(operation)
             if request is not None and error.code() not in UNANNOUNCED:
@@ -425,8 +424,8 @@ class AdminRequests:
     async def _is_closed_at(self, code: int, request_kind: tuple[str, str], began: float) -> bool:
         """Return whether brokers close every connection on which this request comes.
 
-        Brokers that do not know a request may do so. They answer another request at once. They also announced their
-        request versions again between the two attempts.
+        Brokers that do not know a request may do so. They answer another request within `ANSWERS_AGAIN_S`. They also
+        announced their request versions again between the two attempts.
         """
         if code != KafkaError._TRANSPORT or request_kind == REACH:
             return False
