@@ -17,7 +17,7 @@ class Remembering(GroupCoordinators):
 
     def __init__(self) -> None:
         self.now = 0.0
-        super().__init__({}, "client", 1.0, clock=lambda: self.now)
+        super().__init__({"bootstrap.servers": "bootstrap:9092"}, "client", 1.0, clock=lambda: self.now)
         self.finds: list[str] = []
         self.code = 0
 
@@ -113,3 +113,21 @@ async def test_close_before_an_answer_does_not_count_later() -> None:
     assert await coordinator.codes(2) == [KafkaError._TIMED_OUT, 0]
     coordinator.closes = 1
     assert await coordinator.codes(2) == [KafkaError._TIMED_OUT, 0]
+
+
+class ClosingAtFind(GroupCoordinators):
+    """Closes the connection at FindCoordinator."""
+
+    async def _connection(self, address: Address) -> Any:
+        async def send(_: object) -> object:
+            raise ConnectionClosedError("closed") from ConnectionResetError()
+
+        return SimpleNamespace(send=send, version=lambda _: 3)
+
+
+async def test_brokers_that_all_close_at_find_coordinator_count_as_down() -> None:
+    coordinators = ClosingAtFind({"bootstrap.servers": "one:9092,two:9092"}, "client", 1.0)
+    for _ in range(3):
+        with pytest.raises(KafkaException) as caught:
+            await coordinators.fetch_offsets("orders")
+        assert caught.value.args[0].code() == KafkaError._ALL_BROKERS_DOWN

@@ -188,14 +188,12 @@ class GroupCoordinators:
             return answer
         except ProtocolUnfitError as exc:
             raise KafkaException(KafkaError(KafkaError.UNSUPPORTED_VERSION)) from exc
-        except ConnectionClosedError as exc:
-            self._forget(group)
-            is_brokers = began != inf and exc.__cause__ is not None  # without a cause another group's request ended it
-            if is_brokers and self._closes.closes_again(api, began, self._clock()):
-                raise KafkaException(KafkaError(KafkaError.UNSUPPORTED_VERSION)) from exc
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(exc))) from exc
         except NO_ANSWER as exc:
             self._forget(group)
+            # Without a cause another group's request ended the connection.
+            is_closed = isinstance(exc, ConnectionClosedError) and began != inf and exc.__cause__ is not None
+            if is_closed and self._closes.closes_again(api, began, self._clock()):
+                raise KafkaException(KafkaError(KafkaError.UNSUPPORTED_VERSION)) from exc
             reason = str(exc) or f"no answer of the coordinator of {group}"
             down = self._silent.issuperset(self._brokers())
             code = KafkaError._ALL_BROKERS_DOWN if down else KafkaError._TIMED_OUT
