@@ -87,12 +87,13 @@ class AccessPolicy:
         """Raise PagesUnusable for an unusable token, or for half of a certificate's pair."""
         if self.token_file is not None and self.token:
             raise PagesUnusable("--token-file and LOCKSTEP_TOKEN both give a token: keep one")
-        if self.token_file is not None and not self.read_token():
+        token = self.read_token()
+        if self.token_file is not None and not token:
             raise PagesUnusable(
                 f"--token-file {self.token_file} cannot be read or is empty, or it is no regular file "
                 f"of at most {LONGEST_TOKEN} bytes: write the token into it"
             )
-        if not _is_sendable(self.read_token()):
+        if not _is_sendable(token):
             raise PagesUnusable(
                 f"the token of {self.token_file or 'LOCKSTEP_TOKEN'} has a line break or another control character, "
                 "which no request can send: it is one line"
