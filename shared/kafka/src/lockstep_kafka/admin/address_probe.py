@@ -37,6 +37,8 @@ _NO_TOPICS = _framed("metadata", _METADATA_VERSION, struct.pack(">i", 0))
 """A request for the metadata of no topic."""
 ANY_MECHANISM = "PLAIN"
 """The mechanism by which a client without a login asks whether there is one."""
+_SASL_CODES = frozenset({KafkaErrorCode.NONE, KafkaErrorCode.UNSUPPORTED_SASL_MECHANISM})
+"""Codes by which a port with SASL answers a SaslHandshake."""
 
 LARGEST_ANSWER = 64 << 10
 """Largest size of an answer in bytes. A broker announces some hundred requests, of six bytes each."""
@@ -128,7 +130,7 @@ def identify_server(answer: bytes, *, closed: bool) -> ServerKind:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What came back on one connection: bytes, its end, and OpenSSL's reason for an error."""
+    """The answer on one connection: its bytes, whether the connection ended, and OpenSSL's reason for an error."""
 
     data: bytes = b""
     closed: bool = False
@@ -281,8 +283,9 @@ class _Probing:
         name = (mechanism or ANY_MECHANISM).encode()
         code = (await self._ask(_framed("sasl_handshake", 1, struct.pack(">h", len(name)) + name))).code
         if mechanism:
-            has_none = code == KafkaErrorCode.ILLEGAL_SASL_STATE
-            return f"the broker at {address} takes no login on this port: {_CHECK_PROTOCOL}" if has_none else ""
+            if code != KafkaErrorCode.ILLEGAL_SASL_STATE:
+                return ""
+            return f"the broker at {address} takes no login on this port: check security.protocol and the port"
         if code not in _SASL_CODES or not answer.announces("metadata", _METADATA_VERSION):
             return ""
         metadata = await self._ask(_NO_TOPICS)
@@ -295,11 +298,6 @@ class _Probing:
         return await _ask(
             self._host, self._port, self._within_s, question, _UNVERIFIED if self._client.uses_tls else None
         )
-
-
-_CHECK_PROTOCOL = "check security.protocol and the port"
-_SASL_CODES = frozenset({KafkaErrorCode.NONE, KafkaErrorCode.UNSUPPORTED_SASL_MECHANISM})
-"""Codes by which a port with SASL answers a SaslHandshake."""
 
 
 class Handshake(Enum):
