@@ -9,19 +9,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message
 
 from lockstep_config.credentials.permissions import Access
 from lockstep_kafka.common.errors import ClusterUnreachable, TopicMissing
 from lockstep_kafka.librdkafka.client_factory import create_client
+from lockstep_kafka.topics.log_stretch import poll_stretch
 from lockstep_kafka.topics.topic_reader import Record, bounds, reading_error
 from lockstep_ops.control_topics import ControlTopic
 
 WINDOWS = (1, 8, 64)
 """Offsets that are searched for one record from the end on, window after window: compaction leaves few in many."""
-
-MOST_AT_ONCE = 500
-POLL_S = 0.2
 
 READING = {
     "enable.auto.commit": "false",
@@ -162,39 +160,17 @@ class _Reading:
 
     def _records_between(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[ControlRecord]:
         """Yield the records that count, as they come."""
-        unread = {number: end for number, end in ends.items() if end > starts[number]}
-        if not unread:
-            return
-        self._consumer.assign([TopicPartition(self._topic.name, number, starts[number]) for number in unread])
-        answered = time.monotonic()
-        while unread and time.monotonic() < self._ends_at:
-            messages = self._consumer.consume(MOST_AT_ONCE, POLL_S)
-            if messages:
-                answered = time.monotonic()
-            elif time.monotonic() - answered > self._silent_s:
-                raise TimeoutError
+        for messages in poll_stretch(self._consumer, self._topic.name, starts, ends, self._silent_s):
             for message in messages:
-                entry = self._take(message, unread)
-                if entry is not None and self._search.matches(entry.record):
+                entry = _as_record(message, self._topic.name)
+                if self._search.matches(entry.record):
                     yield entry
-
-    def _take(self, message: Message, unread: dict[int, int]) -> ControlRecord | None:
-        """Return the record of a message if it is before the end of its partition."""
-        number = cast(int, message.partition())
-        if (error := message.error()) is not None:
-            if error.code() != KafkaError._PARTITION_EOF:
-                raise KafkaException(error)
-            unread.pop(number, None)
-            return None
-        offset, end = cast(int, message.offset()), unread.get(number)
-        if end is None or offset + 1 >= end:
-            unread.pop(number, None)
-        if end is None or offset >= end:
-            return None
-        return _as_record(message, self._topic.name, number, offset)
+            if time.monotonic() >= self._ends_at:
+                return
 
 
-def _as_record(message: Message, topic: str, number: int, offset: int) -> ControlRecord:
+def _as_record(message: Message, topic: str) -> ControlRecord:
+    number, offset = cast(int, message.partition()), cast(int, message.offset())
     key, value = cast(Any, message.key()), cast(Any, message.value())
     record = Record(topic, number, offset, key, value, message.timestamp()[1])
     try:

@@ -3,23 +3,21 @@
 As for any consumer, a cluster that never had one creates its own `__consumer_offsets`.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any, cast
 
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Message
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_kafka.common.errors import ClusterUnreachable
 from lockstep_kafka.librdkafka.client_factory import create_client
+from lockstep_kafka.topics.log_stretch import poll_stretch
+from lockstep_kafka.topics.topic_reader import bounds
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.record_parts import message_headers
 from lockstep_state.codecs.transform_trial import TrialPartition, TrialRecord
 from lockstep_state.kafka.librdkafka_errors import error_text
-
-MOST_AT_ONCE = 500
-POLL_S = 0.2
 
 
 def read_source_records(
@@ -88,30 +86,22 @@ class _Reading:
         self._silent_s = silent_s
         self._on_read = on_read
         self._read: list[tuple[int, TrialRecord]] = []
-        self._count = 0
 
     def read(self, alias: str) -> tuple[TrialPartition, ...]:
-        ends = self._ends(alias)
+        limits = self._bounds(alias)
         starts = {
             partition: max(first, end - self._limit) if self._from_end else first
-            for partition, (first, end) in ends.items()
-            if end > first
+            for partition, (first, end) in limits.items()
         }
-        unread = {partition: ends[partition][1] for partition in starts}
-        self._consumer.assign([TopicPartition(self._topic, partition, start) for partition, start in starts.items()])
-        answered = time.monotonic()
-        while unread and (self._from_end or self._count < self._limit):
-            messages = self._consumer.consume(MOST_AT_ONCE, POLL_S)
-            if messages:
-                answered = time.monotonic()
-            elif time.monotonic() - answered > self._silent_s:
-                raise TimeoutError
-            for message in messages:
-                self._take(message, unread)
-            self._on_read(min(self._count, self._limit))
+        ends = {partition: end for partition, (_, end) in limits.items()}
+        for messages in poll_stretch(self._consumer, self._topic, starts, ends, self._silent_s):
+            self._read += [(cast(int, message.partition()), _as_record(message)) for message in messages]
+            self._on_read(min(len(self._read), self._limit))
+            if not self._from_end and len(self._read) >= self._limit:
+                break
         return self._partitions()
 
-    def _ends(self, alias: str) -> dict[int, tuple[int, int]]:
+    def _bounds(self, alias: str) -> dict[int, tuple[int, int]]:
         # All topics are listed: a request that names one may create it.
         metadata = self._consumer.list_topics(timeout=self._silent_s).topics.get(self._topic)
         if metadata is None:
@@ -119,29 +109,10 @@ class _Reading:
                 f"cluster {alias} has no topic {self._topic}, or does not let this user see it: name a topic of the "
                 "source, and not its copy"
             )
-        ends = {}
-        for partition in metadata.partitions:
-            tp = TopicPartition(self._topic, partition)
-            ends[partition] = self._consumer.get_watermark_offsets(tp, timeout=self._silent_s)
-        return ends
-
-    def _take(self, message: Message, unread: dict[int, int]) -> None:
-        partition = cast(int, message.partition())
-        error = message.error()
-        if error is not None:
-            if error.code() != KafkaError._PARTITION_EOF:
-                raise KafkaException(error)
-            unread.pop(partition, None)
-            return
-        end = unread.get(partition)
-        offset = cast(int, message.offset())
-        if end is None or offset >= end:
-            unread.pop(partition, None)
-            return
-        self._read.append((partition, _as_record(message)))
-        self._count += 1
-        if offset + 1 >= end:
-            del unread[partition]
+        return {
+            partition: bounds(self._consumer, self._topic, partition, self._silent_s)
+            for partition in metadata.partitions
+        }
 
     def _partitions(self) -> tuple[TrialPartition, ...]:
         if self._from_end:
