@@ -160,6 +160,8 @@ class _Reading:
 
     def _records_between(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[ControlRecord]:
         """Yield the records that count, as they come."""
+        if time.monotonic() >= self._ends_at:
+            return
         for messages in poll_stretch(self._consumer, self._topic.name, starts, ends, self._silent_s):
             for message in messages:
                 entry = _as_record(message, self._topic.name)
