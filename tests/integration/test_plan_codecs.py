@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_kafka.session.batch_heads import CODEC_NAMES, read_batch_heads
+from lockstep_kafka.session.batch_heads import read_batch_heads
+from lockstep_state.kafka.batch_codecs import CODEC_NAMES
 from lockstep_state.names import Flow
 from tests.support.broker import Broker
 from tests.support.cluster_profile import ClusterProfile

@@ -1,7 +1,6 @@
 """The tables of `console-api.md`, from the routes of the console."""
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 
 from lockstep_console.pages import ROUTES
 from lockstep_console.route import API, Parameter, Route
@@ -38,19 +37,20 @@ def _sentence(route: Route) -> str:
 
 
 def _parameter(parameter: Parameter) -> str:
-    values = f": {code(filter(None, parameter.choices))}" if parameter.choices else ""
     default = "" if parameter.default in (None, "", 0) else f", by default `{parameter.default}`"
-    return f"`{parameter.name}`{values}{default}"
+    return f"`{parameter.name}`{_values(parameter.choices)}{default}"
 
 
 def _fields(route: Route) -> str:
     properties = (route.body or {}).get("properties", {})
     needed = (route.body or {}).get("required", ())
-    return "; ".join(map(partial(_field, needed=needed), properties.items()))
+    return "; ".join(
+        f"`{name}`{' (needed)' if name in needed else ''}{_values(map(str, schema.get('enum', ())))}"
+        for name, schema in properties.items()
+    )
 
 
-def _field(item: tuple[str, Mapping[str, object]], needed: Iterable[str]) -> str:
-    name, schema = item
-    choices = schema.get("enum")
-    values = f": {code(filter(None, map(str, choices)))}" if isinstance(choices, list) else ""
-    return f"`{name}`{' (needed)' if name in needed else ''}{values}"
+def _values(choices: Iterable[str]) -> str:
+    """Return the values that a parameter or a field takes, behind its name; "" if it takes any."""
+    named = list(filter(None, choices))
+    return f": {code(named)}" if named else ""

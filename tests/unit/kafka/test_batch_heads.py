@@ -2,7 +2,8 @@
 
 import pytest
 
-from lockstep_kafka.session.batch_heads import CODEC_NAMES, BatchHead, _heads
+from lockstep_kafka.session.batch_heads import BatchHead, _heads
+from lockstep_state.kafka.batch_codecs import CODEC_NAMES
 from tests.support.batch_bytes import COMPRESS, CONTROL, TRANSACTIONAL, batch_bytes, records
 
 FIRST, SECOND = batch_bytes(records(5, 3), codec=4), batch_bytes(records(8, 2), last_offset=20)

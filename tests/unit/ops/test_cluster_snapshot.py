@@ -10,7 +10,11 @@ import pytest
 from lockstep_config import FlowSettings, load
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted
+from lockstep_kafka.session.cluster_reader import ClusterReading
+from lockstep_ops import cluster_snapshot
 from lockstep_ops.cluster_snapshot import ClusterSnapshot, ClusterSnapshots, KeptAnswers, Unknown, or_unknown
+from lockstep_rules.clusters.cluster_capabilities import Role, capabilities_of
+from lockstep_state.kafka.kafka_requests import KafkaRequest
 
 FILE = """
 clusters = A, B, C
@@ -52,6 +56,26 @@ def test_shared_client_knows_what_each_flow_needs(tmp_path: Path) -> None:
     assert "lacks Read on topic orders" in str(access.remedy("topic", "orders", "Read"))
     assert {grant.resource for grant in access.grants} >= {"topic", "group", "cluster"}
     assert any(grant.operation == "Write" for grant in access.grants), "it is the target of B->A too"
+
+
+async def test_cluster_in_both_roles_is_asked_once_which_requests_it_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[frozenset[KafkaRequest]] = []
+
+    async def read(_: object, __: str, ___: float, tried: Sequence[KafkaRequest]) -> ClusterReading:
+        asked.append(frozenset(tried))
+        return ClusterReading("id", "", {})
+
+    monkeypatch.setattr(cluster_snapshot, "read_cluster_versions", read)
+    flows = flows_of(tmp_path)
+    there, back, elsewhere = flows["A->B"], flows["B->A"], flows["A->C"]
+    clusters = ClusterSnapshots([there, back, elsewhere], "plan")
+    for cluster in (clusters.source(there), clusters.target(back), clusters.target(elsewhere)):
+        await cluster.versions()
+    assert asked == [
+        frozenset(capability.request for capability in capabilities_of(roles)) for roles in (Role, [Role.TARGET])
+    ]
 
 
 class Question:

@@ -23,7 +23,7 @@ from lockstep_kafka.session.cluster_reader import ClusterReading, read_cluster_v
 from lockstep_kafka.session.log_sizes import read_log_sizes
 from lockstep_kafka.topics.control_topic_faults import ControlTopicFaults, read_faults
 from lockstep_kafka.topics.control_topics import ControlTopic
-from lockstep_ops.clusters import source_client, target_client
+from lockstep_ops.clusters import cluster_roles, source_client, target_client
 from lockstep_ops.permission_check import HeldPermissions, missing_permissions, named_groups, topics_for
 from lockstep_rules.clusters.cluster_capabilities import Role, capabilities_of
 from lockstep_state.acl_binding import AclBinding
@@ -118,12 +118,14 @@ class ClusterSnapshot:
     Args:
         admin: The client of the cluster. What changes the cluster, or waits for a change, uses it directly.
         client_id: The client id on connections of our own, for requests that librdkafka does not have.
+        roles: The roles of the cluster in the flows.
     """
 
-    def __init__(self, admin: Admin, client_id: str = "") -> None:
+    def __init__(self, admin: Admin, client_id: str = "", roles: frozenset[Role] = frozenset()) -> None:
         self.admin = admin
         self.alias = admin.alias
         self._client_id = client_id
+        self._roles = roles
         self._kept: dict[Hashable, Any] = {}
         self._configs: dict[TopicConfig, TopicConfig] = {}
 
@@ -165,14 +167,14 @@ class ClusterSnapshot:
         """Return every config of one broker; an unset one is ""."""
         return await self._once("broker configs", lambda: _or_unknown_of_brokers(self.admin.broker_configs()))
 
-    async def versions(self, role: Role) -> ClusterReading | Unknown:
+    async def versions(self) -> ClusterReading | Unknown:
         """Return the request versions that the brokers know, and the kind of cluster that they point to.
 
-        Requests of a cluster with this role are tried, as brokers may announce what they do not know.
+        Requests of a cluster in its roles are tried, as brokers may announce what they do not know.
         """
-        tried = [capability.request for capability in capabilities_of([role])]
+        tried = [capability.request for capability in capabilities_of(self._roles)]
         arguments = self.admin.properties, self._client_id, PROBE.total_seconds(), tried
-        return await self._once(("versions", role), lambda: _or_unknown_of_brokers(read_cluster_versions(*arguments)))
+        return await self._once("versions", lambda: _or_unknown_of_brokers(read_cluster_versions(*arguments)))
 
     async def quotas(self, session: BrokerSession | None) -> tuple[QuotaEntry, ...] | Unknown:
         """Return every client quota, which are asked for on this connection."""
@@ -359,7 +361,8 @@ class ClusterSnapshots:
         key = admin.alias, frozenset((name, value) for name, value in properties.items() if name != "client.id")
         if key not in self._snapshots:
             admin.access = self._access(admin.alias)
-            self._snapshots[key] = ClusterSnapshot(admin, client_settings.client_id(settings, self._role, properties))
+            client_id = client_settings.client_id(settings, self._role, properties)
+            self._snapshots[key] = ClusterSnapshot(admin, client_id, cluster_roles(self._flows, admin.alias))
         return self._snapshots[key]
 
     def _access(self, alias: str) -> Access:

@@ -1,12 +1,13 @@
 """The clusters of a flow, as commands reach them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import inf
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import Access, needed_access
 from lockstep_config.flow import client_settings
 from lockstep_kafka.admin.admin import Admin
+from lockstep_rules.clusters.cluster_capabilities import Role
 
 
 def source_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
@@ -30,6 +31,16 @@ def target_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
         settings.clients.target_admin,
     )
     return Admin(alias, conf, access=needed_access(settings, alias), properties=properties, ends_at=ends_at)
+
+
+def cluster_roles(flows: Iterable[FlowSettings], alias: str) -> frozenset[Role]:
+    """Return the roles of a cluster in these flows."""
+    return frozenset(
+        role
+        for settings in flows
+        for role, cluster in ((Role.SOURCE, settings.flow.source), (Role.TARGET, settings.flow.target))
+        if cluster == alias
+    )
 
 
 def connection_client(

@@ -1,6 +1,6 @@
-"""What waits for a decision of an operator in a flow. Pure.
+"""The decisions that an operator has to take in a flow. Pure.
 
-It is a decision that was begun and not finished, halted partitions, and parts that failed too often.
+They are about one that was begun and not finished, about halted partitions, and about parts that failed too often.
 
 Everything else goes on by itself, or is wrong outside of Lockstep: it is among the troubles of the report.
 """

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_kafka.session.batch_heads import CODEC_NAMES, BatchHead
+from lockstep_kafka.session.batch_heads import BatchHead
 from lockstep_ops.plan.recompression import measure
 from lockstep_ops.plan.rules.batch_sample import CodecSample, average_record, growth_factor, replace_refused
 from lockstep_ops.plan.rules.flow_facts import ConfigChange, FlowFacts
@@ -14,6 +14,7 @@ from lockstep_ops.plan.rules.link_traffic import replaced_codecs
 from lockstep_rules.clusters.cluster_capabilities import CAPABILITIES, Role, missing_capabilities
 from lockstep_rules.clusters.cluster_codecs import refused_codecs
 from lockstep_rules.clusters.cluster_kind import ClusterKind
+from lockstep_state.kafka.batch_codecs import CODEC_NAMES
 from lockstep_state.kafka.kafka_requests import KafkaRequest
 from tests.support.plan_facts import cluster, facts, forecast, settings_for, topic
 

@@ -15,19 +15,17 @@ import cramjam
 from aiokafka import codec as codecs
 
 from lockstep_data_plane.record_batch.layout import CorruptRecordError
+from lockstep_state.kafka import batch_codecs
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
-CODECS: Mapping[str, int] = MappingProxyType({"none": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD})
+CODECS: Mapping[str, int] = MappingProxyType({name: codec for codec, name in enumerate(batch_codecs.CODEC_NAMES)})
 """The number of each codec, by the names that `compression.type` takes."""
 
 CODEC_NAMES: Mapping[int, str] = MappingProxyType({codec: name for name, codec in CODECS.items()})
 
-INSTEAD_OF_REFUSED = (LZ4, GZIP, SNAPPY, ZSTD, NONE)
-"""The codecs that replace a refused one, in order of preference. The first that the target does not refuse is taken.
-
-LZ4 costs least. Services that take few codecs take gzip, and everything takes uncompressed batches.
-"""
+INSTEAD_OF_REFUSED = tuple(CODECS[name] for name in batch_codecs.INSTEAD_OF_REFUSED)
+"""The numbers of the codecs that replace a refused one, in order of preference."""
 
 UNPACKED_AT_MOST = 128 * 1024 * 1024
 """The largest size of one batch's records, uncompressed, that are read."""

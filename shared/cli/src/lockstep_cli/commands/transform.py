@@ -91,8 +91,8 @@ async def check(file: Path, flows: tuple[str, ...], no_cost: bool, output: str) 
     if isinstance(results, Exit):
         return results
     checks = [
-        TransformCheck(*having, result, flows_without_topic(having[0], chosen))
-        for having, result in zip(transforms.items(), results, strict=True)
+        TransformCheck(transform, flow_names, result, flows_without_topic(transform, chosen))
+        for (transform, flow_names), result in zip(transforms.items(), results, strict=True)
     ]
     if output == "text":
         print_parts(

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from lockstep_config.keys.key_types import MAXIMUM, KeyStatus
+from lockstep_state.kafka.batch_codecs import CODEC_NAMES
 
 ClientKind = Literal["consumer", "producer", "admin"]
 
@@ -257,7 +258,7 @@ _KEYS: tuple[ClientKey, ...] = (
         records="with `exactly.once.source.support=enabled`: when the target aborts what nobody ends"),
     _elsewhere("delivery.timeout.ms", "a record is tried until it is there", PRODUCER, 0, 2_147_483_647),
     # The data plane reads these. The facts that librdkafka sends are too small to gain from them.
-    ClientKey(name="compression.type", kinds=PRODUCER, choices=("none", "gzip", "snappy", "lz4", "zstd"),
+    ClientKey(name="compression.type", kinds=PRODUCER, choices=CODEC_NAMES,
         records="uncompressed batches get it; compressed ones too with `lockstep.recompress=true`"),
     ClientKey(name="compression.gzip.level", kinds=PRODUCER, choices=("-1", *map(str, range(1, 10))),
         records="wherever a batch is built anew with gzip"),

@@ -31,8 +31,8 @@ def refused_class(value: str, key: Key) -> str:
     value = value.strip()
     if not value or value in key.choices:
         return ""
-    if whole := next((known for known in key.choices if known.rpartition(".")[2] == value), ""):
-        return f"is {value!r}, which no class is called: write it with its package, {whole}"
+    if with_package := next((choice for choice in key.choices if choice.rpartition(".")[2] == value), ""):
+        return f"is {value!r}, which no class is called: write it with its package, {with_package}"
     instead = f"; it may be {', '.join(key.choices)}" if key.choices else ": remove it"
     if value in KNOWN_TO_KEEP_NAMES:
         return (

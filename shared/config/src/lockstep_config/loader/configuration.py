@@ -46,8 +46,8 @@ from lockstep_config.text.sources import config_sources
 from lockstep_config.text.templates import find_template
 from lockstep_config.text.values import split_list
 
-_ALIAS_ENDS = re.compile(r"[\s;|/]+")
-"""What people write between aliases in place of a comma."""
+_ALIAS_SEPARATORS = re.compile(r"[\s;|/]+")
+"""The separators that people write between aliases in place of a comma."""
 MOST_CLUSTERS = 100
 """The most clusters of one file. Each two of them are a flow, at least of heartbeats."""
 _UNREADABLE: Mapping[type[OSError], str] = {
@@ -268,7 +268,7 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
     for alias in aliases:
         if not ALIAS.fullmatch(alias):
             typo = find_typo(alias)
-            words = _ALIAS_ENDS.split(alias)
+            words = _ALIAS_SEPARATORS.split(alias)
             if not typo and len(words) > 1 and set(words) <= set(suggested):
                 typo = f"aliases are separated by commas: write {', '.join(words)}"
             message = f"has the alias {alias!r}: an alias may hold letters, digits, '_' and '-' only"

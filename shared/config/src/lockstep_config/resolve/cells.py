@@ -24,8 +24,8 @@ ALIAS = re.compile(r"[A-Za-z0-9_-]+")
 """The form of a cluster's alias."""
 HOST = re.compile(r"\[?[0-9A-Za-z._%:-]+\]?")
 """The form of a host, as in Kafka's `Utils.HOST_PORT_PATTERN`."""
-_SEPARATORS = re.compile(r":\d+[\s;|]+\S")
-"""The end of an address, with what people write in place of a comma."""
+_FOLLOWED_ADDRESS = re.compile(r":\d+[\s;|]+\S")
+"""The end of an address, and behind it a separator that people write in place of a comma."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _parse_servers(text: str) -> tuple[str, ...]:
         if not (host and colon and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65_536):
             raise BadValue(f"has {server!r}, which is no HOST:PORT")
         if not HOST.fullmatch(host) or find_placeholder(host):
-            several = "; addresses are separated by commas" if _SEPARATORS.search(server) else ""
+            several = "; addresses are separated by commas" if _FOLLOWED_ADDRESS.search(server) else ""
             raise BadValue(f"has {server!r}, and {host!r} is no host{several}")
     return servers
 

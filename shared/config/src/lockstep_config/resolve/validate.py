@@ -60,10 +60,10 @@ def check_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, classe
 def _known_flow(cell: Cell, aliases: Sequence[str], findings: Diagnostics) -> bool:
     entry, flow = cell.entry, cell.scope.flow
     assert flow is not None
-    both = flow.source.removesuffix("<")
-    if both != flow.source and both in aliases and flow.target in aliases:
+    source = flow.source.removesuffix("<")  # of A<->B
+    if source != flow.source and source in aliases and flow.target in aliases:
         key = cell.scope.key
-        instead = f"write {both}->{flow.target}.{key} and {flow.target}->{both}.{key}"
+        instead = f"write {source}->{flow.target}.{key} and {flow.target}->{source}.{key}"
         findings.unknown_key(entry, f"is no key of a flow, which has one direction: {instead}", near=True)
         return False
     unknown = [alias for alias in (flow.source, flow.target) if alias not in aliases]

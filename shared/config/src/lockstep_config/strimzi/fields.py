@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from lockstep_config.strimzi.lines import Lines, Part, Place
+from lockstep_config.text.values import alternatives
 from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node, join_path
 
 LIKENESS = 0.6
@@ -188,14 +189,10 @@ def _unknown(name: str, fields: Fields, version: str, path: str) -> str:
     if nearest:
         instead = f"did you mean {join_path(path, nearest[0])}?"
     elif below:
-        instead = f"write it into {_either([join_path(path, field) for field in below])}"
+        instead = f"write it into {alternatives([join_path(path, field) for field in below])}"
     else:
         instead = f"known here are {', '.join(candidates)}"
     return f"is no field that Strimzi has there; {instead}"
-
-
-def _either(paths: list[str]) -> str:
-    return " or ".join(filter(None, (", ".join(paths[:-1]), paths[-1])))
 
 
 def _plain(name: str) -> str:

@@ -68,7 +68,7 @@ def choice(text: str, choices: Sequence[str]) -> str:
     for candidate in choices:
         if candidate.lower() == text.strip().lower():
             return candidate
-    raise BadValue(f"is {text!r}: it takes {_alternatives(choices)}")
+    raise BadValue(f"is {text!r}: it takes {alternatives(choices)}")
 
 
 def moment(text: str) -> int:
@@ -165,5 +165,6 @@ def _between_commas(text: str) -> list[str]:
     return [element.strip() for element in text.split(",")]
 
 
-def _alternatives(choices: Sequence[str]) -> str:
+def alternatives(choices: Sequence[str]) -> str:
+    """Return the choices in words: `a, b or c`."""
     return " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))

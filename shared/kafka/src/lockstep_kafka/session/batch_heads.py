@@ -11,15 +11,16 @@ from lockstep_kafka.messages.fetch_codec import fetch_request, read_response, to
 from lockstep_kafka.messages.fetch_session import UNSAID, FetchPosition
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.request_client import request_client
+from lockstep_state.kafka.batch_codecs import CODEC_NAMES
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
 
 PURPOSE = "batch-heads"
 
-CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
-"""The codecs by their number in a batch's attributes."""
-
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_BYTES = _HEADER.size
+"""Bytes of a batch before its records."""
+
 _LENGTH_AT, _CODEC, _CONTROL = 12, 0x07, 0x20
 _FORMAT = 2
 """The record format whose batches have a header: that of Kafka 0.11 and newer."""

@@ -101,7 +101,7 @@ class ConnectionExamination:
             return
         await self._log_in(*servers[0])
         if self.session is not None:
-            await self._read_brokers(self.session, set(servers))
+            await self._read_brokers(self.session, servers)
 
     def give_up(self, reason: str) -> None:
         """Take it that no address answers, because the examination could not end."""
@@ -152,8 +152,8 @@ class ConnectionExamination:
             store_ends=tuple(StoreEnd(end.use, first_end(end, time.time())) for end in ends),
         )
         await self._read_certificates(servers)
-        if is_tls := any(not certificate.fault for certificate in self.facts.certificates):
-            return is_tls
+        if any(not certificate.fault for certificate in self.facts.certificates):
+            return True
         without_tls = [await self._name_server(certificate) for certificate in self.facts.certificates]
         self.facts = replace(self.facts, certificates=tuple(without_tls))
         return False
@@ -230,39 +230,36 @@ class ConnectionExamination:
             raise SessionRefused(OpeningStep.CONNECTION, str(exc)) from exc
         return await BrokerSession.open(host, port, settings)
 
-    async def _read_brokers(self, session: BrokerSession, tried: set[tuple[str, int]]) -> None:
+    async def _read_brokers(self, session: BrokerSession, servers: Sequence[tuple[str, int]]) -> None:
+        """Read the brokers. The first of the servers has accepted the login, and certificates of all were read."""
         if not session.is_broker:
             return
         try:
             cluster_id, brokers = await session.metadata()
         except BrokerRequestFailed as exc:
             self.facts = replace(self.facts, brokers_trouble=str(exc))
-            await self._name_refusal()
+            await self._name_refusal(*servers[0])
             return
-        self.facts = replace(self.facts, refused=await self._find_refused())
+        self.facts = replace(self.facts, refused=await self._find_refused(*servers[0]))
         bound = asyncio.Semaphore(AT_ONCE)
         facts = await asyncio.gather(*(self._read_broker(broker, bound) for broker in brokers))
         self.facts = replace(self.facts, cluster_id=cluster_id, brokers=tuple(facts))
         if uses_tls(self._properties):
             reached = ((broker.host, broker.port) for broker in facts if not broker.reason)
-            await self._read_certificates(server for server in reached if server not in tried)
+            await self._read_certificates(server for server in reached if server not in servers)
 
-    async def _name_refusal(self) -> None:
+    async def _name_refusal(self, host: str, port: int) -> None:
         """Take it that no broker lets us in, if the port that was opened refuses every request of this protocol."""
         outcome = self.facts.login
-        if outcome is None:
-            return
-        host, _, port = outcome.place.rpartition(":")
-        if fault := (await self._probe(host, int(port))).fault:
+        if outcome is not None and (fault := (await self._probe(host, port)).fault):
             self.facts = replace(self.facts, login=replace(outcome, step=OpeningStep.VERSIONS, reason=fault))
             await _close(self.session)
             self.session = None
 
-    async def _find_refused(self) -> frozenset[KafkaRequest]:
+    async def _find_refused(self, host: str, port: int) -> frozenset[KafkaRequest]:
         """Return the requests that the server which accepted the login announces and does not know all the same."""
-        host, _, port = ("" if self.facts.login is None else self.facts.login.place).rpartition(":")
         try:
-            return await find_refused_requests(lambda: self._open(host, int(port)), self._tried)
+            return await find_refused_requests(lambda: self._open(host, port), self._tried)
         except SessionRefused:
             return frozenset()  # the brokers are asked next, and say what is wrong
 

@@ -18,7 +18,7 @@ from lockstep_config.resolve.precedence import SIDES, Side
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_ops.cluster_snapshot import ClusterSnapshot
-from lockstep_ops.clusters import connection_client, source_client, target_client
+from lockstep_ops.clusters import cluster_roles, connection_client, source_client, target_client
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.access import judge_connection, judge_login, judge_names
 from lockstep_ops.doctor.checks.capabilities import judge_capabilities
@@ -42,7 +42,7 @@ from lockstep_ops.doctor.flow_examination import examine_flow, examine_rights
 from lockstep_ops.doctor.limit_reader import read_limits
 from lockstep_ops.doctor.machine_reader import read_machine, read_pod
 from lockstep_ops.doctor.path_examination import compare_two_clusters, probe_exit, read_cluster
-from lockstep_rules.clusters.cluster_capabilities import Role, capabilities_of
+from lockstep_rules.clusters.cluster_capabilities import capabilities_of
 
 WAY = (Category.NAMES, Category.CONNECTION, Category.TLS, Category.LOGIN, Category.CLUSTER, Category.CAPABILITIES)
 """Categories about clusters: each needs those before it, and the later ones need all of them."""
@@ -126,7 +126,8 @@ class Examination:
         for key, connection in cluster_connections(self._flows).items():
             required = required_requests(self._flows, key[0])
             is_tried = connection.is_main and Category.CAPABILITIES in self._options.categories
-            tried = [capability.request for capability in capabilities_of(self._roles(key[0]))] if is_tried else []
+            roles = cluster_roles(self._flows, key[0])
+            tried = [capability.request for capability in capabilities_of(roles)] if is_tried else []
             examination = ConnectionExamination(connection.subject, connection.properties, attempt_s, required, tried)
             snapshot = ClusterSnapshot(_admin(connection, self._options.ends_at))
             self._clusters[key] = _Cluster(connection, examination, snapshot)
@@ -195,7 +196,7 @@ class Examination:
             case Category.LOGIN:
                 return judge_login(facts)
             case Category.CAPABILITIES:
-                return judge_capabilities(facts, self._roles(cluster.connection.alias))
+                return judge_capabilities(facts, cluster_roles(self._flows, cluster.connection.alias))
         is_measured_later = self._options.bandwidth and cluster.connection.alias in self._targets
         cluster_facts = await read_cluster(
             cluster.examination, cluster.snapshot.admin, self._left_s(), is_measured_later=is_measured_later
@@ -203,12 +204,6 @@ class Examination:
         main, mine = self._main(cluster).examination.facts.cluster_id, facts.cluster_id
         other_id = main if main and mine and main != mine else ""
         return judge_cluster(replace(cluster_facts, other_id=other_id))
-
-    def _roles(self, alias: str) -> frozenset[Role]:
-        """Return the roles of a cluster in the flows that are examined."""
-        sides = ((Role.SOURCE, settings.flow.source) for settings in self._flows)
-        others = ((Role.TARGET, settings.flow.target) for settings in self._flows)
-        return frozenset(role for role, cluster in (*sides, *others) if cluster == alias)
 
     def _main(self, cluster: _Cluster) -> _Cluster:
         """Return the same cluster as its main clients reach it."""

@@ -4,22 +4,17 @@ The sections of `docs/troubleshoot/alerts.md` are made of these.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from lockstep_ops.findings.finding_kind import FindingKind
+from lockstep_ops.findings.finding_kind import GuidedFindingKind
 
 
 @dataclass(frozen=True, slots=True)
-class AlertKind(FindingKind):
+class AlertKind(GuidedFindingKind):
     """An alert. `title` says when it fires."""
 
     FAMILY = "alert"
     PAGE = "docs/troubleshoot/alerts.md"
-
-    look_at: str = field(kw_only=True)
-
-    def _markdown(self) -> dict[str, str]:
-        return {"title": self.title, "meaning": self.meaning, "look_at": self.look_at, "fix": self.fix}
 
     @property
     def heading(self) -> str:

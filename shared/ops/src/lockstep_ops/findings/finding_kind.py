@@ -1,7 +1,7 @@
 """The entry of which every catalogue of findings is made (no I/O)."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from posixpath import dirname, normpath
 from typing import ClassVar
 
@@ -94,3 +94,13 @@ class FindingKind:
 
     def _path(self, target: str) -> str:
         return self.PAGE + target if target.startswith("#") else normpath(f"{dirname(self.PAGE)}/{target}")
+
+
+@dataclass(frozen=True, slots=True)
+class GuidedFindingKind(FindingKind):
+    """A kind of finding whose entry also says where to look first."""
+
+    look_at: str = field(kw_only=True)
+
+    def _markdown(self) -> dict[str, str]:
+        return {"title": self.title, "meaning": self.meaning, "look_at": self.look_at, "fix": self.fix}

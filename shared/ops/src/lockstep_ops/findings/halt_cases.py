@@ -5,7 +5,7 @@ The table of `docs/troubleshoot/halted-partition.md` is made of these.
 
 from dataclasses import dataclass, field
 
-from lockstep_ops.findings.finding_kind import FindingKind
+from lockstep_ops.findings.finding_kind import GuidedFindingKind
 from lockstep_rules.offsets.gap_policy import GapCase
 
 REFUSED, TRANSFORM = "refused", "transform"
@@ -13,19 +13,15 @@ REFUSED, TRANSFORM = "refused", "transform"
 
 
 @dataclass(frozen=True, slots=True)
-class HaltCase(FindingKind):
+class HaltCase(GuidedFindingKind):
     """A case of a halted partition. `title` says what it means."""
 
     FAMILY = "case of a halted partition"
     PAGE = "docs/troubleshoot/halted-partition.md"
     SECTION = "the-cases"
 
-    look_at: str = field(kw_only=True)
     key: str = field(kw_only=True)
     """The configuration key that decides it; "": none does."""
-
-    def _markdown(self) -> dict[str, str]:
-        return {"title": self.title, "meaning": self.meaning, "look_at": self.look_at, "fix": self.fix}
 
 
 def _gap(case: GapCase, title: str, look_at: str) -> HaltCase:

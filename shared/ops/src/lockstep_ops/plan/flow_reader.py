@@ -219,7 +219,7 @@ class FlowReader:
         self, cluster: ClusterSnapshot, state: ClusterState, role: Role
     ) -> tuple[ClusterState, str]:
         """Return the state of a cluster with the requests that it knows, and a remark if these cannot be read."""
-        reading = await cluster.versions(role)
+        reading = await cluster.versions()
         if isinstance(reading, Unknown):
             return state, f"which requests {state.alias} knows is not known: {reading}"
         transactions, keeps_names = self._settings.data_plane.exactly_once, self._settings.keeps_names

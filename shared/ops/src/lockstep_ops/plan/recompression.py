@@ -5,11 +5,9 @@ from types import MappingProxyType
 
 import cramjam
 
-from lockstep_kafka.session.batch_heads import BatchHead
-from lockstep_ops.plan.rules.batch_sample import GZIP, LZ4, SNAPPY, UNCOMPRESSED, ZSTD, CodecSample, TopicSample
-
-BATCH_HEADER = 61
-"""Bytes of a batch before its records."""
+from lockstep_kafka.session.batch_heads import HEADER_BYTES, BatchHead
+from lockstep_ops.plan.rules.batch_sample import CodecSample, TopicSample
+from lockstep_state.kafka.batch_codecs import GZIP, LZ4, SNAPPY, UNCOMPRESSED, ZSTD
 
 _COMPRESSED: Mapping[str, Callable[[bytes], int]] = MappingProxyType(
     {
@@ -49,7 +47,7 @@ def _measure_codec(codec: str, batches: list[BatchHead], records: Mapping[int, b
         measured.append(batch)
         payload = b"".join(read)
         for name, compressed in _COMPRESSED.items():
-            sizes[name] += BATCH_HEADER + compressed(payload) * batch.records / len(read)
+            sizes[name] += HEADER_BYTES + compressed(payload) * batch.records / len(read)
     counted = measured or batches
     return CodecSample(
         codec=codec,

@@ -15,7 +15,7 @@ from lockstep_state.rows.state_rows import DesiredState
 SOURCE = Scope.for_connector(Connector.SOURCE)
 """The scope that a decision stops."""
 
-SOURCE_KEY = DesiredState(scope=str(SOURCE)).key()
+SOURCE_KEY = DesiredState.key_of(str(SOURCE))
 """The key of the row of its desired state."""
 
 ALTER = "alter"

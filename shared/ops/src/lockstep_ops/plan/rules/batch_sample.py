@@ -3,15 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-UNCOMPRESSED = "none"
-"""The name of no codec, as `compression.type` has it."""
-
-PRODUCER = "producer"
-"""The `compression.type` of a topic whose brokers keep the codec of the producer."""
-
-GZIP, SNAPPY, LZ4, ZSTD = "gzip", "snappy", "lz4", "zstd"
-INSTEAD_OF_REFUSED = (LZ4, GZIP, SNAPPY, ZSTD, UNCOMPRESSED)
-"""The codecs that replace a refused one, in the order in which the data plane takes them (`codecs.py`)."""
+from lockstep_state.kafka.batch_codecs import INSTEAD_OF_REFUSED, UNCOMPRESSED
 
 
 @dataclass(frozen=True, slots=True)

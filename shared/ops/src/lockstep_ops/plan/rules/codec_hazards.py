@@ -6,20 +6,16 @@ The functions are like those of `hazard_checks.py`.
 from collections.abc import Iterator, Sequence
 
 from lockstep_ops.formatting import count_text, shorten
-from lockstep_ops.plan.rules.batch_sample import (
-    GZIP,
-    PRODUCER,
-    UNCOMPRESSED,
-    TopicSample,
-    growth_factor,
-    replace_refused,
-)
+from lockstep_ops.plan.rules.batch_sample import TopicSample, growth_factor, replace_refused
 from lockstep_ops.plan.rules.flow_facts import FlowFacts
 from lockstep_ops.plan.rules.flow_plan import CopyForecast
 from lockstep_ops.plan.rules.hazard_checks import Finding
 from lockstep_rules.clusters.cluster_codecs import refused_codecs
+from lockstep_state.kafka.batch_codecs import GZIP, UNCOMPRESSED
 
 COMPRESSION_TYPE = "compression.type"
+PRODUCER = "producer"
+"""The `compression.type` of topics whose brokers keep the codec of the producer."""
 NO_CODEC = "uncompressed"
 """The `compression.type` of topics without compression."""
 

@@ -7,23 +7,16 @@ unless the file says otherwise, or the target refuses the codec. What it takes t
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from lockstep_ops.plan.rules.batch_sample import (
-    INSTEAD_OF_REFUSED,
-    UNCOMPRESSED,
-    average_record,
-    growth_factor,
-    replace_refused,
-)
+from lockstep_ops.plan.rules.batch_sample import average_record, growth_factor, replace_refused
 from lockstep_ops.plan.rules.flow_facts import FlowFacts, LogFacts
 from lockstep_ops.plan.rules.flow_plan import LinkTraffic, TrafficForecast
 from lockstep_ops.plan.rules.log_growth import DAY_MS, records_per_second, stored_per_second
 from lockstep_rules.clusters.cluster_codecs import refused_codecs
+from lockstep_state.kafka.batch_codecs import CODEC_NAMES, UNCOMPRESSED
 from lockstep_state.offsets import TopicPartition
 
 STORED, SAMPLED, UNCHANGED = "stored", "sampled", "unchanged"
 AT_MOST, RECOMPRESSED, UNKNOWN = "at-most", "recompressed", "unknown"
-
-CODECS = frozenset(INSTEAD_OF_REFUSED)
 
 LOG_DIRECTORIES = "log-directories"
 """The basis of sizes that are compressed as batches are."""
@@ -76,17 +69,17 @@ def _sent(facts: FlowFacts, received: Mapping[TopicPartition, float | None]) -> 
         topics = {topic for (topic, _), rate in received.items() if rate != 0.0}
         factors = {topic: growth_factor(facts.batches.get(topic, ()), replaced) for topic in topics}
         if any(factor is None for factor in factors.values()):
-            size, basis = _unmeasured(facts, size)
+            size, basis = _unmeasured(replaced, size)
         elif any(factor != 1.0 for factor in factors.values()):
             sent = {tp: None if rate is None else rate * (factors.get(tp[0]) or 0.0) for tp, rate in received.items()}
             size, basis = _a_day(sent.values()), RECOMPRESSED
     return LinkTraffic(cluster=facts.target.alias, direction="sent", bytes_a_day=size, basis=basis)
 
 
-def _unmeasured(facts: FlowFacts, size: int | None) -> tuple[int | None, str]:
+def _unmeasured(replaced: Mapping[str, str], size: int | None) -> tuple[int | None, str]:
     """Return the bytes a day, and how they are known, if the batches of a topic were not measured."""
-    if set(replaced_codecs(facts)) <= {UNCOMPRESSED}:
-        return (size, UNKNOWN if size is None else AT_MOST)
+    if set(replaced) <= {UNCOMPRESSED}:
+        return size, UNKNOWN if size is None else AT_MOST
     return None, RECOMPRESSED
 
 
@@ -98,7 +91,7 @@ def replaced_codecs(facts: FlowFacts) -> dict[str, str]:
     plane, refused = facts.settings.data_plane, refused_codecs(facts.target.product, facts.target.lacks)
     preferred, recompress = plane.compression_type, plane.compression.recompress
     replaced: dict[str, str] = {}
-    for codec in CODECS:
+    for codec in CODEC_NAMES:
         becomes = codec
         if preferred is not None and (recompress == "true" or codec == UNCOMPRESSED):
             becomes = preferred
