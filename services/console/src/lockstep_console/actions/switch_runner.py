@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 VERBS = frozenset(map(str, Verb))
 
-LOOKS_AGAIN_S = 1.0
-"""The seconds between two looks at the switches of other consoles."""
-
 
 class SwitchRunner:
     """The switches of one console. It is a `ConsolePart`; run `take_up_silent` as long as the console lives."""
@@ -171,10 +168,7 @@ class SwitchRunner:
 
     async def take_up_silent(self) -> None:
         """Take up each switch of the file whose console has fallen silent, until cancelled."""
-        while True:
-            for watch in self._console.watches.all:
-                self._look(watch)
-            await asyncio.sleep(LOOKS_AGAIN_S)
+        await self._console.watches.look_again(self._look)
 
     def _look(self, watch: "FlowWatch") -> None:
         """Take the switch of a flow up if its console has been silent for long enough."""
