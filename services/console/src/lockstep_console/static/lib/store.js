@@ -54,17 +54,28 @@ export const decisions = computed(() => {
 const listeners = new Map();
 
 /**
- * Call a function for each message of a kind: `rows`, `events`, `worst`, `command`, `hello`. For `status` it is called
- * for each flow of the message.
+ * Call a function for each message of a kind: `rows`, `events`, `worst`, `lag`, `command`, `hello`. For `status` it is
+ * called for each flow of the message.
  *
  * @param {string} kind
  * @param {Listener} listener
  * @returns {() => void} It ends that.
  */
 export function onChange(kind, listener) {
-  const known = listeners.get(kind) ?? new Set();
-  listeners.set(kind, known.add(listener));
-  return () => known.delete(listener);
+  const others = listeners.get(kind) ?? new Set();
+  listeners.set(kind, others.add(listener));
+  return () => others.delete(listener);
+}
+
+/**
+ * Call functions for messages of several kinds.
+ *
+ * @param {Record<string, Listener>} byKind
+ * @returns {() => void} It ends that.
+ */
+export function onChanges(byKind) {
+  const ends = Object.entries(byKind).map(([kind, listener]) => onChange(kind, listener));
+  return () => ends.forEach((end) => end());
 }
 
 /**
@@ -76,7 +87,8 @@ function receive(event, data) {
     if (event === "hello") onHello(data);
     if (event === "status") for (const flow of data) flowSignal(flow.flow).value = flow;
     if (event === "command") updateCommand(data);
-    for (const one of event === "status" ? data : [data]) for (const listener of listeners.get(event) ?? []) listener(one);
+    const changes = event === "status" ? data : [data];
+    for (const change of changes) for (const listener of listeners.get(event) ?? []) listener(change);
   });
 }
 
