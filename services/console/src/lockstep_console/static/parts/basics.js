@@ -226,6 +226,25 @@ export function useResource(key, load) {
 }
 
 /**
+ * Return a function that does what a button is for, and the problem that it met last, or null.
+ *
+ * @returns {{ problem: unknown, attempt: (work: () => Promise<void>) => Promise<void> }}
+ */
+export function useAttempt() {
+  const [problem, setProblem] = useState(/** @type {unknown} */ (null));
+  const attempt = useCallback(async (/** @type {() => Promise<void>} */ work) => {
+    setProblem(null);
+    try {
+      await work();
+    } catch (error) {
+      setProblem(error);
+      if (!(error instanceof Problem)) throw error;
+    }
+  }, []);
+  return { problem, attempt };
+}
+
+/**
  * Return a function that calls another one now, and at most once in a time after that.
  *
  * @param {() => void} call
