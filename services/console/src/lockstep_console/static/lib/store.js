@@ -99,11 +99,8 @@ function onHello(hello) {
   setClock(hello.at_ms);
   // What changed while nobody listened is not sent again.
   if (greeted || loadProblem.value) void load();
-  if (greeted) {
-    for (const command of commands.value.filter(({ reply }) => !reply || reply.phase === "running")) {
-      readCommand(command).catch(() => undefined); // it is asked again with the next greeting
-    }
-  }
+  const unended = greeted ? commands.value.filter(isOpen) : [];
+  for (const command of unended) readCommand(command).catch(() => undefined); // it is asked again with the next greeting
   greeted = true;
 }
 
@@ -169,6 +166,15 @@ export const isStale = computed(() => connection.value.state === "broken");
 
 /** The commands of this page, newest first. */
 export const commands = signal(/** @type {SentCommand[]} */ ([]));
+
+/**
+ * Return whether something may still come of a command.
+ *
+ * @param {SentCommand} command
+ */
+export function isOpen({ reply }) {
+  return !reply || reply.phase === "running";
+}
 
 /** Outcomes that came before the answer to the request did. */
 const early = new Map();
