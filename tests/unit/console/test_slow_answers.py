@@ -72,3 +72,18 @@ async def test_mistake_of_the_console_is_a_sentence_and_is_logged(
 async def test_head_has_the_head_of_the_answer_alone(address: str) -> None:
     assert await got(address, "/api/v1/patient", method="HEAD") == (200, "")
     assert (await got(address, "/api/v1/nothing", method="HEAD"))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/v1/flows/{flow}/switches"),
+        ("GET", "/api/v1/flows/{flow}/plan"),
+        ("GET", "/api/v1/flows/{flow}/records"),
+        ("PUT", "/connectors/{name}/pause"),
+        ("POST", "/connectors/{name}/restart"),
+    ],
+)
+def test_route_that_asks_clusters_has_time_for_it(method: str, path: str) -> None:
+    (route,) = (each for each in pages.ROUTES if (each.method, each.path) == (method, path))
+    assert route.answered_within_s > guard.ANSWERED_WITHIN_S

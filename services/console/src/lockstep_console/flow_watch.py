@@ -21,7 +21,7 @@ from lockstep_console.views.lag_series import LagSeries, recent_worst
 from lockstep_kafka.common.asyncio_util import set_within
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.status.flow_report import FlowClients
-from lockstep_ops.status.flow_status import UnknownStatus, read_status
+from lockstep_ops.status.flow_status import FlowStatus, UnknownStatus, read_status
 from lockstep_ops.status.report import PartitionLine, Report
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
@@ -119,33 +119,30 @@ class FlowWatch:
 
     def body(self, sections: Collection[str] = ()) -> dict[str, Any]:
         """Return the flow as the API shows it, by the last report."""
+        dated = self._dated
+        status = dated.report or dated.unknown or UnknownStatus.because(self.settings.flow, NOT_YET)
         try:
-            return self._body(sections)
+            return self._body(status, self.rows.rows, sections)
         except Exception as exc:  # noqa: BLE001  # the rows of one flow hide no other flow: it is said and logged
-            flow, dated = self.settings.flow, self._dated
-            status = UnknownStatus.because(flow, self._mistake(exc))
-            return flow_body(
-                self.settings, status, {}, self.away, read_ms=dated.at_ms, now_ms=now_ms(), sections=sections
-            )
+            return self._body(self._unknown(exc), {}, sections)
 
-    def _mistake(self, exc: Exception) -> str:
-        """Return the sentence about rows that we read wrongly. The log has it once, with its traceback."""
+    def _body(self, status: FlowStatus, rows: Mapping[str, Row], sections: Collection[str]) -> dict[str, Any]:
+        read_ms = self._dated.at_ms
+        return flow_body(self.settings, status, rows, self.away, read_ms=read_ms, now_ms=now_ms(), sections=sections)
+
+    def _unknown(self, exc: Exception) -> UnknownStatus:
+        """Return the status of a flow whose rows cannot be read: one is of a newer release, or we make a mistake.
+
+        The log has a mistake once, with its traceback.
+        """
+        if isinstance(exc, NewerVersion):
+            return UnknownStatus.because(self.settings.flow, str(exc))
         if self._logged_mistake != (type(exc), exc.args):
             self._logged_mistake = type(exc), exc.args
             self.log.failed("rows not understood", exc)
-        return f"the console cannot work with what its rows say ({type(exc).__name__}: {exc}), and its log says more"
-
-    def _body(self, sections: Collection[str]) -> dict[str, Any]:
-        dated, moment = self._dated, now_ms()
-        status = dated.report if dated.report is not None else dated.unknown
-        rows: Mapping[str, Row] = {}
-        if status is None:
-            status = UnknownStatus.because(self.settings.flow, NOT_YET)
-        try:
-            rows = self.rows.rows
-        except NewerVersion as exc:
-            status = UnknownStatus.because(self.settings.flow, str(exc))
-        return flow_body(self.settings, status, rows, self.away, read_ms=dated.at_ms, now_ms=moment, sections=sections)
+        what = f"{type(exc).__name__}: {exc}"
+        sentence = f"the console cannot work with what its rows say ({what}), and its log says more"
+        return UnknownStatus.because(self.settings.flow, sentence)
 
     def shown(self) -> "ShownFlow":
         """Return the body without sections as text."""
@@ -253,6 +250,7 @@ class FlowWatch:
     async def _read(self) -> DatedReport:
         loop = asyncio.get_running_loop()
         began = loop.time()
+        status: FlowStatus
         try:
             status = await read_status(
                 self.settings,
@@ -261,10 +259,8 @@ class FlowWatch:
                 clients=self.clients,
                 heard=self.watched_events.reports(),
             )
-        except NewerVersion as exc:
-            status = UnknownStatus.because(self.settings.flow, str(exc))
         except Exception as exc:  # noqa: BLE001  # the rows of one flow end no other flow: it is said and logged
-            status = UnknownStatus.because(self.settings.flow, self._mistake(exc))
+            status = self._unknown(exc)
         if isinstance(status, UnknownStatus):
             return DatedReport(None, status.reason, now_ms(), status)
         return DatedReport(status, "", status.at_ms, took_s=loop.time() - began)

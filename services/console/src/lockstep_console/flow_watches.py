@@ -1,7 +1,8 @@
 """The watches over all flows of a file. Flows to one cluster share its clients."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
 
 from lockstep_config import FlowSettings
 from lockstep_console.cluster_probes import ClusterProbes
@@ -9,10 +10,13 @@ from lockstep_console.flow_watch import FlowWatch
 from lockstep_console.followed.target_topics import TargetTopics
 from lockstep_console.report_turns import ReportTurns
 from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.common.asyncio_util import without_end
+from lockstep_kafka.common.asyncio_util import to_next_tick, without_end
 from lockstep_ops.clusters import source_client, target_client
 from lockstep_ops.status.flow_report import FlowClients
 from lockstep_state.names import Flow
+
+LOOK_INTERVAL_S = 1.0
+"""The seconds between two looks at what other consoles have left."""
 
 
 class FlowWatches:
@@ -48,6 +52,13 @@ class FlowWatches:
         flow = watch.settings.flow
         opposite = self.watch(str(Flow(flow.target, flow.source)))
         return [each for each in (watch, opposite) if each is not None]
+
+    async def look_again(self, look: Callable[[FlowWatch], None]) -> NoReturn:
+        """Call `look` with each watch once a second, until cancelled."""
+        while True:
+            for watch in self.all:
+                look(watch)
+            await asyncio.sleep(to_next_tick(LOOK_INTERVAL_S))
 
     async def run(self) -> None:
         """Follow all flows until cancelled."""

@@ -98,7 +98,7 @@ async def _answer_route(console: Console, route: Route, request: web.Request) ->
 
 
 async def _carry_out(console: Console, route: Route, session: Session, request: web.Request) -> Answer:
-    """Answer a request, if it may be made.
+    """Return the answer of a route to a request, if the session may make it.
 
     Raises:
         RequestRefused: It is not carried out, or the console makes a mistake with it.

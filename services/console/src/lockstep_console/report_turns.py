@@ -33,7 +33,7 @@ class ReportTurns:
     """The turns of all flows. What the process takes meanwhile is shared by the turns that run at the same time."""
 
     def __init__(self) -> None:
-        self.turns = asyncio.Semaphore(AT_ONCE)
+        self._turns = asyncio.Semaphore(AT_ONCE)
         self._asking: Counter[Admin] = Counter()
         self._watched: defaultdict[Admin, list[Watched]] = defaultdict(list)
         self._spent_each = 0.0
@@ -50,7 +50,7 @@ class ReportTurns:
 
         A source that nobody looks at keeps no connection afterwards.
         """
-        async with self.turns:
+        async with self._turns:
             began = self._charge()
             self._asking[source] += 1
             try:

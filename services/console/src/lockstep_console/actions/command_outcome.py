@@ -113,8 +113,13 @@ def found_outcome(
         event for event in reversed(list(events)) if _outcome_id(str(event.get("answers", ""))) == asked_id != ""
     ]
     unfinished = unfinished if unfinished is not None and unfinished.id == asked_id else None
-    if not answers and unfinished is None:
+    if answers:
+        asked = answers[0]
+    elif unfinished is not None:  # its events are not kept any more
+        asked = {"subject": str(SOURCE), "at_ms": unfinished.since_ms, "detail": {"verb": DECISION}}
+    else:
         return None
+    request = asked.get("detail") or {}
     details = [dict(event.get("detail") or {}) for event in answers]
     refused = any(event.get("kind") == REFUSED for event in answers)
     phase = UNFINISHED if unfinished else REFUSAL if refused else DONE
@@ -123,10 +128,10 @@ def found_outcome(
     return CommandOutcome(
         id=asked_id,
         flow=flow,
-        verb=str(details[0].get("verb", "")) if answers else DECISION,
-        subject=str(answers[0].get("subject", "")) if answers else str(SOURCE),
-        by=str(details[0].get("by", "")) if answers else "",
-        at_ms=int(answers[0].get("at_ms", 0)) if answers else unfinished.since_ms if unfinished else 0,
+        verb=str(request.get("verb", "")),
+        subject=str(asked.get("subject", "")),
+        by=str(request.get("by", "")),
+        at_ms=int(asked.get("at_ms", 0)),
         phase=phase,
         sentence=in_sentences([*(_answer_words(event) for event in answers), *words]),
         earlier_answers=[

@@ -47,7 +47,7 @@ class CommandRunner:
         self._console = console
         self.outcomes = OutcomeStore()
         self._works: dict[str, asyncio.Task[None]] = {}
-        """What goes on, by the id of its outcome."""
+        """The tasks that go on, by the id of their outcome."""
 
     def find(self, watch: "FlowWatch", asked_id: str) -> CommandOutcome | None:
         """Return an outcome by its id: one of this console's, or what the events say of one that has ended."""

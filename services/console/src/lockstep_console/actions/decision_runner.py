@@ -21,7 +21,7 @@ from lockstep_console.actions.command_outcome import (
     judge,
     unfinished_words,
 )
-from lockstep_console.actions.command_runner import ANSWERED_WITHIN_S, CommandRunner
+from lockstep_console.actions.command_runner import ANSWERED_WITHIN_S, CommandRunner, unfinished_decision
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_ops.command_request import CommandReply, command_request
 from lockstep_ops.formatting import in_sentences
@@ -33,14 +33,11 @@ from lockstep_state.commands.command_vocabulary import OFFSETS_ALTER, STOP, Conn
 from lockstep_state.commands.decision_steps import (
     ALTER,
     SOURCE,
-    SOURCE_KEY,
     TAKEN_UP,
     VERB_BACK,
     UnfinishedDecision,
-    find_unfinished,
     step_id,
     stop_step,
-    unfinished_in,
 )
 from lockstep_state.rows.row import NewerVersion
 from lockstep_state.rows.state_rows import PartitionProgress
@@ -54,9 +51,6 @@ DRAINED_WITHIN_S = 60.0
 
 TAKEN_UP_AFTER_S = 2 * ANSWERED_WITHIN_S + DRAINED_WITHIN_S + 30.0
 """The seconds after which a decision counts as left unfinished. No console that lives takes so long."""
-
-LOOKS_AGAIN_S = 1.0
-"""The seconds between two looks at what other consoles have left."""
 
 
 class DecisionRunner:
@@ -114,7 +108,7 @@ class DecisionRunner:
         """
         before = DesiredStateView(watch.rows.rows, watch.settings.states).connector(Connector.SOURCE).word
         if before == DesiredPhase.STOPPED.word:
-            unfinished = find_unfinished(watch.rows.rows)
+            unfinished = unfinished_decision(watch)
             if unfinished is None:
                 return before
             before = unfinished.before
@@ -167,17 +161,18 @@ class DecisionRunner:
 
     async def take_up_silent(self) -> None:
         """Finish each decision of the file that was left unfinished, until cancelled."""
-        while True:
-            for watch in self._console.watches.all:
-                unfinished = unfinished_in(watch.rows.find(SOURCE_KEY))
-                if watch.rows.trouble is not None or self._deciding[watch.name].locked():
-                    unfinished = None
-                now = asyncio.get_running_loop().time()
-                silent_s = self._timers[watch.name].silent_for(unfinished, now)
-                if unfinished and silent_s >= TAKEN_UP_AFTER_S and unfinished.id not in self._taken_up:
-                    self._taken_up.add(unfinished.id)
-                    self._take_up(watch, unfinished)
-            await asyncio.sleep(LOOKS_AGAIN_S)
+        await self._console.watches.look_again(self._look)
+
+    def _look(self, watch: "FlowWatch") -> None:
+        """Take the decision up that the row of the source connector says was left unfinished, after a while."""
+        unfinished = unfinished_decision(watch)
+        if watch.rows.trouble is not None or self._deciding[watch.name].locked():
+            unfinished = None
+        now = asyncio.get_running_loop().time()
+        silent_s = self._timers[watch.name].silent_for(unfinished, now)
+        if unfinished and silent_s >= TAKEN_UP_AFTER_S and unfinished.id not in self._taken_up:
+            self._taken_up.add(unfinished.id)
+            self._take_up(watch, unfinished)
 
     def _take_up(self, watch: "FlowWatch", unfinished: UnfinishedDecision) -> None:
         words = f"the source connector of {watch.name} is {unfinished.before} again"

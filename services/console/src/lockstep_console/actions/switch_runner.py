@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 VERBS = frozenset(map(str, Verb))
 
-LOOKS_AGAIN_S = 1.0
-"""The seconds between two looks at the switches of other consoles."""
-
 
 class SwitchRunner:
     """The switches of one console. It is a `ConsolePart`; run `take_up_silent` as long as the console lives."""
@@ -87,7 +84,7 @@ class SwitchRunner:
         )
         outcome.sentence = "Both clusters are asked whether the switch may begin. Nothing has been done."
         run = SwitchRun(moving, opposite, options, console=self._name)
-        self._commands.spawn(outcome, self._told(outcome, self._begin(outcome, run)))
+        self._spawn(outcome, self._begin(outcome, run))
         return outcome
 
     def go_on(self, watch: "FlowWatch", row: Switch, options: SwitchOptions) -> CommandOutcome:
@@ -103,7 +100,7 @@ class SwitchRunner:
         outcome.sentence = "The switch is claimed for this console."
         run = self._run_of(watch, options)
         work = self._continue(outcome, run) if act == "continue" else self._abort(outcome, run)
-        self._commands.spawn(outcome, self._told(outcome, work))
+        self._spawn(outcome, work)
         return outcome
 
     def _run_of(self, watch: "FlowWatch", options: SwitchOptions) -> SwitchRun:
@@ -147,10 +144,13 @@ class SwitchRunner:
 
     def _end(self, outcome: CommandOutcome, row: Switch) -> None:
         outcome.phase = DONE
-        outcome.sentence = f"The {row.verb} is {row.phase}."
-        outcome.details = {"switch": {"id": row.id, "verb": row.verb, "phase": row.phase}}
+        outcome.sentence, outcome.details = _state_sentence(row), _switch_details(row)
 
-    async def _told(self, outcome: CommandOutcome, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, outcome: CommandOutcome, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work beside the requests. The outcome says what comes of it."""
+        self._commands.spawn(outcome, self._explained(outcome, work))
+
+    async def _explained(self, outcome: CommandOutcome, work: Coroutine[Any, Any, None]) -> None:
         """Do the work. What speaks against it, and what stops it in the middle, is in the outcome."""
         try:
             await work
@@ -171,10 +171,7 @@ class SwitchRunner:
 
     async def take_up_silent(self) -> None:
         """Take up each switch of the file whose console has fallen silent, until cancelled."""
-        while True:
-            for watch in self._console.watches.all:
-                self._look(watch)
-            await asyncio.sleep(LOOKS_AGAIN_S)
+        await self._console.watches.look_again(self._look)
 
     def _look(self, watch: "FlowWatch") -> None:
         """Take the switch of a flow up if its console has been silent for long enough."""
@@ -201,9 +198,8 @@ class SwitchRunner:
         state = row.id, row.phase, row.console
         if self._told_of.get(watch.name) != state:
             self._told_of[watch.name] = state
-            outcome = switch_outcome([watch], watch.name, row.id)
-            if outcome is not None and not self._commands.outcomes.has(row.id):
-                self._commands.publish(outcome)
+            if not self._commands.outcomes.has(row.id):
+                self._commands.publish(_row_outcome(row, watch.name))
 
     def _take_up(self, watch: "FlowWatch", row: Switch) -> None:
         self._console.log.warn("switch taken up", f"{row.verb} {row.id} of {watch.name}: {row.console} fell silent")
@@ -211,7 +207,7 @@ class SwitchRunner:
         outcome.sentence = f"Console {row.console} fell silent. This one takes the {row.verb} up."
         run = self._run_of(watch, SwitchOptions(verb=Verb(row.verb), id=row.id, by=row.by))
         self._carried.add(watch.name)
-        self._commands.spawn(outcome, self._told(outcome, self._go_on_with(outcome, run, row)))
+        self._spawn(outcome, self._go_on_with(outcome, run, row))
 
     async def _go_on_with(self, outcome: CommandOutcome, run: SwitchRun, silent: Switch) -> None:
         try:
@@ -250,24 +246,40 @@ def switch_outcome(watches: "list[FlowWatch]", flow: str, switch_id: str) -> Com
         switch_id: Its id.
     """
     present = find_switch(watches, switch_id)
-    if present is None:
-        return None
-    row = present[1]
-    outcome = CommandOutcome(
-        id=row.id, flow=flow, verb=row.verb, subject="flow", by=row.by, at_ms=row.began_ms, phase=DONE
-    )
-    outcome.details = {"switch": {"id": row.id, "verb": row.verb, "phase": row.phase}}
+    return None if present is None else _row_outcome(present[1], flow)
+
+
+def _row_outcome(row: Switch, flow: str) -> CommandOutcome:
+    """Return what the row of a switch says of it, for the flow for which it was asked."""
     if row.phase not in UNDER_WAY:
-        outcome.sentence = f"The {row.verb} is {row.phase}."
+        phase, sentence = DONE, _state_sentence(row)
     elif row.console:
-        outcome.phase, outcome.sentence = RUNNING, f"Console {row.console} carries the {row.verb} out."
+        phase, sentence = RUNNING, f"Console {row.console} carries the {row.verb} out."
     else:
-        outcome.phase = UNFINISHED
-        outcome.sentence = (
+        phase = UNFINISHED
+        sentence = (
             f"No console carries the {row.verb} out: a step failed, or a terminal goes on with it. "
             "Its row shows each step."
         )
-    return outcome
+    return CommandOutcome(
+        id=row.id,
+        flow=flow,
+        verb=row.verb,
+        subject="flow",
+        by=row.by,
+        at_ms=row.began_ms,
+        phase=phase,
+        sentence=sentence,
+        details=_switch_details(row),
+    )
+
+
+def _state_sentence(row: Switch) -> str:
+    return f"The {row.verb} is {row.phase}."
+
+
+def _switch_details(row: Switch) -> dict[str, Any]:
+    return {"switch": {"id": row.id, "verb": row.verb, "phase": row.phase}}
 
 
 def _refusal_sentence(refusals: "tuple[Refusal, ...]") -> str:

@@ -8,6 +8,7 @@ from lockstep_console.route import API, Answer, ConsoleRequest, RequestRefused, 
 
 async def _show_codes(request: ConsoleRequest) -> Answer:
     """Answer with each code of this release in a line."""
+    # The texts hold 1.5 MiB, and most consoles are never asked for a code.
     from lockstep_ops.findings.alerts import AlertKind
     from lockstep_ops.findings.catalogue import FINDINGS
 

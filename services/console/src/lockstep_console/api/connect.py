@@ -6,7 +6,7 @@ otherwise is refused, for the file of the flows says what they do.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
@@ -62,7 +62,7 @@ async def refuse_unknown(request: web.Request) -> Answer:
 
 def allowed_methods(path: str) -> list[str]:
     """Return the methods that a path of Connect is asked by here; [] if there is no such path."""
-    return sorted({method for method, known in requests() if _pattern(known).fullmatch(path.rstrip("/"))})
+    return sorted({method for method, pattern in requests() if _pattern(pattern).fullmatch(path.rstrip("/"))})
 
 
 def _pattern(path: str) -> re.Pattern[str]:
@@ -295,24 +295,13 @@ def requests() -> Iterator[tuple[str, str]]:
     yield from REFUSED
 
 
-def _get(path: str, handler: Callable[[ConsoleRequest], Awaitable[Answer]], summary: str, *query: Parameter) -> Route:
+def _get(path: str, handler: Handler, summary: str, *query: Parameter) -> Route:
     return Route("GET", path, handler, f"Kafka Connect: {summary}", query=query, for_programs=True)
 
 
-def _post(path: str, handler: Handler, summary: str, *query: Parameter) -> Route:
+def _act(method: str, path: str, handler: Handler, summary: str, *query: Parameter) -> Route:
     summary = f"Kafka Connect: {summary}"
-    return Route("POST", path, handler, summary, query=query, answered_within_s=ACTED_WITHIN_S, for_programs=True)
-
-
-def _put(verb: str) -> Route:
-    return Route(
-        "PUT",
-        f"{CONNECTOR}/{verb}",
-        _want(verb),
-        f"Kafka Connect: {verb} a connector of a flow",
-        answered_within_s=ACTED_WITHIN_S,
-        for_programs=True,
-    )
+    return Route(method, path, handler, summary, query=query, answered_within_s=ACTED_WITHIN_S, for_programs=True)
 
 
 SERVER = _get("/", _show_server, "the version, and the target's cluster id")
@@ -333,13 +322,17 @@ ROUTES = (
     _get(f"{CONNECTOR}/topics", _list_topics, "the topics on the target that a connector writes to"),
     _get(f"{CONNECTOR}/offsets", _list_offsets, "the last source offsets that a connector has copied"),
     _get("/connector-plugins", _list_plugins, "the classes of MirrorMaker 2's connectors"),
-    *(_put(verb) for verb in (PAUSE, RESUME, STOP)),
-    _post(
+    *(
+        _act("PUT", f"{CONNECTOR}/{verb}", _want(verb), f"{verb} a connector of a flow")
+        for verb in (PAUSE, RESUME, STOP)
+    ),
+    _act(
+        "POST",
         f"{CONNECTOR}/restart",
         _restart_connector,
         "restart a connector of a flow with its tasks",
         Parameter("includeTasks", "with onlyFailed: restart tasks that have failed, too", "boolean"),
         Parameter("onlyFailed", "restart only what has failed", "boolean"),
     ),
-    _post(f"{CONNECTOR}/tasks/{{task}}/restart", _restart_task, "restart a task: a slot, or its connector"),
+    _act("POST", f"{CONNECTOR}/tasks/{{task}}/restart", _restart_task, "restart a task: a slot, or its connector"),
 )

@@ -13,6 +13,7 @@ from lockstep_console.api.schemas import (
     TEXT,
     TEXTS,
     list_of,
+    nullable,
     object_of,
     perhaps,
     schema_of,
@@ -103,9 +104,7 @@ async def _show_verification(request: ConsoleRequest) -> Answer:
 
 SECONDS = {"type": ["number", "null"]}
 STEP = object_of(step=TEXT, state=TEXT, began=PERHAPS_TEXT, ended=PERHAPS_TEXT, seconds=SECONDS, text=TEXT)
-VERDICT = {
-    "anyOf": [{"type": "null"}, object_of(verified_to=NUMBER, depth=TEXT, differences=NUMBER, not_verified=NUMBER)]
-}
+VERDICT = nullable(object_of(verified_to=NUMBER, depth=TEXT, differences=NUMBER, not_verified=NUMBER))
 SWITCHED_PARTITION = object_of(
     partition=NUMBER,
     source_end=PERHAPS_NUMBER,
@@ -144,14 +143,14 @@ VERIFICATION = perhaps(
     object_of(
         flow=TEXT,
         depth=TEXT,
-        equal={"type": "boolean"},
+        equal=FLAG,
         topics=list_of(schema_of(VerifiedTopic)),
         differences=list_of(schema_of(FoundDifference)),
         beyond=list_of(schema_of(BeyondCopy)),
         not_verified=list_of(schema_of(UnverifiedStretch)),
         waiting={"type": "object", "additionalProperties": TEXT},
-        request={"anyOf": [{"type": "null"}, REQUEST]},
-        verified_until_ms={"type": ["integer", "null"]},
+        request=nullable(REQUEST),
+        verified_until_ms=PERHAPS_NUMBER,
     ),
     unknown=TEXT,
 )

@@ -137,7 +137,8 @@ FLOW = perhaps(
 )
 
 
-def _list_of(field: str, item: Schema) -> Schema:
+def list_answer(field: str, item: Schema) -> Schema:
+    """Return the schema of a part of a list (`list_head`), with its lines in `field`."""
     return perhaps(object_of(at_ms=NUMBER, total=NUMBER, matching=NUMBER, **{field: list_of(item)}), unknown=TEXT)
 
 
@@ -161,7 +162,7 @@ ROUTES = (
         _show_partitions,
         "Partitions of a flow, page by page",
         query=LIST_PARAMETERS,
-        answers={200: _list_of("partitions", PARTITION)},
+        answers={200: list_answer("partitions", PARTITION)},
     ),
     Route(
         "GET",
@@ -169,7 +170,7 @@ ROUTES = (
         _show_topics,
         "Topics of a flow, page by page",
         query=LIST_PARAMETERS,
-        answers={200: _list_of("topics", TOPIC)},
+        answers={200: list_answer("topics", TOPIC)},
     ),
     Route("GET", f"{API}/decisions", _show_decisions, "What waits for a decision", answers={200: DECISIONS}),
 )

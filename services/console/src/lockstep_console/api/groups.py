@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from lockstep_console.api.flows import list_head
+from lockstep_console.api.flows import list_answer, list_head
 from lockstep_console.api.known_rows import known_rows
 from lockstep_console.api.schemas import (
     NUMBER,
@@ -10,6 +10,7 @@ from lockstep_console.api.schemas import (
     TEXTS,
     line_schema,
     list_of,
+    nullable,
     object_of,
     perhaps,
     with_members,
@@ -78,10 +79,7 @@ GROUP_TOPIC = object_of(
     why=TEXT,
     partitions=list_of(PLACE),
 )
-GROUP = with_members(
-    line_schema(GroupLine), readiness=TEXT, topics=list_of(GROUP_TOPIC), members={"anyOf": [{"type": "null"}, TEXTS]}
-)
-GROUPS = perhaps(object_of(at_ms=NUMBER, total=NUMBER, matching=NUMBER, groups=list_of(GROUP)), unknown=TEXT)
+GROUP = with_members(line_schema(GroupLine), readiness=TEXT, topics=list_of(GROUP_TOPIC), members=nullable(TEXTS))
 
 ROUTES = (
     Route(
@@ -90,7 +88,7 @@ ROUTES = (
         _show_groups,
         "A part of the consumer groups, with topics, and members on the target",
         query=LIST_PARAMETERS,
-        answers={200: GROUPS},
+        answers={200: list_answer("groups", GROUP)},
         answered_within_s=READ_WITHIN_S,
     ),
 )

@@ -1,7 +1,7 @@
 """The history of a flow's lag."""
 
 from lockstep_console.api.known_rows import known_rows
-from lockstep_console.api.schemas import NUMBERS, TEXT, object_of
+from lockstep_console.api.schemas import NUMBER, NUMBERS, TEXT, list_of, object_of
 from lockstep_console.route import API, Answer, ConsoleRequest, Parameter, Route
 from lockstep_console.views.lag_body import lag_body
 from lockstep_runtime.util.clock import now_ms
@@ -14,17 +14,17 @@ async def _show_lag(request: ConsoleRequest) -> Answer:
     return request.json_answer({"flow": watch.name, **lag_body(rows, now_ms(), hours), **unknown})
 
 
-WORST = object_of(topic=TEXT, partition={"type": "integer"}, step_s={"type": "integer"}, lag_ms=NUMBERS)
+WORST = object_of(topic=TEXT, partition=NUMBER, step_s=NUMBER, lag_ms=NUMBERS)
 LAG = object_of(
     flow=TEXT,
-    step_s={"type": "integer"},
-    begins_ms={"type": "integer"},
+    step_s=NUMBER,
+    begins_ms=NUMBER,
     lag_ms=NUMBERS,
     lag_records=NUMBERS,
     least_lag_ms=NUMBERS,
     least_lag_records=NUMBERS,
     records_per_s=NUMBERS,
-    worst={"type": "array", "items": WORST},
+    worst=list_of(WORST),
 )
 
 ROUTES = (

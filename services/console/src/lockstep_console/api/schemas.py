@@ -20,6 +20,11 @@ PERHAPS_TEXT: Schema = {"type": ["string", "null"]}
 PERHAPS_NUMBER: Schema = {"type": ["integer", "null"]}
 
 
+def nullable(schema: Schema) -> Schema:
+    """Return the schema of such a value, or null."""
+    return {"anyOf": [{"type": "null"}, schema]}
+
+
 def list_of(item: Schema) -> Schema:
     """Return the schema of a list of these."""
     return {"type": "array", "items": item}

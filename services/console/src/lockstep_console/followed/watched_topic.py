@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from lockstep_config import FlowSettings
 from lockstep_console.followed.target_topics import PARTITION, CheckedTopic, TargetTopics
+from lockstep_kafka.common.asyncio_util import set_within
 from lockstep_kafka.common.errors import ClusterError, LogTruncated, TopicMissing
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_kafka.topics.topics_follower import FollowedTopic
@@ -58,11 +59,7 @@ class WatchedTopic:
 
         If that takes long, `trouble` says so.
         """
-        try:
-            async with asyncio.timeout(READ_WITHIN_S):
-                await self.judged()
-        except TimeoutError:
-            return
+        await set_within(self._judged, READ_WITHIN_S)
 
     async def run(self) -> None:
         """Follow until cancelled."""

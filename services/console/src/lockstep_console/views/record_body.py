@@ -46,8 +46,8 @@ def record_bodies(flow: str, role: str, records: Sequence[ControlRecord]) -> lis
 
 def is_warning(kind: str) -> bool:
     """Return whether an event of this kind is something that an operator should know of."""
-    known = EVENT_KINDS.get(kind)
-    return known is not None and known.level >= logging.WARNING
+    declared = EVENT_KINDS.get(kind)
+    return declared is not None and declared.level >= logging.WARNING
 
 
 def header_bodies(role: str, entry: ControlRecord) -> list[list[Any]] | None:

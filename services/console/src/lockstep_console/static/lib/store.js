@@ -54,17 +54,28 @@ export const decisions = computed(() => {
 const listeners = new Map();
 
 /**
- * Call a function for each message of a kind: `rows`, `events`, `worst`, `command`, `hello`. For `status` it is called
- * for each flow of the message.
+ * Call a function for each message of a kind: `rows`, `events`, `worst`, `lag`, `command`, `hello`. For `status` it is
+ * called for each flow of the message.
  *
  * @param {string} kind
  * @param {Listener} listener
  * @returns {() => void} It ends that.
  */
 export function onChange(kind, listener) {
-  const known = listeners.get(kind) ?? new Set();
-  listeners.set(kind, known.add(listener));
-  return () => known.delete(listener);
+  const others = listeners.get(kind) ?? new Set();
+  listeners.set(kind, others.add(listener));
+  return () => others.delete(listener);
+}
+
+/**
+ * Call functions for messages of several kinds.
+ *
+ * @param {Record<string, Listener>} byKind
+ * @returns {() => void} It ends that.
+ */
+export function onChanges(byKind) {
+  const ends = Object.entries(byKind).map(([kind, listener]) => onChange(kind, listener));
+  return () => ends.forEach((end) => end());
 }
 
 /**
@@ -76,7 +87,8 @@ function receive(event, data) {
     if (event === "hello") onHello(data);
     if (event === "status") for (const flow of data) flowSignal(flow.flow).value = flow;
     if (event === "command") updateCommand(data);
-    for (const one of event === "status" ? data : [data]) for (const listener of listeners.get(event) ?? []) listener(one);
+    const changes = event === "status" ? data : [data];
+    for (const change of changes) for (const listener of listeners.get(event) ?? []) listener(change);
   });
 }
 
@@ -87,11 +99,8 @@ function onHello(hello) {
   setClock(hello.at_ms);
   // What changed while nobody listened is not sent again.
   if (greeted || loadProblem.value) void load();
-  if (greeted) {
-    for (const command of commands.value.filter(({ reply }) => !reply || reply.phase === "running")) {
-      readCommand(command).catch(() => undefined); // it is asked again with the next greeting
-    }
-  }
+  const unended = greeted ? commands.value.filter(isOpen) : [];
+  for (const command of unended) readCommand(command).catch(() => undefined); // it is asked again with the next greeting
   greeted = true;
 }
 
@@ -157,6 +166,15 @@ export const isStale = computed(() => connection.value.state === "broken");
 
 /** The commands of this page, newest first. */
 export const commands = signal(/** @type {SentCommand[]} */ ([]));
+
+/**
+ * Return whether something may still come of a command.
+ *
+ * @param {SentCommand} command
+ */
+export function isOpen({ reply }) {
+  return !reply || reply.phase === "running";
+}
 
 /** Outcomes that came before the answer to the request did. */
 const early = new Map();

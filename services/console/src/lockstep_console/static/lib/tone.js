@@ -54,6 +54,10 @@ const TONES = {
   "not compared": "unknown",
   "not all compared": "unknown",
   "nothing to compare": "rest",
+  // severities
+  critical: "bad",
+  error: "bad",
+  warning: "note",
   unknown: "unknown",
 };
 

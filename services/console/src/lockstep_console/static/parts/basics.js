@@ -4,7 +4,7 @@ import { Problem } from "../lib/api.js";
 import { ago, asSentence, capitalized, inMoment, visible, wholeTime } from "../lib/format.js";
 import { computed, html, useCallback, useEffect, useMemo, useRef, useState } from "../lib/preact.js";
 import { codeHref } from "../lib/route.js";
-import { now, onChange } from "../lib/store.js";
+import { now, onChanges } from "../lib/store.js";
 import { MARKS, toneOf } from "../lib/tone.js";
 
 /** @typedef {import("../lib/preact.js").Children} Children */
@@ -226,6 +226,25 @@ export function useResource(key, load) {
 }
 
 /**
+ * Return a function that does what a button is for, and the problem that it met last, or null.
+ *
+ * @returns {{ problem: unknown, attempt: (work: () => Promise<void>) => Promise<void> }}
+ */
+export function useAttempt() {
+  const [problem, setProblem] = useState(/** @type {unknown} */ (null));
+  const attempt = useCallback(async (/** @type {() => Promise<void>} */ work) => {
+    setProblem(null);
+    try {
+      await work();
+    } catch (error) {
+      setProblem(error);
+      if (!(error instanceof Problem)) throw error;
+    }
+  }, []);
+  return { problem, attempt };
+}
+
+/**
  * Return a function that calls another one now, and at most once in a time after that.
  *
  * @param {() => void} call
@@ -259,16 +278,13 @@ export function useThrottled(call, everyMs = 1_000) {
 export function useChangedRows(flow, isShown, call) {
   const [rows, setRows] = useState(/** @type {Record<string, unknown>} */ ({}));
   useEffect(() => {
-    const ends = [
-      onChange("rows", (/** @type {{ flow: string, key: string, value: unknown }[]} */ changed) => {
-        const mine = changed.filter((row) => row.flow === flow && isShown(row.key));
-        if (!mine.length) return;
-        setRows((before) => ({ ...before, ...Object.fromEntries(mine.map((row) => [row.key, row.value])) }));
-        call();
-      }),
-      onChange("hello", call),
-    ];
-    return () => ends.forEach((end) => end());
+    const take = (/** @type {{ flow: string, key: string, value: unknown }[]} */ changed) => {
+      const mine = changed.filter((row) => row.flow === flow && isShown(row.key));
+      if (!mine.length) return;
+      setRows((before) => ({ ...before, ...Object.fromEntries(mine.map((row) => [row.key, row.value])) }));
+      call();
+    };
+    return onChanges({ rows: take, hello: call });
   }, [flow]);
   return rows;
 }

@@ -2,7 +2,7 @@
 
 import { asSentence, inWords, visible } from "../lib/format.js";
 import { html, useEffect } from "../lib/preact.js";
-import { commands, dropCommand, now, readCommand } from "../lib/store.js";
+import { commands, dropCommand, isOpen, now, readCommand } from "../lib/store.js";
 import { connection } from "../lib/stream.js";
 import { Age, State, Text, keepFocus } from "./basics.js";
 
@@ -37,7 +37,7 @@ export function Outcome({ command }) {
   const { reply } = command;
   const { tone, word } = outcomeOf(reply);
   useEffect(() => {
-    if (connection.value.state === "live" || (reply && reply.phase !== "running")) return;
+    if (connection.value.state === "live" || !isOpen(command)) return;
     readCommand(command).catch(() => undefined); // the page says already that it is not live
   }, [Math.floor(now.value / ASKED_MS)]);
   const lines = linesOf(reply);

@@ -4,7 +4,7 @@ import { scopeInWords } from "../lib/actions.js";
 import { flowPath, get } from "../lib/api.js";
 import { asSentence, capitalized, visible } from "../lib/format.js";
 import { html, useEffect } from "../lib/preact.js";
-import { onChange } from "../lib/store.js";
+import { onChanges } from "../lib/store.js";
 import { Age, Empty, Pending, Section, State, Text, useResource, useThrottled } from "./basics.js";
 import { outcomeOf } from "./outcome.js";
 
@@ -15,10 +15,7 @@ const SHOWN = 10;
 export function RecentCommands({ flow }) {
   const body = useResource(`${flow} commands`, (cancel) => get(flowPath(flow, "/commands"), {}, cancel));
   const refresh = useThrottled(body.reload, 1_000);
-  useEffect(() => {
-    const ends = [onChange("command", (data) => data.flow === flow && refresh()), onChange("hello", refresh)];
-    return () => ends.forEach((end) => end());
-  }, [flow]);
+  useEffect(() => onChanges({ command: (data) => data.flow === flow && refresh(), hello: refresh }), [flow]);
   /** @type {Api.CommandReply[]} */
   const commands = body.value?.commands ?? [];
   return html`<${Section} title="Last commands">

@@ -39,7 +39,7 @@ function Entry({ entry }) {
   /** @type {[name: string, value: any][]} */
   const facts = [
     ["Kind", capitalized(entry.kind)],
-    ["Severity", entry.severity && html`<${State} word=${entry.severity} tone=${severityTone(entry.severity)} />`],
+    ["Severity", entry.severity && html`<${State} word=${entry.severity} />`],
     [entry.kind === ALERT ? "It fires at" : "It says", withLinks(entry.kind === ALERT ? entry.title : capitalized(entry.title), base)],
     ["It means", withLinks(capitalized(entry.meaning), base)],
     ["Look at", withLinks(entry.look_at ?? "", base)],
@@ -47,11 +47,6 @@ function Entry({ entry }) {
     ["Page", html`<a href=${entry.page} target="_blank" rel="noreferrer">${entry.page}</a>`],
   ];
   return html`<div class="meaning"><${Facts} facts=${facts.filter(([, value]) => value)} /></div>`;
-}
-
-/** @param {string} severity */
-function severityTone(severity) {
-  return severity === "critical" || severity === "error" ? "bad" : severity === "warning" ? "note" : "plain";
 }
 
 /**
@@ -95,7 +90,7 @@ function AllCodes() {
           (line) =>
             html`<li key=${`${line.kind} ${line.code}`}>
               <a href=${codeHref(line.code)}>${visible(line.code)}</a>${" "}
-              ${line.severity && html`<${State} word=${line.severity} tone=${severityTone(line.severity)} />${" "}`}
+              ${line.severity && html`<${State} word=${line.severity} />${" "}`}
               <span class="muted">${line.kind === ALERT ? "" : `${line.kind}: `}${visible(asSentence(capitalized(line.title)))}</span>
             </li>`,
         )}

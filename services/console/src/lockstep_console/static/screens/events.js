@@ -4,7 +4,7 @@ import { flowPath, get, saveJson } from "../lib/api.js";
 import { inMoment, inWords, visible } from "../lib/format.js";
 import { html, useEffect, useId, useRef, useState } from "../lib/preact.js";
 import { onChange } from "../lib/store.js";
-import { Code, Details, Empty, Pending, ProblemNote, State, UnknownNote, useResource } from "../parts/basics.js";
+import { Code, Details, Empty, Pending, ProblemNote, State, UnknownNote, useAttempt, useResource } from "../parts/basics.js";
 
 const PAGE = 200;
 
@@ -37,18 +37,11 @@ export function Events({ flow }) {
     setWaiting([]);
     setIsHeld(false);
   };
-  const [problem, setProblem] = useState(/** @type {unknown} */ (null));
-  const earlier = async () => {
-    const last = lines.at(-1);
-    setProblem(null);
-    try {
-      const more = await get(flowPath(flow, "/events"), { limit: PAGE, before_ms: timeOf(last) });
-      setIsMore(more.older);
-      setLines((before) => joined(before, more.events));
-    } catch (error) {
-      if (!(error instanceof Error)) throw error;
-      setProblem(error);
-    }
+  const { problem, attempt } = useAttempt();
+  const readEarlier = async () => {
+    const more = await get(flowPath(flow, "/events"), { limit: PAGE, before_ms: timeOf(lines.at(-1)) });
+    setIsMore(more.older);
+    setLines((before) => joined(before, more.events));
   };
   const kinds = [...new Set(lines.map((line) => line.kind))].sort();
   const shown = kind ? lines.filter((line) => line.kind === kind) : lines;
@@ -73,7 +66,7 @@ export function Events({ flow }) {
       ${shown.map((line) => html`<${EventRow} key=${keyOf(line)} line=${line} />`)}
     </ul>
     ${problem !== null && html`<${ProblemNote} problem=${problem} />`}
-    ${isMore && html`<button type="button" onClick=${earlier}>Show earlier ones</button>`}
+    ${isMore && html`<button type="button" onClick=${() => attempt(readEarlier)}>Show earlier ones</button>`}
   </div>`;
 }
 

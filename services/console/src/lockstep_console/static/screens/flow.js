@@ -5,7 +5,7 @@ import { FLOW_VERBS, commandAction } from "../lib/actions.js";
 import { asSentence, capitalized, inBytes, inClock, inNumber, inRate, inTime, isKnown, visible } from "../lib/format.js";
 import { html, useEffect, useMemo, useState } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
-import { flowSignal, onChange, session } from "../lib/store.js";
+import { flowSignal, onChange, onChanges, session } from "../lib/store.js";
 import { flowTone, readinessTone } from "../lib/tone.js";
 import { meanOf, trendOf, withTail, worstOf } from "../lib/trend.js";
 import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
@@ -76,13 +76,10 @@ function LagCharts({ flow }) {
   const [value, setValue] = useState(/** @type {Api.Lag | null} */ (null));
   useEffect(() => setValue(lag.value), [lag.value]);
   useEffect(() => {
-    const ends = [
-      onChange("lag", (/** @type {Api.Lag & { flow: string }} */ tail) => {
-        if (tail.flow === flow) setValue((before) => before && withTail(before, tail));
-      }),
-      onChange("hello", lag.reload), // what came meanwhile is not sent again
-    ];
-    return () => ends.forEach((end) => end());
+    const goOn = (/** @type {Api.Lag & { flow: string }} */ tail) => {
+      if (tail.flow === flow) setValue((before) => before && withTail(before, tail));
+    };
+    return onChanges({ lag: goOn, hello: lag.reload }); // what came meanwhile is not sent again
   }, [flow]);
   const lines = useMemo(() => (value ? linesOf(value, hours) : []), [value, hours]);
   const range = html`<div class="choice" role="group" aria-label="Time that is shown">

@@ -5,7 +5,7 @@ import { flowPath } from "../lib/api.js";
 import { ago, asSentence, capitalized, inMoment, inNumber, inOffset, inTime, isKnown, visible } from "../lib/format.js";
 import { html, signal, useEffect, useId, useRef, useState } from "../lib/preact.js";
 import { route } from "../lib/route.js";
-import { now, onChange } from "../lib/store.js";
+import { now, onChanges } from "../lib/store.js";
 import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
 import { Code, Details, Empty, Facts, ProblemNote, State, UnknownNote, Loading } from "../parts/basics.js";
 import { ListHead } from "../parts/list_head.js";
@@ -43,13 +43,12 @@ export function Partitions({ flow }) {
   const live = useRef({ isPlain, pages });
   live.current = { isPlain, pages };
   useEffect(() => {
-    const ends = [
-      onChange("worst", (data) => {
+    return onChanges({
+      worst: (data) => {
         if (data.flow === flow && live.current.isPlain) live.current.pages.putFirst(data.partitions);
-      }),
-      onChange("status", (data) => data.flow === flow && live.current.pages.refresh()),
-    ];
-    return () => ends.forEach((end) => end());
+      },
+      status: (data) => data.flow === flow && live.current.pages.refresh(),
+    });
   }, [flow]);
 
   const columns = [

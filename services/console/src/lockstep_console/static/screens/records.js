@@ -4,7 +4,7 @@ import { flowPath, get, saveJson } from "../lib/api.js";
 import { inMoment, inNumber, visible } from "../lib/format.js";
 import { html, useId, useState } from "../lib/preact.js";
 import { route } from "../lib/route.js";
-import { Age, Details, Empty, Pending, ProblemNote, UnknownNote, useResource } from "../parts/basics.js";
+import { Age, Details, Empty, Pending, ProblemNote, UnknownNote, useAttempt, useResource } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 
 /** The topics by the role that they have in a flow. */
@@ -32,19 +32,13 @@ export function Records({ flow }) {
   const value = body.value;
   const ends = Object.entries(value?.ends ?? {});
   const [earlier, setEarlier] = useState(/** @type {{ of: Api.Records | null, records: Api.EventLine[], older: number | null }} */ ({ of: null, records: [], older: null }));
-  const [problem, setProblem] = useState(/** @type {unknown} */ (null));
+  const { problem, attempt } = useAttempt();
   // What was read before belongs to one answer: a new one begins anew.
   const { records: before, older } = earlier.of === value && value ? earlier : { records: [], older: value?.older ?? null };
   const records = [...(value?.records ?? []), ...before];
   const readEarlier = async () => {
-    setProblem(null);
-    try {
-      const more = await get(flowPath(flow, "/records"), { ...query, partition: records.at(-1)?.partition ?? 0, before: older });
-      setEarlier({ of: value, records: [...before, ...more.records], older: more.older });
-    } catch (error) {
-      if (!(error instanceof Error)) throw error;
-      setProblem(error);
-    }
+    const more = await get(flowPath(flow, "/records"), { ...query, partition: records.at(-1)?.partition ?? 0, before: older });
+    setEarlier({ of: value, records: [...before, ...more.records], older: more.older });
   };
   return html`<div>
     <div class="list-head">
@@ -83,7 +77,7 @@ export function Records({ flow }) {
     ${value && !value.unknown && !value.records.length && html`<${Empty}>The topic has no record there.<//>`}
     ${records.length > 0 && html`<${RecordTable} records=${records} />`}
     ${problem !== null && html`<${ProblemNote} problem=${problem} />`}
-    ${older !== null && from === "end" && html`<p><button type="button" onClick=${readEarlier}>Show earlier ones</button></p>`}
+    ${older !== null && from === "end" && html`<p><button type="button" onClick=${() => attempt(readEarlier)}>Show earlier ones</button></p>`}
   </div>`;
 }
 
