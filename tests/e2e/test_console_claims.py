@@ -11,7 +11,7 @@ import pytest
 from lockstep_state.rows.state_rows import Switch
 from tests.support.acting_console import ActingConsole
 from tests.support.broker import Broker
-from tests.support.console_switches import HeldScene, kill_now, live_consoles, wait_row
+from tests.support.console_switches import HeldScene, live_consoles, wait_row
 from tests.support.eventually import wait_until
 from tests.support.switch_scene import WITHIN, SwitchScene
 
@@ -41,7 +41,7 @@ def kill_in_each_hook(scene: HeldScene, consoles: list[ActingConsole]) -> None:
         row = scene.last()
         assert row is not None
         console = by_name[row.console]
-        kill_now(console)
+        console.kill()
         scene.held.clear()
         scene.free.set()
         console.start().wait_ready()
@@ -71,7 +71,7 @@ def test_of_two_consoles_that_take_a_switch_up_at_once_exactly_one_goes_on(
         scene.app.go_on()
         asked = consoles[0].post(scene.there, "/switches", {"verb": "switchover"}, user="alice")
         wait_until(scene.held.is_set, within=WITHIN, what="the hook fence is called")
-        kill_now(consoles[0])
+        consoles[0].kill()
         claimed = wait_row(scene, lambda row: row.console not in ("", "console-1"), "another console claims the switch")
         scene.free.set()
         done = wait_row(scene, is_done, "the switchover is done")
@@ -146,7 +146,7 @@ def test_failover_and_failback_of_consoles_that_are_killed_while_a_cluster_is_aw
         asked = first.post(scene.there, "/switches", {"verb": "failover"}, user="alice")
         wait_until(scene.held.is_set, within=WITHIN, what="the hook fence is called")
         b.suspend()
-        kill_now(first)
+        first.kill()
         scene.free.set()
         time.sleep(LONGER_THAN_SILENCE_S)
         b.resume()
@@ -168,7 +168,7 @@ def test_failover_and_failback_of_consoles_that_are_killed_while_a_cluster_is_aw
         asked = second.post(scene.there, "/switches", back, user="bob")
         wait_until(scene.held.is_set, within=WITHIN, what="the hook fence is called for the way back")
         a.suspend()
-        kill_now(second)
+        second.kill()
         scene.free.set()
         time.sleep(LONGER_THAN_SILENCE_S)
         a.resume()
