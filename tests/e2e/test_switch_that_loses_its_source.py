@@ -16,14 +16,13 @@ from tests.faults.test_switch_kills import Begun, wait_for_step
 from tests.support.broker import Broker
 from tests.support.clusters import Record, committed_offset, produce
 from tests.support.eventually import wait_until
-from tests.support.failover_kills import KILLS, doubled_records, missing_records, unsaid_loss
+from tests.support.failover_kills import KILLS, LOSES, doubled_records, missing_records, unsaid_loss
 from tests.support.mirror import MirroredFlow
 from tests.support.switch_scene import PARTITIONS, WITHIN, SwitchScene
 
 pytestmark = pytest.mark.long
 
 GONE = "--allow-source-gone"
-LOSES = ("--allow-data-loss", "100000", "--allow-stale-groups", "--timeout", "60")
 IDENTITY = pytest.mark.parametrize("identity", [False, True], ids=["prefixed", "identity"])
 
 
@@ -86,7 +85,7 @@ def test_switchover_without_its_source_is_taken_back_and_becomes_a_failover(
 
 
 def unsaid_loss_after(scene: SwitchScene, done: Mapping[str, Any]) -> tuple[int, int]:
-    wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+    scene.wait_released()
     scene.a.start()
     return unsaid_loss(scene, done), doubled_records(scene)
 
@@ -106,7 +105,7 @@ def test_switchover_whose_source_dies_while_the_flow_stops_ends_without_it(
         assert state_of(again, Step.STOP) == FAILED, "nobody has allowed it"
         done = scene.switch("switchover", "--continue", GONE, "--timeout", "60", code=1)
         assert (done["phase"], done["lost"], done["late"]) == ("done", 0, None), done
-        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+        scene.wait_released()
         a.start()
         assert (missing_records(scene), doubled_records(scene)) == (0, 0), done
         require_at_end(scene)
@@ -126,7 +125,7 @@ def test_switchover_whose_source_dies_before_the_opposite_flow_starts_ends_witho
         done = scene.switch("switchover", "--continue", GONE, "--timeout", "60", code=1)
         assert (done["phase"], done["lost"], done["late"]) == ("done", 0, None), done
         assert "was not started" in str(done["steps"]), done
-        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+        scene.wait_released()
         a.start()
         assert (missing_records(scene), doubled_records(scene)) == (0, 0), done
         require_at_end(scene)
