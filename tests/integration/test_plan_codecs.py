@@ -1,19 +1,16 @@
 """`lockstep plan` reads a few of the newest batches: their codecs, and what they take with another one."""
 
 import random
-import uuid
 from pathlib import Path
 
 import pytest
 
 from lockstep_kafka.session.batch_heads import CODEC_NAMES, read_batch_heads
-from lockstep_state.names import Flow
 from tests.support.broker import Broker
 from tests.support.cluster_profile import ClusterProfile
-from tests.support.clusters import Record, create_topic, end_offsets, produce, produce_transaction
+from tests.support.clusters import Record, create_topic, end_offsets, produce, produce_transaction, unique_name
 from tests.support.planned_flow import QUIET, PlannedFlow, hazards, numbered
 from tests.support.proxy import Proxy
-from tests.support.services import one_flow_file
 
 LARGE = 300_000
 """A value that random bytes make, so that its batch is larger than a partition's limit of one fetch."""
@@ -21,11 +18,7 @@ LARGE = 300_000
 
 @pytest.fixture
 def planned(tmp_path: Path, broker_a: Broker, proxy_b: Proxy) -> PlannedFlow:
-    mark = uuid.uuid4().hex[:6]
-    flow = Flow(f"s{mark}", f"t{mark}")
-    lines = "replication.factor = 1", *QUIET
-    file = one_flow_file(tmp_path, flow, mark, broker_a.bootstrap, proxy_b.bootstrap, *lines)
-    return PlannedFlow(flow, file, mark, broker_a.bootstrap, proxy_b.bootstrap)
+    return PlannedFlow.between(broker_a, proxy_b, tmp_path, unique_name("p"), *QUIET)
 
 
 def write(planned: PlannedFlow, codec: str, count: int = 500) -> str:

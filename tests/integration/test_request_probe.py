@@ -3,7 +3,6 @@
 Whatever the way in which a cluster does without a request, `plan` and `doctor` name it alike.
 """
 
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,14 +16,12 @@ from lockstep_kafka.session.request_probe import PROBED, find_refused_requests
 from lockstep_rules.clusters.cluster_capabilities import CAPABILITIES
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.kafka.kafka_requests import KafkaRequest as Request
-from lockstep_state.names import Flow
 from tests.support.broker import Broker
 from tests.support.cluster_profile import ClusterProfile
-from tests.support.clusters import admin, create_topic, topic_names
+from tests.support.clusters import create_topic, group_names, topic_names, unique_name
 from tests.support.doctor_runs import run_doctor
 from tests.support.planned_flow import QUIET, PlannedFlow, hazards
 from tests.support.proxy import Proxy
-from tests.support.services import one_flow_file
 
 WAYS: dict[str, Callable[[frozenset[str]], ClusterProfile]] = {
     "absent": lambda names: ClusterProfile(absent=names),
@@ -51,13 +48,6 @@ OF_SOURCE = ONLY_SHOWN | frozenset(
     {Request.LIST_GROUPS, Request.OFFSET_FETCH, Request.OFFSET_FOR_LEADER_EPOCH, Request.DESCRIBE_ACLS}
     | {Request.DESCRIBE_CONFIGS}
 )
-
-
-def group_names(bootstrap: str) -> set[str]:
-    client = admin(bootstrap)  # its end ends what it asks
-    listing = client.list_consumer_groups().result(30)
-    assert not listing.errors
-    return {group.group_id for group in listing.valid}
 
 
 @pytest.mark.parametrize(("request_key", "way"), CASES, ids=lambda part: getattr(part, "name", part))
@@ -102,10 +92,7 @@ def test_every_request_that_a_flow_can_do_without_is_tried() -> None:
 
 @pytest.fixture
 def planned(tmp_path: Path, broker_a: Broker, proxy_b: Proxy) -> PlannedFlow:
-    mark = uuid.uuid4().hex[:6]
-    flow = Flow(f"s{mark}", f"t{mark}")
-    file = one_flow_file(tmp_path, flow, mark, broker_a.bootstrap, proxy_b.bootstrap, "replication.factor = 1", *QUIET)
-    return PlannedFlow(flow, file, mark, broker_a.bootstrap, proxy_b.bootstrap)
+    return PlannedFlow.between(broker_a, proxy_b, tmp_path, unique_name("p"), *QUIET)
 
 
 @pytest.mark.parametrize("way", WAYS)
