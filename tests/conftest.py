@@ -69,18 +69,18 @@ def broker_b(pair: Pair) -> Broker:
 
 @pytest.fixture
 def proxy_a(broker_a: Broker) -> Iterator[Proxy]:
-    """In front of A for clients that bootstrap from it; healed after the test."""
+    """In front of A for clients that bootstrap from it; restored after the test."""
     assert broker_a.proxy is not None
     yield broker_a.proxy
-    broker_a.proxy.heal()
+    broker_a.proxy.restore()
 
 
 @pytest.fixture
 def proxy_b(broker_b: Broker) -> Iterator[Proxy]:
-    """In front of B for clients that bootstrap from it; healed after the test."""
+    """In front of B for clients that bootstrap from it; restored after the test."""
     assert broker_b.proxy is not None
     yield broker_b.proxy
-    broker_b.proxy.heal()
+    broker_b.proxy.restore()
 
 
 @pytest.fixture

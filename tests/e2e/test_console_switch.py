@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.broker import Broker
-from tests.support.console_switches import HeldScene, kill_now, live_consoles, wait_row
+from tests.support.console_switches import HeldScene, live_consoles, wait_row
 from tests.support.eventually import wait_until
 from tests.support.switch_scene import WITHIN
 
@@ -24,7 +24,7 @@ def test_drill_and_switchover_go_on_in_another_console(tmp_path: Path, brokers: 
 
         asked = first.post(scene.there, "/switches", {"verb": "switchover", "drill": True}, user="alice")
         begun = wait_row(scene, lambda row: row.id == asked["id"], "the drill has begun")
-        kill_now(first)
+        first.kill()
         assert begun.console == "console-1"
         drill = wait_row(scene, lambda row: row.phase == "done", "the drill is done")
         assert (drill.id, drill.by, drill.drill, drill.console) == (asked["id"], "alice", True, "console-2")
@@ -35,7 +35,7 @@ def test_drill_and_switchover_go_on_in_another_console(tmp_path: Path, brokers: 
         first.wait_ready()
         asked = second.post(scene.there, "/switches", {"verb": "switchover"}, user="bob")
         wait_until(scene.held.is_set, within=WITHIN, what="the hook fence is called")
-        kill_now(second)
+        second.kill()
         scene.free.set()
         done = wait_row(scene, lambda row: row.id == asked["id"] and row.phase == "done", "the switchover is done")
         assert (done.by, done.console, done.lost, done.late) == ("bob", "console-1", 0, 0)

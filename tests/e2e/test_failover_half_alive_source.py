@@ -9,14 +9,11 @@ import pytest
 
 from tests.support.broker import Broker, Quorum, started
 from tests.support.clusters import admin, wait_for_brokers
-from tests.support.eventually import wait_until
-from tests.support.failover_kills import KILLS, doubled_records, unsaid_loss
+from tests.support.failover_kills import KILLS, LOSES, doubled_records, unsaid_loss
 from tests.support.proxy import Proxy
-from tests.support.switch_scene import WITHIN, SwitchScene
+from tests.support.switch_scene import SwitchScene
 
 pytestmark = pytest.mark.long
-
-LOSES = ("--allow-data-loss", "100000", "--allow-stale-groups", "--timeout", "60")
 
 METADATA, API_VERSIONS, LIST_OFFSETS = 3, 18, 2
 """Keys of Kafka's protocol."""
@@ -42,7 +39,7 @@ def test_failover_from_a_source_that_answers_some_questions_ends(
                 assert looked["source_known_until"], looked
                 done = scene.switch("failover", *allowed)
                 assert done["phase"] == "done", done
-                wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+                scene.wait_released()
                 proxy.heal()
                 assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done
 
@@ -82,6 +79,6 @@ def test_failover_from_a_source_with_a_dead_broker_ends(tmp_path: Path, killed: 
             assert f"does not answer about {silent} of 6 partitions" in looked["said"], looked
             done = scene.switch("failover", *LOSES)
             assert done["phase"] == "done", done
-            wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+            scene.wait_released()
             second.start()
             assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done

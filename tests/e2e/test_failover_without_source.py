@@ -8,6 +8,7 @@ from tests.support.broker import Broker
 from tests.support.eventually import wait_until
 from tests.support.failover_kills import (
     KILLS,
+    LOSES,
     doubled_records,
     missing_records,
     records_beyond_rows,
@@ -15,10 +16,6 @@ from tests.support.failover_kills import (
     was_killed,
 )
 from tests.support.switch_scene import WITHIN, SwitchScene
-
-LOSES = ("--allow-data-loss", "100000", "--allow-stale-groups", "--timeout", "60")
-"""The reading of groups ends with the service that was killed, and may be older than permitted when that is back."""
-
 
 KILLS_AT_MOST = 5
 """A kill that comes just behind the rows of a second leaves nothing beyond them."""
@@ -52,7 +49,7 @@ def test_failover_after_a_kill_without_the_source_ends(
         scene.app.abandon()
         done = scene.switch("failover", *LOSES)
         assert done["phase"] == "done", done
-        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+        scene.wait_released()
         (a.resume if frozen else a.start)()
         assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done
 
@@ -76,7 +73,7 @@ def test_records_beyond_a_row_are_exact_once_the_source_is_back(
         scene.app.abandon()
         done = scene.switch("failover", *LOSES)
         assert done["phase"] == "done", done
-        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+        scene.wait_released()
         rows = [row for topic in scene.topics for row in scene.flow_there.progress(topic).values()]
         assert sum(row.beyond for row in rows) > 0, rows
         a.resume()

@@ -11,27 +11,18 @@ from typing import Any
 import pytest
 
 from lockstep_ops.switch.switch_steps import DONE, FAILED, RUNNING, Step, step_states
-from lockstep_state.names import Flow
 from tests.faults.test_switch_kills import Begun, wait_for_step
 from tests.support.broker import Broker
 from tests.support.clusters import Record, committed_offset, produce
+from tests.support.commands import lockstep
 from tests.support.eventually import wait_until
-from tests.support.failover_kills import KILLS, doubled_records, missing_records, unsaid_loss
+from tests.support.failover_kills import KILLS, LOSES, doubled_records, missing_records, unsaid_loss
 from tests.support.mirror import MirroredFlow
 from tests.support.switch_scene import PARTITIONS, WITHIN, SwitchScene
 
 pytestmark = pytest.mark.long
 
 GONE = "--allow-source-gone"
-LOSES = ("--allow-data-loss", "100000", "--allow-stale-groups", "--timeout", "60")
-IDENTITY = pytest.mark.parametrize("identity", [False, True], ids=["prefixed", "identity"])
-
-
-def control(scene: SwitchScene, verb: str, flow: Flow) -> None:
-    """Pause, stop or resume a flow by the command, as an operator does."""
-    command = [sys.executable, "-m", "lockstep_cli", verb, str(scene.file), "--flow", str(flow)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def loses_source_at(scene: SwitchScene, step: Step, killed: str = "nothing") -> str:
@@ -48,8 +39,14 @@ def loses_source_at(scene: SwitchScene, step: Step, killed: str = "nothing") -> 
     return said
 
 
-def require_at_end(scene: SwitchScene) -> None:
-    """Check with a reader of its own that the group on B stands where it stood on A: behind everything."""
+def require_whole(scene: SwitchScene, done: Mapping[str, Any]) -> None:
+    """Start A again, and check that B has each of its records once.
+
+    A reader of its own checks that the group on B stands where it stood on A: behind everything.
+    """
+    scene.wait_released()
+    scene.a.start()
+    assert (missing_records(scene), doubled_records(scene)) == (0, 0), done
     for topic in scene.topics:
         for number in range(PARTITIONS):
             there = committed_offset(scene.a.bootstrap, scene.app.group, topic, number)
@@ -82,16 +79,12 @@ def test_switchover_without_its_source_is_taken_back_and_becomes_a_failover(
             assert scene.switch("switchover", "--abort")["phase"] == "aborted"
             done = scene.switch("failover", *LOSES)
             assert done["phase"] == "done", done
-            assert unsaid_loss_after(scene, done) == (0, 0), done
+            scene.wait_released()
+            a.start()
+            assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done
 
 
-def unsaid_loss_after(scene: SwitchScene, done: Mapping[str, Any]) -> tuple[int, int]:
-    wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
-    scene.a.start()
-    return unsaid_loss(scene, done), doubled_records(scene)
-
-
-@IDENTITY
+@pytest.mark.parametrize("identity", [False, True], ids=["prefixed", "identity"])
 def test_switchover_whose_source_dies_while_the_flow_stops_ends_without_it(
     tmp_path: Path, brokers: tuple[Broker, Broker], identity: bool
 ) -> None:
@@ -106,10 +99,7 @@ def test_switchover_whose_source_dies_while_the_flow_stops_ends_without_it(
         assert state_of(again, Step.STOP) == FAILED, "nobody has allowed it"
         done = scene.switch("switchover", "--continue", GONE, "--timeout", "60", code=1)
         assert (done["phase"], done["lost"], done["late"]) == ("done", 0, None), done
-        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
-        a.start()
-        assert (missing_records(scene), doubled_records(scene)) == (0, 0), done
-        require_at_end(scene)
+        require_whole(scene, done)
 
 
 def test_switchover_whose_source_dies_before_the_opposite_flow_starts_ends_without_it(
@@ -119,17 +109,14 @@ def test_switchover_whose_source_dies_before_the_opposite_flow_starts_ends_witho
     a, b = brokers
     scene = SwitchScene(tmp_path, a, b, hooks=False)
     with scene.running():
-        control(scene, "stop", scene.back)
+        lockstep("stop", scene.file, "--flow", str(scene.back))
         scene.app.go_on()
         scene.app.stop()
         loses_source_at(scene, Step.STOP)
         done = scene.switch("switchover", "--continue", GONE, "--timeout", "60", code=1)
         assert (done["phase"], done["lost"], done["late"]) == ("done", 0, None), done
         assert "was not started" in str(done["steps"]), done
-        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
-        a.start()
-        assert (missing_records(scene), doubled_records(scene)) == (0, 0), done
-        require_at_end(scene)
+        require_whole(scene, done)
         goes_back(scene)
 
 

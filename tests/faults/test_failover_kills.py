@@ -9,14 +9,13 @@ from lockstep_ops.switch.switch_steps import DONE, RUNNING, Step, step_states
 from tests.faults.test_switch_kills import Begun
 from tests.support.broker import Broker
 from tests.support.eventually import wait_until
-from tests.support.failover_kills import KILLS, doubled_records, unsaid_loss
+from tests.support.failover_kills import KILLS, LOSES, doubled_records, unsaid_loss
 from tests.support.switch_scene import WITHIN, SwitchScene
 
 pytestmark = pytest.mark.long
 
 COMMAND = "command"
 SOURCE = "source"
-LOSES = ("--allow-data-loss", "100000", "--allow-stale-groups", "--timeout", "60")
 
 
 def reached(scene: SwitchScene, step: Step) -> bool:
@@ -70,6 +69,6 @@ def test_failover_with_a_kill_in_a_step_ends_and_hides_no_loss(
             said, _ = command.communicate(timeout=200)
         done = scene.continue_last("failover", *LOSES)
         assert done["phase"] == "done", said
-        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+        scene.wait_released()
         a.start()
         assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done

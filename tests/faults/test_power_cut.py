@@ -7,13 +7,10 @@ import pytest
 
 from tests.support.broker import Broker
 from tests.support.clusters import committed_offset, read_topic
-from tests.support.eventually import wait_until
-from tests.support.failover_kills import doubled_records, unsaid_loss
-from tests.support.switch_scene import PARTITIONS, WITHIN, SwitchScene
+from tests.support.failover_kills import LOSES, doubled_records, unsaid_loss
+from tests.support.switch_scene import PARTITIONS, SwitchScene
 
 pytestmark = pytest.mark.long
-
-LOSES = ("--allow-data-loss", "100000", "--allow-stale-groups", "--timeout", "60")
 
 
 def skips_nothing(scene: SwitchScene) -> None:
@@ -43,7 +40,7 @@ def test_failover_after_everything_but_the_source_came_back_loses_what_it_says(
         looked = scene.dry_run("failover", *LOSES)
         done = scene.switch("failover", *LOSES)
         assert done["phase"] == "done", (looked, done)
-        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+        scene.wait_released()
         skips_nothing(scene)
         a.start()
         assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done

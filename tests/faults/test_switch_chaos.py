@@ -77,7 +77,7 @@ def _fail_over(scene: SwitchScene, plan: Plan) -> None:
         done = _ended(scene, plan)
         print({key: done[key] for key in ("seconds", "lost", "lost_unknown_partitions", "source_known_until")})  # noqa: T201
         print(done["groups"])  # noqa: T201
-        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+        scene.wait_released()
         scene.a.start() if plan.fault == "dead" else scene.a.resume()
         assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done
         _compare_group(scene, done, read_on_a)

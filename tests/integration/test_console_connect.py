@@ -14,10 +14,9 @@ from urllib.parse import quote
 
 import pytest
 
-from lockstep_state.names import events_topic
 from lockstep_state.rows.state_rows import Assignment, Leader, MirroredTopic, PartitionProgress, SlotStatus
 from tests.support.broker import Broker
-from tests.support.clusters import read_topic
+from tests.support.control import events
 from tests.support.eventually import wait_until
 from tests.support.go_programs import CONNECT_CLIENT, build_program, find_go
 from tests.support.own_flow import OwnFlow
@@ -239,24 +238,19 @@ def is_in_state(console: ServiceProcess, state: str) -> bool:
     return bool(get(console, f"{HEARTBEAT_AT}/status")["connector"]["state"] == state)
 
 
-def events_of(flow: OwnFlow, *kinds: str) -> list[Any]:
-    events = [json.loads(record.value or b"{}") for record in read_topic(flow.target, events_topic(flow.flow))]
-    return [event for event in events if event["kind"] in kinds]
-
-
 def test_pause_resume_and_stop_are_commands_of_who_asked(console: ServiceProcess, flow: OwnFlow) -> None:
-    earlier = len(events_of(flow, "Paused", "Stopped", "Resumed"))
+    earlier = len(events(flow.target, flow.flow, "Paused", "Stopped", "Resumed"))
     for verb, state in (("pause", "PAUSED"), ("stop", "STOPPED"), ("resume", "RUNNING")):
         status, text, _ = ask(console, "PUT", f"{HEARTBEAT_AT}/{verb}", BEARER)
         assert (status, text) == (202, ""), verb
         wait_until(partial(is_in_state, console, state), within=20)
-    answered = events_of(flow, "Paused", "Stopped", "Resumed")[earlier:]
-    assert [event["kind"] for event in answered] == ["Paused", "Stopped", "Resumed"]
-    assert {event["detail"]["by"] for event in answered} == {"console token"}
+    answered = events(flow.target, flow.flow, "Paused", "Stopped", "Resumed")[earlier:]
+    assert [event.kind for event in answered] == ["Paused", "Stopped", "Resumed"]
+    assert {event.detail["by"] for event in answered} == {"console token"}
 
 
 def test_restarts_answer_as_those_of_connect(console: ServiceProcess, flow: OwnFlow) -> None:
-    earlier = len(events_of(flow, "Restarted"))
+    earlier = len(events(flow.target, flow.flow, "Restarted"))
     assert ask(console, "POST", f"{HEARTBEAT_AT}/restart", BEARER)[:2] == (204, "")
     assert ask(console, "POST", f"{HEARTBEAT_AT}/tasks/0/restart", BASIC)[:2] == (204, "")
     status, text, _ = ask(console, "POST", f"{HEARTBEAT_AT}/restart?includeTasks=true&onlyFailed=false", BEARER)
@@ -264,7 +258,9 @@ def test_restarts_answer_as_those_of_connect(console: ServiceProcess, flow: OwnF
     status, text, _ = ask(console, "POST", f"{HEARTBEAT_AT}/restart?includeTasks=true&onlyFailed=true", BEARER)
     assert (status, json.loads(text)["connector"]["state"]) == (202, "RUNNING")
     assert ask(console, "POST", f"{HEARTBEAT_AT}/restart", {})[0] in (401, 403)
-    restarts = [event for event in events_of(flow, "Restarted")[earlier:] if event["service"] == "heartbeat"]
+    restarts = [
+        event for event in events(flow.target, flow.flow, "Restarted")[earlier:] if event.service == "heartbeat"
+    ]
     assert len(restarts) == 3, "nothing had failed, and nobody else may ask"
 
 

@@ -1,7 +1,5 @@
 """A halted partition that is decided from the console, also if the console is killed between two of its commands."""
 
-import os
-import signal
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -101,7 +99,6 @@ def test_decision_whose_console_is_killed_is_shown_and_finished(scene: Scene) ->
         decision = {"verb": "restart-from", "subject": scene.subject, "arguments": {"offset": 100}}
         asked = console.post(scene.flow, "/commands", decision, user="alice")
         wait_until(lambda: scene.flow.events("Stopped"), within=SOON, every=0.02, what="the connector is stopped")
-        os.kill(console.pid, signal.SIGKILL)
         console.kill()
         # So many events follow that those of the decision are not among the last ones any more.
         created = Event(kind="TopicCreated", service="test", flow=str(scene.flow.flow))
@@ -131,7 +128,6 @@ def test_decision_whose_console_is_killed_is_finished_by_another_one(scene: Scen
         decision = {"verb": "restart-from", "subject": scene.subject, "arguments": {"offset": 100}}
         asked = console.post(scene.flow, "/commands", decision, user="alice")
         wait_until(lambda: scene.flow.events("Stopped"), within=SOON, every=0.02, what="the connector is stopped")
-        os.kill(console.pid, signal.SIGKILL)
         console.kill()
         other.wait_ready()
         outcome = other.outcome(scene.flow, asked, within=TAKEN_UP_AFTER_S + SOON)

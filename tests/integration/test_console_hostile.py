@@ -1,7 +1,6 @@
 """The console among hostile clients, rows and clusters: every answer is JSON with a sentence, and others are shown."""
 
 import json
-import os
 import socket
 import time
 import urllib.request
@@ -14,10 +13,11 @@ import pytest
 
 from lockstep_state.names import Flow, commands_topic, events_topic, state_topic
 from lockstep_state.rows.state_rows import Switch
-from tests.support.acting_console import ActingConsole
+from tests.support.acting_console import ACTS, TOKEN, ActingConsole
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.console_scene import create_control_topics, flow_rows, progress_row, write_rows
+from tests.support.control import read_so_far
 from tests.support.eventually import wait_until
 
 SAYS_SO_WITHIN = 5.0
@@ -90,8 +90,8 @@ def flows(flow: Flow) -> tuple[Flow, Flow]:
     return Flow(f"{flow.source}x", f"{flow.target}x"), Flow(f"{flow.source}y", f"{flow.target}y")
 
 
-BEARER = b"Authorization: Bearer a token of a test"
-ACTS = (b"Content-Type: application/json", b"X-Lockstep-Request: 1")
+BEARER = f"Authorization: Bearer {TOKEN}".encode()
+ACTING = tuple(f"{name}: {value}".encode() for name, value in ACTS.items())
 BODIES = (
     b'{"verb":"skip","subject":"partition:\\ud800-0"}',
     b'{"verb":"pause","subject":"topic:\\ud800","dry_run":true}',
@@ -117,13 +117,13 @@ def test_no_request_fails_and_no_refusal_is_without_a_sentence(
         hostile = Hostile(console)
         path = b"/api/v1" + console.path(flow, "").encode()
         for body in BODIES:
-            status, answer = hostile.sent(b"POST " + path + b"/commands", BEARER, *ACTS, body=body)
+            status, answer = hostile.sent(b"POST " + path + b"/commands", BEARER, *ACTING, body=body)
             assert status in (400, 409, 413), (body[:60], status, answer)
             assert strict(answer.decode())["error"]["sentence"], body[:60]
         for body in (b'{"verb":"switchover","cutoff":"99999999999999999999999"}', b'{"verb":"failover","allow":[NaN]}'):
-            assert hostile.sent(b"POST " + path + b"/switches", BEARER, *ACTS, body=body)[0] == 400
+            assert hostile.sent(b"POST " + path + b"/switches", BEARER, *ACTING, body=body)[0] == 400
         began = time.monotonic()
-        status, _ = hostile.sent(b"POST " + path + b"/commands", BEARER, *ACTS, body=b"x" * 200_000, announced=10**8)
+        status, _ = hostile.sent(b"POST " + path + b"/commands", BEARER, *ACTING, body=b"x" * 200_000, announced=10**8)
         assert (status, time.monotonic() - began < SAYS_SO_WITHIN) == (413, True)
         for query in (
             b"limit=-1",
@@ -140,21 +140,13 @@ def test_no_request_fails_and_no_refusal_is_without_a_sentence(
             assert hostile.sent(b"GET " + file_name.encode())[0] == 404, file_name
         forged = [(b"X-Forwarded-User: mallory", b"X-Forwarded-User: alice"), (b"X-Forwarded-User: a\xffb",), ()]
         for names in forged:
-            status, answer = hostile.sent(b"POST " + path + b"/commands", *names, *ACTS, body=b'{"verb":"pause"}')
+            status, answer = hostile.sent(b"POST " + path + b"/commands", *names, *ACTING, body=b'{"verb":"pause"}')
             assert (status, strict(answer.decode())["error"]["code"]) == (401, "not-admitted"), names
-        for headers in ((ACTS[0],), (b"Content-Type: text/plain", ACTS[1]), (*ACTS, b"Origin: null")):
+        for headers in ((ACTING[0],), (b"Content-Type: text/plain", ACTING[1]), (*ACTING, b"Origin: null")):
             assert hostile.sent(b"POST " + path + b"/commands", BEARER, *headers, body=b'{"verb":"pause"}')[0] == 403
         assert hostile.sent(b"OPTIONS " + path, b"Origin: http://x", b"Access-Control-Request-Method: POST")[0] == 405
         assert console.page("/ready")[0] == 200
-        commands = [record.value for record in read_commands(broker_b, flow)]
-        assert commands == [], "nothing was asked of any service"
-
-
-def read_commands(broker: Broker, flow: Flow) -> list[Any]:
-    from tests.support.clusters import read_topic, topic_names
-
-    name = commands_topic(flow)
-    return read_topic(broker.bootstrap, name) if name in topic_names(broker.bootstrap) else []
+        assert read_so_far(broker_b.bootstrap, commands_topic(flow)) == [], "nothing was asked of any service"
 
 
 DEEP = b"[" * 900 + b"]" * 900
@@ -206,20 +198,13 @@ def test_garbage_in_the_topics_of_one_flow_hides_neither_it_nor_others(
             rows = [Record(key=key, value=value or None, partition=0) for key in KEYS for value in VALUES]
             produce(broker_b.bootstrap, state_topic(garbage), rows)
             produce(broker_b.bootstrap, events_topic(garbage), [Record(value=value, partition=0) for value in events])
-            verb = Switch(
-                id="x",
-                verb="teleport",
-                phase="running",
-                console="gone",
-                operator="o",
-                steps=(("warp", "running", 1, 0, ""),),
-            )
-            write_rows(broker_b.bootstrap, garbage, [verb])
+            steps = (("warp", "running", 1, 0, ""),)
+            switch = Switch(id="x", verb="teleport", phase="running", console="gone", operator="o", steps=steps)
+            write_rows(broker_b.bootstrap, garbage, [switch])
 
-        address = console.address
         request = urllib.request.Request(  # noqa: S310 - our own address
-            f"{address}/api/v1/changes?rows=partition,switch,lag&worst=5",
-            headers={"Authorization": "Bearer a token of a test"},
+            f"{console.address}/api/v1/changes?rows=partition,switch,lag&worst=5",
+            headers={"Authorization": f"Bearer {TOKEN}"},
         )
         with urllib.request.urlopen(request, timeout=30) as stream:  # noqa: S310 - our own address
             write_garbage()
@@ -258,24 +243,23 @@ def test_frozen_target_is_named_within_five_seconds_and_others_stay_live(
     tmp_path: Path, flows: tuple[Flow, Flow], broker_a: Broker
 ) -> None:
     frozen, live = flows
-    with Broker("C") as one, Broker("D") as two:
-        where = {frozen: one.bootstrap, live: two.bootstrap}
-        file = flows_file(tmp_path, broker_a.bootstrap, where)
-        for flow, address in where.items():
+    with Broker("C") as target, Broker("D") as other:
+        targets = {frozen: target.bootstrap, live: other.bootstrap}
+        file = flows_file(tmp_path, broker_a.bootstrap, targets)
+        for flow, address in targets.items():
             create_control_topics(address, flow)
             write_rows(address, flow, flow_rows("t", 2))
-        one.kill()  # it is away at the start, and comes later
-        with ActingConsole(file) as console:
-            console.wait_ready()
+        target.kill()  # it is away at the start, and comes later
+        with acting(file) as console:
 
             def state(flow: Flow) -> dict[str, Any]:
                 return console.get(flow, "")
 
             wait_until(lambda: "unknown" not in state(live), within=30, every=0.2, what="the live flow is known")
             assert "cannot be reached" in state(frozen)["unknown"]
-            one.start()
+            target.start()
             wait_until(lambda: "unknown" not in state(frozen), within=60, every=0.2, what="the target has come")
-            one.suspend()
+            target.suspend()
             began = time.monotonic()
             wait_until(
                 lambda: "unknown" in state(frozen), within=30, every=0.05, what="the page says that it is frozen"
@@ -286,12 +270,12 @@ def test_frozen_target_is_named_within_five_seconds_and_others_stay_live(
                 lambda: state(live)["at_ms"] >= before + 6_000, within=15, every=0.2, what="the other is read on"
             )
             assert "unknown" not in state(live)
-            one.resume()
+            target.resume()
             wait_until(lambda: "unknown" not in state(frozen), within=60, every=0.2, what="it is back")
-            one.rebuild()  # another cluster at the same address
+            target.rebuild()  # another cluster at the same address
             wait_until(lambda: "never run" in str(state(frozen)), within=60, every=0.5, what="the flow is not there")
             assert "unknown" not in state(live)
-            os.kill(console.pid, 0)
+            assert console.running
 
 
 def test_topic_of_another_name_than_any_parser_expects_is_shown(

@@ -24,8 +24,12 @@ CLAIMS = {"below its base": -5, "too low": 3, "right": EACH - 1, "in the next": 
 MODES = {
     "raw": (),
     "transactions": ("TARGET.exactly.once.source.support = enabled",),
-    "transform": ("lockstep.transform.pii.sql = SELECT upper(CAST(value AS STRING)) AS value FROM records",),
+    "transform": (
+        "lockstep.transform.pii.topics = MARK-.*",
+        "lockstep.transform.pii.sql = SELECT upper(CAST(value AS STRING)) AS value FROM records",
+    ),
 }
+"""Lines of the file, in which TARGET is the target's alias and MARK the mark of the flow."""
 
 
 def damage(folder: Path, claimed: int) -> None:
@@ -56,13 +60,9 @@ def damaged(
         for name, topic in topics.items():
             damage(source.folder / "data" / f"{topic}-0", CLAIMS[name])
         source.start()
-        a, b = (source.bootstrap,) * 2, (broker_b.bootstrap,) * 2
-        lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
-        lines += ["lockstep.on.refused = quarantine"]
-        if any("transform" in line for line in MODES[request.param]):
-            lines += [f"lockstep.transform.pii.topics = {mark}-.*"]
-        lines += [line.replace("TARGET", f"t{mark}") for line in MODES[request.param]]
-        with Mirror.one_flow(tmp_path, mark, a, b, *lines) as mirror:
+        lines = [line.replace("TARGET", f"t{mark}").replace("MARK", mark) for line in MODES[request.param]]
+        quarantines = "lockstep.on.refused = quarantine"
+        with Mirror.of_records(tmp_path, mark, source, broker_b, quarantines, *lines) as mirror:
             yield mirror, topics, request.param
 
 
@@ -71,7 +71,7 @@ def test_damaged_batch_of_the_source_goes_to_quarantine_once(damaged: tuple[Mirr
     flow = mirror.flow
 
     def values(topic: str) -> list[bytes]:
-        return [(r.value or b"").lower() for r in read_topic(flow.target, flow.remote(topic))]
+        return [(record.value or b"").lower() for record in read_topic(flow.target, flow.remote(topic))]
 
     def is_whole(upto: int) -> bool:
         wanted = [b"order %d" % n for n in range(upto) if not FIRST <= n <= LAST]

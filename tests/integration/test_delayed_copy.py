@@ -25,7 +25,7 @@ from tests.support.clusters import Record, create_topic, end_offsets, produce, p
 from tests.support.commands import lockstep
 from tests.support.eventually import eventually, wait_until
 from tests.support.mirror import Mirror, MirroredFlow
-from tests.support.services import COPY_ONLY, one_flow_file
+from tests.support.services import one_flow_file
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.long
@@ -37,9 +37,7 @@ WITHIN = 120.0
 def delayed(folder: Path, a: Broker, b: Broker, delay_s: int) -> Iterator[Mirror]:
     """Both services of a flow with a delay."""
     mark = uuid.uuid4().hex[:6]
-    addresses = [(broker.bootstrap, broker.bootstrap) for broker in (a, b)]
-    lines = (*COPY_ONLY, f"lockstep.delay = {delay_s}s")
-    with Mirror.one_flow(folder, mark, addresses[0], addresses[1], *lines) as mirror:
+    with Mirror.of_records(folder, mark, a, b, f"lockstep.delay = {delay_s}s") as mirror:
         yield mirror
 
 

@@ -14,7 +14,6 @@ from tests.support.acls import GUARDS, acl, add
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import Scene, commit, until
 from tests.support.cluster_profile import ClusterProfile
-from tests.support.clusters import committed_offset
 from tests.support.control import last_row
 from tests.support.proxy import Proxy
 
@@ -27,11 +26,11 @@ def guarded() -> Iterator[Broker]:
 
 
 @pytest.fixture
-def without_commits(proxy_b: Proxy) -> Iterator[Proxy]:
-    """B's proxy, whose brokers do not know OffsetCommit."""
-    proxy_b.announce({Request.OFFSET_COMMIT: -1})
-    yield proxy_b
-    proxy_b.announce({})
+def scene(tmp_path: Path, broker_a: Broker, broker_b: Broker, proxy_b: Proxy) -> Scene:
+    """A scene whose service reaches B through its proxy."""
+    scene = Scene.with_syncs(tmp_path, broker_a, broker_b)
+    scene.target_address = proxy_b.bootstrap
+    return scene
 
 
 def row_of(scene: Scene, group: str) -> GroupStatus | None:
@@ -60,12 +59,9 @@ def test_group_without_the_right_to_commit_is_named_and_others_move(
 
 
 @pytest.mark.long
-def test_groups_of_a_target_without_commits_are_named_as_not_moved(
-    tmp_path: Path, broker_a: Broker, broker_b: Broker, without_commits: Proxy
-) -> None:
+def test_groups_of_a_target_without_commits_are_named_as_not_moved(scene: Scene, proxy_b: Proxy) -> None:
     """The request is not known: it is no cluster that cannot be reached, and checkpoints are written."""
-    scene = Scene.with_syncs(tmp_path, broker_a, broker_b)
-    scene.target_address = without_commits.bootstrap
+    proxy_b.announce({Request.OFFSET_COMMIT: -1})
     scene.sync((0, 0), (100, 90))
     scene.commit(100)
     with scene.service() as process:
@@ -73,7 +69,7 @@ def test_groups_of_a_target_without_commits_are_named_as_not_moved(
         row = until(lambda: row_of(scene, scene.group), what="its row")
         assert (row.held, row.held_cause.code) == ("refused", "request-unsupported")
         assert "does not know the request to alter offsets of group" in row.held_reason
-        assert committed_offset(broker_b.bootstrap, scene.group, scene.remote, 0) is None
+        assert scene.on_target() is None
         assert process.running
 
 
@@ -109,24 +105,14 @@ MOVED_WITHIN = 30.0
 
 
 def is_at(scene: Scene, group: str, offset: int) -> bool:
-    return committed_offset(scene.b.bootstrap, group, scene.remote, 0) == offset
-
-
-@pytest.fixture
-def answering(proxy_b: Proxy) -> Iterator[Proxy]:
-    yield proxy_b
-    proxy_b.answer_as(ClusterProfile())
+    return scene.on_target(group=group) == offset
 
 
 @pytest.mark.long
-def test_each_refused_commit_has_its_code_and_holds_no_other_group_up(
-    tmp_path: Path, broker_a: Broker, broker_b: Broker, answering: Proxy
-) -> None:
-    scene = Scene.with_syncs(tmp_path, broker_a, broker_b)
-    scene.target_address = answering.bootstrap
+def test_each_refused_commit_has_its_code_and_holds_no_other_group_up(scene: Scene, proxy_b: Proxy) -> None:
     groups = {f"{case.error.name.replace('_', '-')}-{scene.mark}": case for case in REFUSED_COMMITS}
     errors = {(group, ""): case.error for group, case in groups.items()}
-    answering.answer_as(ClusterProfile(commit_errors=errors))
+    proxy_b.answer_as(ClusterProfile(commit_errors=errors))
     scene.sync((0, 0), (100, 90), (200, 190))
     for group in (*groups, scene.group):
         commit(scene.a, group, scene.topic, 0, 100)
@@ -136,24 +122,20 @@ def test_each_refused_commit_has_its_code_and_holds_no_other_group_up(
             row = until(partial(row_of, scene, group), what=f"the row of {group}")
             assert (row.held, row.held_cause.code, row.synced) == (case.held, case.code, False), group
             assert case.words in f"{row.held_reason} {row.held_cause.detail('grant')}"
-            assert committed_offset(broker_b.bootstrap, group, scene.remote, 0) is None
+            assert scene.on_target(group=group) is None
         assert process.status(str(scene.flow))["held"]["refused"] == len(groups) - 1
         scene.commit(200)
         until(partial(is_at, scene, scene.group, 190), within=MOVED_WITHIN, what="the next offset of the group")
-        answering.answer_as(ClusterProfile())
+        proxy_b.answer_as(ClusterProfile())
         for group in groups:
             until(partial(is_at, scene, group, 90), what=group)
 
 
 @pytest.mark.long
-def test_topic_that_a_group_may_not_commit_in_is_named_and_its_others_move(
-    tmp_path: Path, broker_a: Broker, broker_b: Broker, answering: Proxy
-) -> None:
-    scene = Scene.with_syncs(tmp_path, broker_a, broker_b)
-    scene.target_address = answering.bootstrap
+def test_topic_that_a_group_may_not_commit_in_is_named_and_its_others_move(scene: Scene, proxy_b: Proxy) -> None:
     other = scene.with_second_topic()
     code = ErrorCode.topic_authorization_failed
-    answering.answer_as(ClusterProfile(commit_errors={(scene.group, other.remote): code}))
+    proxy_b.answer_as(ClusterProfile(commit_errors={(scene.group, other.remote): code}))
     for each in (scene, other):
         each.sync((0, 0), (100, 90))
         each.commit(100)
@@ -167,12 +149,8 @@ def test_topic_that_a_group_may_not_commit_in_is_named_and_its_others_move(
 
 
 @pytest.mark.long
-def test_groups_of_a_target_that_closes_the_connection_at_commits_are_named(
-    tmp_path: Path, broker_a: Broker, broker_b: Broker, answering: Proxy
-) -> None:
-    scene = Scene.with_syncs(tmp_path, broker_a, broker_b)
-    scene.target_address = answering.bootstrap
-    answering.answer_as(ClusterProfile(closes_on=frozenset({"offset_commit"})))
+def test_groups_of_a_target_that_closes_the_connection_at_commits_are_named(scene: Scene, proxy_b: Proxy) -> None:
+    proxy_b.answer_as(ClusterProfile(closes_on=frozenset({"offset_commit"})))
     second = f"second-{scene.mark}"
     scene.sync((0, 0), (100, 90))
     for group in (second, scene.group):

@@ -20,7 +20,6 @@ from tests.integration.transactional import transactional
 from tests.support.clusters import Record, create_topic, end_offsets, produce, read_topic, unique_name
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
-from tests.support.services import COPY_ONLY
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -106,8 +105,7 @@ def wait_as_wanted(flow: MirroredFlow, topic: str, rule: Wanted) -> None:
 
 def ruled(folder: Path, pair: Pair, *lines: str, mark: str = "") -> Mirror:
     mark = mark or unique_name("hr").replace("-", "")
-    addresses = [(broker.bootstrap, broker.bootstrap) for broker in (pair.a, pair.b)]
-    return Mirror.one_flow(folder, mark, addresses[0], addresses[1], *COPY_ONLY, *lines, slots=1)
+    return Mirror.of_records(folder, mark, pair.a, pair.b, *lines)
 
 
 def topic_of(flow: MirroredFlow) -> str:

@@ -8,7 +8,14 @@ import pytest
 from tests.support.certificates import Authority
 from tests.support.clusters import Record, create_topic, produce, set_configs, unique_name
 from tests.support.eventually import wait_until
-from tests.support.metrics import TRANSFORMING, read_page, values, wait_for_all_declared, wait_for_value
+from tests.support.metrics import (
+    TRANSFORMING,
+    read_page,
+    values,
+    wait_for_all_declared,
+    wait_for_series,
+    wait_for_value,
+)
 from tests.support.mirror import COPIED_WITHIN, Mirror, MirroredFlow
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
@@ -30,6 +37,8 @@ def test_mm2_081_179_180_data_plane_page_has_what_was_copied(mirror: Mirror, the
     wait_for_value(mirror.data_plane, RECORDS, "lockstep_records_total", within=COPIED_WITHIN, topic=topic)
     # What slots say of themselves comes each 5 seconds.
     wait_for_value(mirror.data_plane, 2, "lockstep_offset_syncs_total", within=COPIED_WITHIN, flow=str(there))
+    # A new topic has a lag once the driver has asked both clusters for their ends, which it does each few seconds.
+    wait_for_series(mirror.data_plane, 2, "lockstep_lag_records", within=COPIED_WITHIN, topic=topic)
     page = wait_for_all_declared(mirror.data_plane, "data-plane", elsewhere=VERIFYING | TRANSFORMING)
     flow = str(there)
     assert values(page, "lockstep_records_total", flow=flow, topic=topic) == [RECORDS / 2, RECORDS / 2]

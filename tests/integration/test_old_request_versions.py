@@ -60,9 +60,8 @@ def mirror(
     tmp_path: Path, broker_a: Broker, broker_b: Broker, proxy_a: Proxy, proxy_b: Proxy, announced: Announced
 ) -> Iterator[Mirror]:
     a, b = (broker_a.bootstrap, proxy_a.bootstrap), (broker_b.bootstrap, proxy_b.bootstrap)
-    lines = [*COPY_ONLY]
     mark = uuid.uuid4().hex[:6]
-    lines += [line.format(mark=mark) for line in announced.lines]
+    lines = [*COPY_ONLY, *(line.format(mark=mark) for line in announced.lines)]
     with Mirror.one_flow(tmp_path, mark, a, b, *lines) as mirror:
         yield mirror
 

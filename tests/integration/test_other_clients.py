@@ -10,7 +10,6 @@ from tests.support.broker_pairs import numbered_records
 from tests.support.clusters import create_topic, produce, produce_transaction, read_topic
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.other_clients import CLIENTS, absent_clients
-from tests.support.services import COPY_ONLY
 
 pytestmark = pytest.mark.long
 
@@ -24,10 +23,8 @@ def copied(
 ) -> Iterator[tuple[MirroredFlow, str]]:
     """A flow, and a topic with records of all codecs and of transactions that is copied."""
     mark, folder = uuid.uuid4().hex[:6], tmp_path_factory.mktemp("clients")
-    a, b = ((broker.bootstrap, broker.bootstrap) for broker in (broker_a, broker_b))
-    lines = [*COPY_ONLY]
-    lines.append(f"s{mark}.consumer.isolation.level = read_committed")
-    with Mirror.one_flow(folder, mark, a, b, *lines) as mirror:
+    committed = f"s{mark}.consumer.isolation.level = read_committed"
+    with Mirror.of_records(folder, mark, broker_a, broker_b, committed) as mirror:
         flow = mirror.flow
         topic = create_topic(flow.source, f"{flow.flow.source[1:]}-orders", partitions=PARTITIONS)
         for number, codec in enumerate(CODECS):

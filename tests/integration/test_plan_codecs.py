@@ -1,34 +1,25 @@
 """`lockstep plan` reads a few of the newest batches: their codecs, and what they take with another one."""
 
 import random
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lockstep_kafka.session.batch_heads import read_batch_heads
 from lockstep_state.kafka.batch_codecs import CODEC_NAMES
-from lockstep_state.names import Flow
 from tests.support.broker import Broker
 from tests.support.cluster_profile import ClusterProfile
-from tests.support.clusters import Record, create_topic, end_offsets, produce, produce_transaction
+from tests.support.clusters import Record, create_topic, end_offsets, produce, produce_transaction, unique_name
 from tests.support.planned_flow import QUIET, PlannedFlow, hazards, numbered
 from tests.support.proxy import Proxy
-from tests.support.services import one_flow_file
 
 LARGE = 300_000
 """A value that random bytes make, so that its batch is larger than a partition's limit of one fetch."""
 
 
 @pytest.fixture
-def planned(tmp_path: Path, broker_a: Broker, proxy_b: Proxy) -> Iterator[PlannedFlow]:
-    mark = uuid.uuid4().hex[:6]
-    flow = Flow(f"s{mark}", f"t{mark}")
-    lines = "replication.factor = 1", *QUIET
-    file = one_flow_file(tmp_path, flow, mark, broker_a.bootstrap, proxy_b.bootstrap, *lines)
-    yield PlannedFlow(flow, file, mark, broker_a.bootstrap, proxy_b.bootstrap)
-    proxy_b.answer_as(ClusterProfile())
+def planned(tmp_path: Path, broker_a: Broker, proxy_b: Proxy) -> PlannedFlow:
+    return PlannedFlow.between(broker_a, proxy_b, tmp_path, unique_name("p"), *QUIET)
 
 
 def write(planned: PlannedFlow, codec: str, count: int = 500) -> str:
@@ -97,7 +88,4 @@ async def test_old_versions_of_fetch_give_the_same_heads(planned: PlannedFlow, p
     assert expected
     for newest in ({"fetch": (4, 6), "metadata": (0, 5)}, {"fetch": (0, 11), "metadata": (0, 8)}):
         proxy_a.answer_as(ClusterProfile(versions=newest))
-        try:
-            assert await read_batch_heads("A", {"bootstrap.servers": proxy_a.bootstrap}, "t", offsets, 20.0) == expected
-        finally:
-            proxy_a.answer_as(ClusterProfile())
+        assert await read_batch_heads("A", {"bootstrap.servers": proxy_a.bootstrap}, "t", offsets, 20.0) == expected

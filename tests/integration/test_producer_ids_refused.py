@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -26,10 +26,9 @@ REFUSING = {
 
 
 @pytest.fixture(params=REFUSING)
-def refusing(request: pytest.FixtureRequest, proxy_b: Proxy) -> Iterator[Proxy]:
+def refusing(request: pytest.FixtureRequest, proxy_b: Proxy) -> Proxy:
     proxy_b.answer_as(REFUSING[request.param])
-    yield proxy_b
-    proxy_b.answer_as(ClusterProfile())
+    return proxy_b
 
 
 def producer(bootstrap: str, login: dict[str, str] | None = None, within: float = 60.0) -> ControlProducer:
@@ -77,16 +76,13 @@ def test_doctor_measures_its_writing_without_producer_ids(refusing: Proxy, topic
 
 async def test_producer_that_stops_before_it_appends_names_the_request(proxy_b: Proxy, topic_name: str) -> None:
     proxy_b.answer_as(REFUSING["closes"])
-    try:
-        topic = create_topic(proxy_b.bootstrap, topic_name)
-        control = producer(proxy_b.bootstrap)
-        await control.start()
-        future = control.send(topic, b"k", b"v", 0, None)
-        await control.stop(0.0)
-        with pytest.raises(NotAppended):
-            await future
-    finally:
-        proxy_b.answer_as(ClusterProfile())
+    topic = create_topic(proxy_b.bootstrap, topic_name)
+    control = producer(proxy_b.bootstrap)
+    await control.start()
+    future = control.send(topic, b"k", b"v", 0, None)
+    await control.stop(0.0)
+    with pytest.raises(NotAppended):
+        await future
 
 
 async def test_cluster_that_gives_producer_ids_is_not_taken_for_another(proxy_b: Proxy) -> None:

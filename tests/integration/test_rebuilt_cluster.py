@@ -10,7 +10,6 @@ from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, delete_topic, end_offsets, produce
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
-from tests.support.services import COPY_ONLY
 
 pytestmark = pytest.mark.long
 
@@ -20,9 +19,8 @@ SERVICES = {"topic-sync", "data-plane"}
 
 @pytest.fixture
 def mirror(tmp_path: Path, brokers: tuple[Broker, Broker]) -> Iterator[Mirror]:
-    at = [(broker.bootstrap, broker.bootstrap) for broker in brokers]
-    lines = (*COPY_ONLY, "lockstep.on.recreate = .*-before=restart")
-    with Mirror.one_flow(tmp_path, uuid.uuid4().hex[:6], at[0], at[1], *lines) as mirror:
+    restarts = "lockstep.on.recreate = .*-before=restart"
+    with Mirror.of_records(tmp_path, uuid.uuid4().hex[:6], *brokers, restarts) as mirror:
         yield mirror
 
 

@@ -3,8 +3,7 @@
 Whatever the way in which a cluster does without a request, `plan` and `doctor` name it alike.
 """
 
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,12 @@ from lockstep_kafka.session.request_probe import PROBED, find_refused_requests
 from lockstep_rules.clusters.cluster_capabilities import CAPABILITIES
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.kafka.kafka_requests import KafkaRequest as Request
-from lockstep_state.names import Flow
 from tests.support.broker import Broker
 from tests.support.cluster_profile import ClusterProfile
-from tests.support.clusters import admin, create_topic, topic_names
+from tests.support.clusters import create_topic, group_names, topic_names, unique_name
 from tests.support.doctor_runs import run_doctor
 from tests.support.planned_flow import QUIET, PlannedFlow, hazards
 from tests.support.proxy import Proxy
-from tests.support.services import one_flow_file
 
 WAYS: dict[str, Callable[[frozenset[str]], ClusterProfile]] = {
     "absent": lambda names: ClusterProfile(absent=names),
@@ -53,46 +50,33 @@ OF_SOURCE = ONLY_SHOWN | frozenset(
 )
 
 
-def group_names(bootstrap: str) -> set[str]:
-    client = admin(bootstrap)  # its end ends what it asks
-    listing = client.list_consumer_groups().result(30)
-    assert not listing.errors
-    return {group.group_id for group in listing.valid}
-
-
-@pytest.fixture
-def proxy(proxy_b: Proxy) -> Iterator[Proxy]:
-    yield proxy_b
-    proxy_b.answer_as(ClusterProfile())
-
-
 @pytest.mark.parametrize(("request_key", "way"), CASES, ids=lambda part: getattr(part, "name", part))
-async def test_request_that_a_cluster_does_without_is_found(proxy: Proxy, request_key: Request, way: str) -> None:
-    proxy.answer_as(WAYS[way](frozenset({request_key.api_name})))
-    reading = await read_cluster_versions({"bootstrap.servers": proxy.bootstrap}, "test", 10.0, PROBED)
+async def test_request_that_a_cluster_does_without_is_found(proxy_b: Proxy, request_key: Request, way: str) -> None:
+    proxy_b.answer_as(WAYS[way](frozenset({request_key.api_name})))
+    reading = await read_cluster_versions({"bootstrap.servers": proxy_b.bootstrap}, "test", 10.0, PROBED)
     assert request_key not in reading.versions
     assert PROBED - {request_key} <= reading.versions.keys()
     assert (request_key in reading.announced) is (way != "absent")
 
 
-async def test_cluster_that_knows_all_is_asked_and_not_changed(proxy: Proxy) -> None:
-    before = topic_names(proxy.bootstrap), group_names(proxy.bootstrap)
-    reading = await read_cluster_versions({"bootstrap.servers": proxy.bootstrap}, "test", 10.0, PROBED)
+async def test_cluster_that_knows_all_is_asked_and_not_changed(proxy_b: Proxy) -> None:
+    before = topic_names(proxy_b.bootstrap), group_names(proxy_b.bootstrap)
+    reading = await read_cluster_versions({"bootstrap.servers": proxy_b.bootstrap}, "test", 10.0, PROBED)
     assert reading.refused == frozenset()
-    assert (topic_names(proxy.bootstrap), group_names(proxy.bootstrap)) == before
+    assert (topic_names(proxy_b.bootstrap), group_names(proxy_b.bootstrap)) == before
 
 
-async def test_connection_that_is_closed_once_proves_nothing(proxy: Proxy) -> None:
-    host, _, port = proxy.bootstrap.rpartition(":")
-    settings = wire_connection({"bootstrap.servers": proxy.bootstrap}, "test", 10.0)
-    proxy.answer_as(ClusterProfile(closes_on=frozenset({"describe_producers"})))
+async def test_connection_that_is_closed_once_proves_nothing(proxy_b: Proxy) -> None:
+    host, _, port = proxy_b.bootstrap.rpartition(":")
+    settings = wire_connection({"bootstrap.servers": proxy_b.bootstrap}, "test", 10.0)
+    proxy_b.answer_as(ClusterProfile(closes_on=frozenset({"describe_producers"})))
     opened = 0
 
     async def connect() -> BrokerSession:
         nonlocal opened
         opened += 1
         if opened == 2:
-            proxy.answer_as(ClusterProfile())
+            proxy_b.answer_as(ClusterProfile())
         return await BrokerSession.open(host, int(port), settings)
 
     assert await find_refused_requests(connect, PROBED) == frozenset()
@@ -107,19 +91,16 @@ def test_every_request_that_a_flow_can_do_without_is_tried() -> None:
 
 
 @pytest.fixture
-def planned(tmp_path: Path, broker_a: Broker, proxy: Proxy) -> PlannedFlow:
-    mark = uuid.uuid4().hex[:6]
-    flow = Flow(f"s{mark}", f"t{mark}")
-    file = one_flow_file(tmp_path, flow, mark, broker_a.bootstrap, proxy.bootstrap, "replication.factor = 1", *QUIET)
-    return PlannedFlow(flow, file, mark, broker_a.bootstrap, proxy.bootstrap)
+def planned(tmp_path: Path, broker_a: Broker, proxy_b: Proxy) -> PlannedFlow:
+    return PlannedFlow.between(broker_a, proxy_b, tmp_path, unique_name("p"), *QUIET)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_plan_and_doctor_name_each_request_in_whatever_way_it_is_missing(
-    planned: PlannedFlow, proxy: Proxy, way: str
+    planned: PlannedFlow, proxy_b: Proxy, way: str
 ) -> None:
     create_topic(planned.source, f"{planned.mark}-orders")
-    proxy.answer_as(WAYS[way](frozenset(request.api_name for request in OF_PLAN)))
+    proxy_b.answer_as(WAYS[way](frozenset(request.api_name for request in OF_PLAN)))
     details = hazards(planned.only())["LS029"]
     for request in OF_PLAN:
         assert any(f"does not know {request.kafka_name}:" in detail for detail in details), (request, details)
@@ -136,10 +117,7 @@ def test_plan_goes_on_without_each_request_of_a_source(
     topic = create_topic(planned.source, f"{planned.mark}-orders")
     planned.file.write_text(planned.file.read_text().replace(broker_a.bootstrap, proxy_a.bootstrap))
     proxy_a.answer_as(WAYS[way](frozenset(request.api_name for request in OF_SOURCE)))
-    try:
-        flow = planned.only()
-    finally:
-        proxy_a.answer_as(ClusterProfile())
+    flow = planned.only()
     details = hazards(flow)["LS029"]
     named = {request for request in OF_SOURCE if any(f"does not know {request.kafka_name}" in text for text in details)}
     assert named == OF_SOURCE - ONLY_SHOWN
@@ -148,9 +126,9 @@ def test_plan_goes_on_without_each_request_of_a_source(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_target_that_gives_no_producer_ids_has_its_mode_in_the_plan(
-    planned: PlannedFlow, proxy: Proxy, way: str
+    planned: PlannedFlow, proxy_b: Proxy, way: str
 ) -> None:
     create_topic(planned.source, f"{planned.mark}-orders")
-    proxy.answer_as(WAYS[way](frozenset({"init_producer_id"})))
+    proxy_b.answer_as(WAYS[way](frozenset({"init_producer_id"})))
     (detail,) = (each for each in hazards(planned.only())["LS029"] if "InitProducerId" in each)
     assert "The target's log is read back: one batch of a partition is in flight" in detail

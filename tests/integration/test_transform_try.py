@@ -13,7 +13,15 @@ from lockstep_ops.transform.source_records import read_source_records
 from lockstep_state.names import Flow
 from tests.support.batch_bytes import batch_bytes, record
 from tests.support.broker import Broker
-from tests.support.clusters import Record, admin, create_topic, end_offsets, produce, produce_transaction, topic_names
+from tests.support.clusters import (
+    Record,
+    create_topic,
+    end_offsets,
+    group_names,
+    produce,
+    produce_transaction,
+    topic_names,
+)
 from tests.support.command_line import lockstep
 from tests.support.services import two_cluster_file
 from tests.support.wire import append_batch
@@ -40,10 +48,6 @@ def file(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> Path:
 
 def value(n: int) -> bytes:
     return b'{"n":%d, "name" : "Erika %d"}' % (n, n)
-
-
-def groups(broker: Broker) -> set[str]:
-    return {each.group_id for each in admin(broker.bootstrap).list_consumer_groups().result(30).valid}
 
 
 def tried(file: Path, topic: str, *options: object) -> dict[str, Any]:
@@ -76,10 +80,15 @@ def test_records_before_and_after_and_nothing_is_written(
         ],
         codec="lz4",
     )
-    before = [
-        (topic_names(broker.bootstrap) - OF_CONSUMERS, groups(broker), end_offsets(broker_a.bootstrap, topic_name))
-        for broker in (broker_a, broker_b)
-    ]
+
+    def present() -> list[object]:
+        names = [
+            (topic_names(address) - OF_CONSUMERS, group_names(address))
+            for address in (broker_a.bootstrap, broker_b.bootstrap)
+        ]
+        return [*names, end_offsets(broker_a.bootstrap, topic_name)]
+
+    before = present()
     settings = load(file, {}).flow(Flow("A", "B"))
     first = tried(file, topic_name, "--limit", 300)
     assert first["counts"] == {"changed": 150, "unchanged": 0, "dropped": 150, "failed": 0}
@@ -92,11 +101,7 @@ def test_records_before_and_after_and_nothing_is_written(
     few = read_source_records(settings, topic_name, 5, from_end=False, silent_s=30)
     assert sum(len(partition.records) for partition in few) == 5
 
-    after = [
-        (topic_names(broker.bootstrap) - OF_CONSUMERS, groups(broker), end_offsets(broker_a.bootstrap, topic_name))
-        for broker in (broker_a, broker_b)
-    ]
-    assert after == before
+    assert present() == before
 
 
 def test_a_topic_that_does_not_exist_is_not_created(file: Path, broker_a: Broker, topic_name: str) -> None:

@@ -17,7 +17,6 @@ from tests.support.compaction import compacted_topic
 from tests.support.eventually import wait_until
 from tests.support.metrics import read_page
 from tests.support.mirror import Mirror, MirroredFlow
-from tests.support.services import COPY_ONLY
 
 pytestmark = pytest.mark.long
 
@@ -28,10 +27,8 @@ MARK = "committed"
 @pytest.fixture(scope="module")
 def growing(broker_a: Broker, broker_b: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
     """A mirror whose copies are verified as they grow."""
-    at = [(broker.bootstrap, broker.bootstrap) for broker in (broker_a, broker_b)]
-    lines = [*COPY_ONLY]
-    lines += ["lockstep.verify.enabled = true", f"s{MARK}->t{MARK}.consumer.isolation.level = read_committed"]
-    with Mirror.one_flow(tmp_path_factory.mktemp("growing"), MARK, at[0], at[1], *lines) as mirror:
+    lines = ("lockstep.verify.enabled = true", f"s{MARK}->t{MARK}.consumer.isolation.level = read_committed")
+    with Mirror.of_records(tmp_path_factory.mktemp("growing"), MARK, broker_a, broker_b, *lines) as mirror:
         yield mirror
 
 

@@ -58,9 +58,7 @@ class Scene:
         self.checkpoints = f"{self.source}.checkpoints.internal"
         other, self.syncs_on = (self.target, self.a) if self.location == "source" else (self.source, self.b)
         self.syncs = f"mm2-offset-syncs.{other}.internal"
-        for broker, name in ((self.a, self.topic), (self.b, self.remote)):
-            create_topic(broker.bootstrap, name, partitions=2)
-            produce(broker.bootstrap, name, [Record(value=b"x", partition=n % 2) for n in range(2200)])
+        self._fill_topic()
 
     @classmethod
     def with_syncs(cls, folder: Path, a: Broker, b: Broker) -> "Scene":
@@ -73,10 +71,13 @@ class Scene:
         """Return a scene of the same flow and group whose topic is another one of it."""
         second = copy(self)
         second.topic, second.remote = f"{self.topic}-second", f"{self.remote}-second"
-        for broker, name in ((self.a, second.topic), (self.b, second.remote)):
+        second._fill_topic()
+        return second
+
+    def _fill_topic(self) -> None:
+        for broker, name in ((self.a, self.topic), (self.b, self.remote)):
             create_topic(broker.bootstrap, name, partitions=2)
             produce(broker.bootstrap, name, [Record(value=b"x", partition=n % 2) for n in range(2200)])
-        return second
 
     def file(self) -> Path:
         return two_cluster_file(
@@ -124,8 +125,8 @@ class Scene:
         checkpoints = [decode_checkpoint(record.key, record.value) for record in self.written()]
         return [(record.upstream, record.downstream) for record in checkpoints if record.partition == partition]
 
-    def on_target(self, partition: int = 0) -> int | None:
-        return committed_offset(self.b.bootstrap, self.group, self.remote, partition)
+    def on_target(self, partition: int = 0, *, group: str = "") -> int | None:
+        return committed_offset(self.b.bootstrap, group or self.group, self.remote, partition)
 
     def row(self) -> GroupStatus | None:
         row = last_row(self.b.bootstrap, self.flow, f"group/{self.group}")

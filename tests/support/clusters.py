@@ -120,6 +120,14 @@ def topic_names(bootstrap: str) -> set[str]:
     return set(admin(bootstrap).list_topics(timeout=TIMEOUT).topics)
 
 
+def group_names(bootstrap: str) -> set[str]:
+    """Return the names of all groups of a cluster."""
+    client = admin(bootstrap)  # its end ends what it asks
+    listing = client.list_consumer_groups().result(30)
+    assert not listing.errors
+    return {group.group_id for group in listing.valid}
+
+
 def config_of(bootstrap: str, topic: str, name: str) -> str | None:
     """Return the effective value of a topic's config."""
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)

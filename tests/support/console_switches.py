@@ -1,7 +1,5 @@
 """Switches that consoles carry out, and consoles that are killed meanwhile."""
 
-import os
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -46,18 +44,11 @@ def live_consoles(scene: SwitchScene, count: int = 2) -> Iterator[list[ActingCon
         yield consoles
 
 
-def kill_now(console: ActingConsole) -> None:
-    """kill -9, which leaves no time to write anything."""
-    os.kill(console.pid, signal.SIGKILL)
-    console.kill()
-
-
 def wait_row(
     scene: SwitchScene,
     holds: Callable[[Switch], bool],
     what: str,
     flow: MirroredFlow | None = None,
-    within: float = WITHIN,
 ) -> Switch:
     """Return the row of the last switch by a flow once it is so."""
 
@@ -65,6 +56,6 @@ def wait_row(
         last = scene.last(flow)
         return last if last is not None and holds(last) else None
 
-    found = wait_until(row, within=within, every=0.05, what=what)
+    found = wait_until(row, within=WITHIN, every=0.05, what=what)
     assert found is not None
     return found

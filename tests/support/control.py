@@ -39,12 +39,12 @@ def last_row(bootstrap: str, flow: Flow, key: str) -> Row | None:
     return decode_row(key.encode(), records[-1].value) if records else None
 
 
-def events(bootstrap: str, flow: Flow, kind: str) -> list[Event]:
-    """Return the flow's events of a kind, oldest first."""
+def events(bootstrap: str, flow: Flow, *kinds: str) -> list[Event]:
+    """Return the flow's events of these kinds, oldest first."""
     decoded = [
         decode_event(record.value) for record in read_so_far(bootstrap, events_topic(flow)) if record.value is not None
     ]
-    return [event for event in decoded if event.kind == kind]
+    return [event for event in decoded if event.kind in kinds]
 
 
 def source_offsets(records: Iterable[Record], connector: str = "") -> dict[tuple[str, int], int | None]:

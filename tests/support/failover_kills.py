@@ -18,6 +18,9 @@ from tests.support.switch_scene import SwitchScene
 IN_FLIGHT_MS = 1_000
 """A record that its producer has made so long ago is in the log."""
 
+LOSES = ("--allow-data-loss", "100000", "--allow-stale-groups", "--timeout", "60")
+"""The reading of groups ends with the service that was killed, and may be older than permitted when that is back."""
+
 
 class NothingToKill(AssertionError):
     """What is to be killed does not run: it was killed before, and has not started again yet."""

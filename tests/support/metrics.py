@@ -39,6 +39,15 @@ def wait_for_value(process: ServiceProcess, least: float, name: str, *, within: 
     return wait_until(enough, within=within, every=0.1, what=f"{name} reaches {least}")
 
 
+def wait_for_series(process: ServiceProcess, count: int, name: str, *, within: float = 60.0, **labels: str) -> None:
+    """Return once the page has so many series with these labels."""
+
+    def are_shown() -> bool:
+        return len(values(read_page(process.page("/metrics")[1]), name, **labels)) == count
+
+    wait_until(are_shown, within=within, every=0.1, what=f"{name} has {count} series")
+
+
 def wait_for_all_declared(
     process: ServiceProcess, service: str, *, elsewhere: frozenset[str] = frozenset(), within: float = 60.0
 ) -> Page:

@@ -233,11 +233,10 @@ class Mirror:
         return cls(file, [MirroredFlow(flow, source[0], target[0])])
 
     @classmethod
-    def of_records(cls, folder: Path, mark: str, source: Broker, target: Broker, *, slots: int) -> Self:
+    def of_records(cls, folder: Path, mark: str, source: Broker, target: Broker, *lines: str, slots: int = 1) -> Self:
         """Return `one_flow` without ACLs, heartbeats and checkpoints."""
         addresses = [(broker.bootstrap, broker.bootstrap) for broker in (source, target)]
-        lines = [*COPY_ONLY]
-        return cls.one_flow(folder, mark, addresses[0], addresses[1], *lines, slots=slots)
+        return cls.one_flow(folder, mark, addresses[0], addresses[1], *COPY_ONLY, *lines, slots=slots)
 
     def __enter__(self) -> Self:
         self.topic_sync.start()

@@ -9,6 +9,7 @@ from lockstep_state.names import Flow, state_topic
 from lockstep_state.rows.state_rows import Row
 from tests.support.broker import Broker
 from tests.support.clusters import Record, admin, produce
+from tests.support.proxy import Proxy
 from tests.support.services import one_flow_file
 
 
@@ -23,7 +24,7 @@ class OwnFlow:
     target: str
 
     @classmethod
-    def between(cls, source: Broker, target: Broker, folder: Path, mark: str, *lines: str) -> Self:
+    def between(cls, source: Broker | Proxy, target: Broker | Proxy, folder: Path, mark: str, *lines: str) -> Self:
         """Return a flow whose file is in the folder and also has these lines."""
         flow, a, b = Flow(f"s{mark}", f"t{mark}"), source.bootstrap, target.bootstrap
         return cls(flow, one_flow_file(folder, flow, mark, a, b, *lines), mark, a, b)

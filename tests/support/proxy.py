@@ -165,6 +165,12 @@ class Proxy:
         self.delay()
         self.let_pass()
 
+    def restore(self) -> None:
+        """Be as at the beginning: everything passes, and the brokers behind answer as they are."""
+        self.heal()
+        if self._profile != ClusterProfile():
+            self.answer_as(ClusterProfile())
+
     def close(self) -> None:
         """Cut everything and end the thread. Idempotent."""
         if self._loop.is_closed():

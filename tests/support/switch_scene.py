@@ -198,10 +198,14 @@ class SwitchScene:
         """Return what the copy of a topic of A is called on B."""
         return self.name_on(self.b, topic) if self.identity else f"{self.there.source}.{topic}"
 
-    def everybody_released(self) -> bool:
-        """Return whether every slot of the flow there says that it has let go of what it had."""
-        rows = self.flow_there.rows(SlotStatus)
-        return bool(rows) and all(row.phase == "released" for row in rows)
+    def wait_released(self) -> None:
+        """Wait until every slot of the flow there says that it has let go of what it had."""
+
+        def is_released() -> bool:
+            rows = self.flow_there.rows(SlotStatus)
+            return bool(rows) and all(row.phase == "released" for row in rows)
+
+        wait_until(is_released, within=WITHIN, every=0.5, what="slots are released")
 
     def restart(self) -> None:
         """Kill all of Lockstep, and start it again."""

@@ -41,7 +41,7 @@ def evaluated(
 ) -> Iterator[tuple[Mirror, str, Traffic]]:
     """A flow that has copied some of what is being written, and the topic. It is whole and exact at the end."""
     (folder / f"{MODULE}.py").write_text(TEXT, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")])))
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     with mirrored(pair, folder, f"lockstep.transform.pii.python = {MODULE}:every_second", *lines) as mirror:
         flow, topic = mirror.flow, topic_of(mirror, 2)
         with Traffic(flow.source, topic, partitions=2, rate=300) as traffic:

@@ -3,22 +3,15 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from aiohttp import web
 
 from lockstep_console import pages
-from lockstep_console.access import ConsoleAccess
-from lockstep_console.changes import ChangeBroadcast
-from lockstep_console.console import Console, ConsoleIdentity
 from lockstep_console.flow_watches import FlowWatches
-from lockstep_console.pages import handlers
 from lockstep_console.route import ConsoleRequest, Route, json_answer
-from lockstep_console.static_files import StaticFiles
 from lockstep_runtime.http import guard
-from lockstep_runtime.http.access import AccessPolicy
-from lockstep_runtime.http.server import GuardedServer
+from tests.support.idle_console import idle_console, served
 from tests.support.pages import got
 
 
@@ -35,25 +28,38 @@ async def _mistaken(request: ConsoleRequest) -> web.StreamResponse:
 async def address(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
     routes = tuple(
         Route("GET", f"/api/v1/{name}", _slow, "Slow", answered_within_s=within_s, for_programs=name == "connect")
-        for name, within_s in (("patient", 5.0), ("late", 0.2), ("connect", 0.2))
+        for name, within_s in (("patient", 5.0), ("late", 0.2), ("connect", 0.2), ("hasty", 0.0))
     )
     routes = (*routes, Route("GET", "/api/v1/mistaken", _mistaken, "Mistaken"))
     monkeypatch.setattr(pages, "ROUTES", (*pages.ROUTES, *routes))
     monkeypatch.setattr(guard, "ANSWERED_WITHIN_S", 0.3)
-    access = ConsoleAccess(AccessPolicy())
-    console = Console(ConsoleIdentity("c", Path("mm2.properties")), FlowWatches([]), access, ChangeBroadcast())
-    server = GuardedServer({}, routes=handlers(console, StaticFiles()))
-    yield await server.open(access.policy)
-    await server.close()
+    async with served(idle_console(FlowWatches([]))) as opened:
+        yield opened
 
 
 async def test_slow_question_is_waited_for_as_long_as_its_route_says(address: str) -> None:
     assert await got(address, "/api/v1/patient") == (200, '{"known":true}\n')
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/v1/flows/{flow}/switches"),
+        ("GET", "/api/v1/flows/{flow}/plan"),
+        ("GET", "/api/v1/flows/{flow}/records"),
+        ("PUT", "/connectors/{name}/pause"),
+        ("POST", "/connectors/{name}/restart"),
+    ],
+)
+def test_route_that_asks_clusters_has_time_for_it(method: str, path: str) -> None:
+    (route,) = (each for each in pages.ROUTES if (each.method, each.path) == (method, path))
+    assert route.answered_within_s > guard.ANSWERED_WITHIN_S
+
+
 async def test_question_that_takes_too_long_is_answered_with_a_sentence(address: str) -> None:
-    status, text = await got(address, "/api/v1/late")
-    assert (status, json.loads(text)["error"]["code"]) == (504, "slow-answer")
+    for name in ("late", "hasty"):
+        status, text = await got(address, f"/api/v1/{name}")
+        assert (status, json.loads(text)["error"]["code"]) == (504, "slow-answer"), name
     status, text = await got(address, "/api/v1/connect")
     assert (status, json.loads(text)["error_code"]) == (504, 504)
 
@@ -72,18 +78,3 @@ async def test_mistake_of_the_console_is_a_sentence_and_is_logged(
 async def test_head_has_the_head_of_the_answer_alone(address: str) -> None:
     assert await got(address, "/api/v1/patient", method="HEAD") == (200, "")
     assert (await got(address, "/api/v1/nothing", method="HEAD"))[0] == 404
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/api/v1/flows/{flow}/switches"),
-        ("GET", "/api/v1/flows/{flow}/plan"),
-        ("GET", "/api/v1/flows/{flow}/records"),
-        ("PUT", "/connectors/{name}/pause"),
-        ("POST", "/connectors/{name}/restart"),
-    ],
-)
-def test_route_that_asks_clusters_has_time_for_it(method: str, path: str) -> None:
-    (route,) = (each for each in pages.ROUTES if (each.method, each.path) == (method, path))
-    assert route.answered_within_s > guard.ANSWERED_WITHIN_S

@@ -2,23 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lockstep_config import FlowSettings
-from lockstep_console.access import ConsoleAccess
 from lockstep_console.actions import switch_runner
 from lockstep_console.actions.command_outcome import DONE, RUNNING, UNFINISHED
 from lockstep_console.actions.switch_runner import SwitchRunner, switch_outcome
-from lockstep_console.changes import ChangeBroadcast
-from lockstep_console.console import Console, ConsoleIdentity
 from lockstep_console.flow_watches import FlowWatches
 from lockstep_kafka.topics.topic_reader import Record
-from lockstep_runtime.http.access import AccessPolicy
 from lockstep_state.rows.state_rows import Switch
 from tests.support.flow_file import file, settings
+from tests.support.idle_console import idle_console
 
 __all__ = ["file", "settings"]
 
@@ -56,8 +52,7 @@ async def test_open_pages_are_told_of_a_switch_of_another_console_once_for_each_
 ) -> None:
     row = Switch(id="x", verb="failover", phase="running", console="other", operator="o")
     watches = watches_of(settings(), row)
-    access = ConsoleAccess(AccessPolicy())
-    console = Console(ConsoleIdentity("c", Path("mm2.properties")), watches, access, ChangeBroadcast())
+    console = idle_console(watches)
     told: list[tuple[str, str, str]] = []
 
     class Page:
@@ -83,8 +78,6 @@ async def test_unknown_switch_of_a_silent_console_is_left_alone_and_others_are_t
     for verb in ("teleport", "drain", "failback"):
         row = Switch(id="x", verb=verb, phase="running", console="gone", operator="o")
         watches = watches_of(settings(), row)
-        access = ConsoleAccess(AccessPolicy())
-        console = Console(ConsoleIdentity("c", Path("mm2.properties")), watches, access, ChangeBroadcast())
-        console.part(SwitchRunner)._look(watches.all[0])
+        idle_console(watches).part(SwitchRunner)._look(watches.all[0])
     assert taken == ["failback"]
     assert [each.message for each in caplog.records].count("switch not taken up") == 2

@@ -15,7 +15,10 @@ DECIDED = "decided"
 
 @dataclass(frozen=True, slots=True)
 class DecidedPlace:
-    """Where the copy of a partition stood. `before` is the first source offset that it has only if it has gone on."""
+    """Name where the copy of a partition stood when a decision was made about it.
+
+    `before` is the first source offset that it has only if it has gone on.
+    """
 
     topic: str
     partition: int
