@@ -1,4 +1,4 @@
-"""The images that the tests run: built here, without a registry, on minimal Debians (docs/decisions/0036)."""
+"""The images that the tests run: built here, without a registry, on minimal Debians."""
 
 import subprocess
 import sys

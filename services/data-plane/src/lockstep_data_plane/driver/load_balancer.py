@@ -1,7 +1,8 @@
 """The assignment of partitions to slots, and its balance by the recent rate of each partition (no I/O, no clock).
 
 An assignment is sticky: a new topic moves no other partition. It is even in the number of partitions, and by their
-rates where the number allows.
+rates where the number allows. All slots that are too heavy are relieved in one round, by exchanges: a new division
+would move nearly all partitions, and each move is a pause.
 """
 
 import math

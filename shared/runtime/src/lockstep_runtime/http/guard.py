@@ -1,4 +1,8 @@
-"""The guard of the pages: the number of connections, and their time limits. aiohttp gets whole request heads only."""
+"""The guard of the pages: the number of connections, and their time limits. aiohttp gets whole request heads only.
+
+aiohttp has no limit for connections, no time limit for a request's head, and does not count an unfinished handshake. It
+answers what it cannot parse with its own name. So its request handler is overridden, and its version is bound.
+"""
 
 import asyncio
 import contextlib
