@@ -1,5 +1,5 @@
 """Whatever happens in between, the target gets each of the source's records once, in order; and a row always tells the
-truth (`architecture.md` §5, "An append is a compare-and-swap", "Exact resume").
+truth (`architecture.md` §5, "An append is a compare-and-swap"; `resume.md`).
 
 A model of the rule, in memory (`copying_model.py`); real brokers are for the integration and fault tests."""
 
