@@ -25,7 +25,7 @@ INDEX_BYTES = 64 << 10
 """Size of the indexes of a segment, in bytes.
 
 Brokers make two indexes of this size for each segment of each partition, once it has 4 KiB. The append that brings
-these waits for it. With the default of 10 MiB it took 20 ms each (decision 0008). 64 KiB index 20 MiB.
+these waits for it: 20 ms each on some file systems, with the default of 10 MiB. 64 KiB index 20 MiB.
 """
 
 STATE_SEGMENT_BYTES = 16 << 20
