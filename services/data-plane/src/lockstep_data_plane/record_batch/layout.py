@@ -207,8 +207,8 @@ def size_before(records: bytes | memoryview, limit: int) -> int:
 def scan_groups(records: bytes | memoryview, *, any_producer: bool) -> Iterator[Batch]:
     """Yield the batches of a fetch response as `scan` does, with small ones in groups.
 
-    Compiled code finds them (`docs/decisions/0072-small-batches-are-judged-in-groups.md`). Without it each batch comes
-    by itself.
+    Compiled code finds them. Without it each batch comes by itself. A group that cannot pass unchanged is taken apart,
+    so no rule has a second version. Larger batches are not merged when they are sent, so a group of them gains nothing.
 
     The batches of a group have at most `SMALL_BYTES` each, right CRCs, and no missing offset. They have one codec, one
     leader epoch, and timestamps of producers. None is a marker or part of a transaction. Without `any_producer` they
