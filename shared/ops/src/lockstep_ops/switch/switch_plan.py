@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lockstep_config import FlowSettings
 from lockstep_kafka.admin.replicas import describe_replicas
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, TopicMissing
-from lockstep_ops.clusters import target_client
+from lockstep_ops.clusters import REFUSED_S, target_client
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.services import SERVICES
 from lockstep_ops.status.flow_report import read_report
@@ -193,7 +193,7 @@ async def _failback_refusals(
     resting = [(flow, word) for flow, word in wanted.items() if word != "running"]
     if options.topics and resting:
         return [RefusalCode.FLOW_RESTS.to_reason(flow=str(flow), wanted=word) for flow, word in resting]
-    clusters = SwitchClusters(opposite.settings, options.within_s)
+    clusters = SwitchClusters(opposite.settings, options.within_s, refused_s=REFUSED_S)
     try:
         diverged = await ForwardFlow(opposite, clusters, log, options.topics).diverged()
     except StepFailed as unknown:
@@ -212,7 +212,8 @@ async def _require_all_found(log: SwitchLog, options: SwitchOptions) -> None:
     if options.verb is Verb.FAILOVER:
         return
     try:
-        await SwitchClusters(log.settings, options.within_s).require_found(log.rows, options.topics)
+        clusters = SwitchClusters(log.settings, options.within_s, refused_s=REFUSED_S)
+        await clusters.require_found(log.rows, options.topics)
     except NotFoundYet as yet:
         raise SwitchRefused([yet.reason], may_end_soon=True) from yet
 
@@ -254,7 +255,7 @@ async def _refusals(
 ) -> tuple[list[Refusal], tuple[Blocker, ...], Report | None, str]:
     """Return other refusals than blockers, the blockers, the flow's report, and a note about the source or ""."""
     if options.verb is Verb.FAILOVER:
-        clusters = SwitchClusters(log.settings, options.within_s)
+        clusters = SwitchClusters(log.settings, options.within_s, refused_s=REFUSED_S)
         refusals, remaining, note = await _failover_refusals(log, clusters, options)
         return refusals, remaining, None, note
     report = await read_report(log.settings, REPORTED_WITHIN_S, followed=log)
