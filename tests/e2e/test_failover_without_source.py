@@ -25,6 +25,9 @@ KILLS_AT_MOST = 5
     ("frozen", "killed", "identity"),
     [
         (False, "slots", False),
+        pytest.param(False, "daemon of frozen slots", False, marks=pytest.mark.long),
+        pytest.param(False, "daemon of frozen slots", True, marks=pytest.mark.long),
+        pytest.param(False, "frozen jvm", False, marks=pytest.mark.long),
         pytest.param(False, "data-plane", True, marks=pytest.mark.long),
         pytest.param(False, "jvm", False, marks=pytest.mark.long),
         pytest.param(False, "control services", True, marks=pytest.mark.long),

@@ -131,3 +131,63 @@ def test_spark_reports_if_a_silent_slot_is_at_work(tmp_path: Path) -> None:
     file = two_cluster_file(tmp_path, ("A", "127.0.0.1:1"), ("B", "127.0.0.1:2"), "A->B.enabled = true")
     ran = subprocess.run([sys.executable, "-c", ASKED, str(file)], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout.split()[-1:]) == (0, ["asked"]), ran.stderr
+
+
+FROZEN = """
+import asyncio, os, signal, sys
+from pathlib import Path
+import psutil
+from lockstep_config import load
+from lockstep_config.keys.spark_settings import SparkSettings
+from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_data_plane.spark.session import SparkSession, in_thread, job_group
+from lockstep_state.names import Flow
+
+def hold(claims):
+    import time
+    from lockstep_data_plane.spark.worker_claim import claimed
+    for claim in claims:
+        with claimed(claim):
+            time.sleep(600)
+    return []
+
+async def main():
+    settings = load(Path(sys.argv[1]), {}).flow(Flow("A", "B"))
+    spec = SlotSpec(settings=settings, slot=0, run="run", producer_id=1)
+    spark = SparkSession(SparkSettings(), 1)
+    spark.start()
+    context = await spark.context()
+    cores = await spark.free_cores()
+    claim = spark._claim(spec)
+
+    def job():
+        context.setJobGroup(job_group(spec), "is frozen", interruptOnCancel=True)
+        context.parallelize([claim], 1).mapPartitions(hold).collect()
+
+    running = asyncio.create_task(in_thread("job", job))
+    while not (claim.exists() and claim.read_text()):
+        await asyncio.sleep(0.1)
+    worker = psutil.Process(int(claim.read_text()))
+    daemon = worker.parent()
+    worker.suspend()
+    daemon.kill()
+    await spark.cancel(spec)
+    await asyncio.wait([running])
+    async with asyncio.timeout(30):
+        while await spark.free_cores() != cores:
+            await asyncio.sleep(0.1)
+    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
+    assert not claim.exists()
+    assert await in_thread("next", lambda: context.parallelize([1], 1).map(str).collect()) == ["1"]
+    context.stop()
+    print("ended", flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.long
+def test_frozen_worker_without_its_daemon_ends_and_its_core_is_free(tmp_path: Path) -> None:
+    file = two_cluster_file(tmp_path, ("A", "127.0.0.1:1"), ("B", "127.0.0.1:2"), "A->B.enabled = true")
+    ran = subprocess.run([sys.executable, "-c", FROZEN, str(file)], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout.split()[-1:]) == (0, ["ended"]), ran.stderr

@@ -37,11 +37,30 @@ def kill_slots(scene: SwitchScene) -> None:
             worker.kill()
 
 
+def freeze_slots_without_daemon(scene: SwitchScene) -> None:
+    """Freeze every Python worker of Spark, and kill the daemon that has forked them and ends them."""
+    daemons = [child for process in _family(scene) if process.name() == "java" for child in process.children()]
+    workers = [worker for daemon in daemons for worker in daemon.children()]
+    if not workers:
+        raise NothingToKill("no slot runs")
+    for worker in workers:
+        worker.suspend()
+    for daemon in daemons:
+        daemon.kill()
+
+
 def kill_jvm(scene: SwitchScene) -> None:
     """Kill Spark's JVM, with which the data plane ends."""
     for process in _family(scene):
         if process.name() == "java":
             process.kill()
+
+
+def freeze_jvm(scene: SwitchScene) -> None:
+    """Freeze Spark's JVM, which ends no slot and starts none any more."""
+    for process in _family(scene):
+        if process.name() == "java":
+            process.suspend()
 
 
 def kill_service(service: str, scene: SwitchScene) -> None:
@@ -64,7 +83,9 @@ def _service_pid(scene: SwitchScene, service: str) -> int:
 KILLS: Mapping[str, Callable[[SwitchScene], None]] = {
     "nothing": lambda scene: None,
     "slots": kill_slots,
+    "daemon of frozen slots": freeze_slots_without_daemon,
     "jvm": kill_jvm,
+    "frozen jvm": freeze_jvm,
     "data-plane": partial(kill_service, "data-plane"),
     "control services": partial(kill_service, "checkpoint"),
     "everything": SwitchScene.restart,

@@ -46,7 +46,7 @@ def test_watch_of_a_topic_that_is_denied_ends_with_trouble(
 ) -> None:
     monkeypatch.setattr(Follower, "denied", denied)
     monkeypatch.setattr(topic_follower, "TopicFollower", Follower)
-    monkeypatch.setattr(clusters, "target_client", lambda _: Target())
+    monkeypatch.setattr(clusters, "target_client", lambda _, **_given: Target())
     topics = ["--topic", "events", "--topic", "state"]
     ran = lockstep("watch", file(), "--no-follow", *topics)
     assert ran.exit_code == (Exit.TROUBLE if denied else Exit.FINE)

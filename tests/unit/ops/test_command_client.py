@@ -29,7 +29,7 @@ class Target:
         self.opened: list[str] = []
         self.asked: list[int] = []
         self._silent, self._fails = silent, fails
-        patch.setattr(command_client, "target_client", lambda _settings: self)
+        patch.setattr(command_client, "target_client", lambda _settings, **_given: self)
         patch.setattr(command_client, "target_follower", self._follower)
         patch.setattr(command_client, "producing", self._producing)
         patch.setattr(command_client, "ControlTopicLog", lambda _producer, _topic: self)

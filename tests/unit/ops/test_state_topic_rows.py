@@ -46,7 +46,7 @@ def asked() -> list[float]:
 @pytest.fixture(autouse=True)
 def follower(monkeypatch: pytest.MonkeyPatch, asked: list[float]) -> Silent:
     silent = Silent(asked)
-    monkeypatch.setattr(state_topic_rows, "target_client", lambda _settings: Answers())
+    monkeypatch.setattr(state_topic_rows, "target_client", lambda _settings, **_given: Answers())
     monkeypatch.setattr(state_topic_rows, "target_follower", lambda *_given, **_named: silent)
     return silent
 

@@ -23,7 +23,7 @@ from lockstep_kafka.session.cluster_reader import ClusterReading, read_cluster_v
 from lockstep_kafka.session.log_sizes import read_log_sizes
 from lockstep_kafka.topics.control_topic_faults import ControlTopicFaults, read_faults
 from lockstep_kafka.topics.control_topics import ControlTopic
-from lockstep_ops.clusters import cluster_roles, source_client, target_client
+from lockstep_ops.clusters import REFUSED_S, cluster_roles, source_client, target_client
 from lockstep_ops.permission_check import HeldPermissions, missing_permissions, named_groups, topics_for
 from lockstep_rules.clusters.cluster_capabilities import Role, capabilities_of
 from lockstep_state.acl_binding import AclBinding
@@ -348,11 +348,11 @@ class ClusterSnapshots:
 
     def source(self, settings: FlowSettings) -> ClusterSnapshot:
         """Return the snapshot of the flow's source. Nothing is asked of the cluster yet, nor by `target`."""
-        return self._snapshot(settings, settings.clients.source_admin, source_client)
+        return self._snapshot(settings, settings.clients.source_admin, partial(source_client, refused_s=REFUSED_S))
 
     def target(self, settings: FlowSettings) -> ClusterSnapshot:
         """Return the snapshot of the flow's target."""
-        return self._snapshot(settings, settings.clients.target_admin, target_client)
+        return self._snapshot(settings, settings.clients.target_admin, partial(target_client, refused_s=REFUSED_S))
 
     def _snapshot(
         self, settings: FlowSettings, properties: Mapping[str, str], client: Callable[[FlowSettings], Admin]

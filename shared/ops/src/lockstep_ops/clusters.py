@@ -9,28 +9,36 @@ from lockstep_config.flow import client_settings
 from lockstep_kafka.admin.admin import Admin
 from lockstep_rules.clusters.cluster_capabilities import Role
 
+REFUSED_S = 1.0
+"""The seconds for which a cluster has to refuse connections, so that a command that is asked once says so.
 
-def source_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
+The steps of a switch, the console and services wait longer: a broker that restarts refuses connections too.
+"""
+
+
+def source_client(settings: FlowSettings, *, ends_at: float = inf, refused_s: float = inf) -> Admin:
     """Return a client of the flow's source. The cluster is not asked anything yet; the same holds for `target_client`.
 
-    The client's requests end at `ends_at` (of `time.monotonic`).
+    `ends_at` and `refused_s` are those of `AdminRequests`.
     """
     alias, conf, properties = (
         settings.flow.source,
         client_settings.source_admin(settings),
         settings.clients.source_admin,
     )
-    return Admin(alias, conf, access=needed_access(settings, alias), properties=properties, ends_at=ends_at)
+    access = needed_access(settings, alias)
+    return Admin(alias, conf, access=access, properties=properties, ends_at=ends_at, refused_s=refused_s)
 
 
-def target_client(settings: FlowSettings, *, ends_at: float = inf) -> Admin:
+def target_client(settings: FlowSettings, *, ends_at: float = inf, refused_s: float = inf) -> Admin:
     """Return a client of the flow's target, as `source_client` does."""
     alias, conf, properties = (
         settings.flow.target,
         client_settings.target_admin(settings),
         settings.clients.target_admin,
     )
-    return Admin(alias, conf, access=needed_access(settings, alias), properties=properties, ends_at=ends_at)
+    access = needed_access(settings, alias)
+    return Admin(alias, conf, access=access, properties=properties, ends_at=ends_at, refused_s=refused_s)
 
 
 def cluster_roles(flows: Iterable[FlowSettings], alias: str) -> frozenset[Role]:

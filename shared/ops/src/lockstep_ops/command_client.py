@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from math import inf
 from typing import Any
 
 from lockstep_config import FlowSettings
@@ -17,7 +18,7 @@ from lockstep_kafka.common.errors import ClusterError, NotPermitted, RequestRefu
 from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_kafka.topics.topic_follower import target_follower
 from lockstep_kafka.topics.topic_reader import Record
-from lockstep_ops.clusters import target_client
+from lockstep_ops.clusters import REFUSED_S, target_client
 from lockstep_ops.command_request import CommandReply
 from lockstep_state.events import decode_event
 from lockstep_state.names import commands_topic, events_topic
@@ -25,8 +26,8 @@ from lockstep_state.rows.row import MalformedRow
 
 
 async def ask(settings: FlowSettings, reply: CommandReply, within: float) -> None:
-    """Ask one thing. As `ask_all`."""
-    await ask_all(settings, [reply], within)
+    """Ask one thing. As `ask_all`, but a target that refuses connections is not waited for."""
+    await ask_all(settings, [reply], within, refused_s=REFUSED_S)
 
 
 async def ask_all(
@@ -34,12 +35,13 @@ async def ask_all(
     replies: Sequence[CommandReply],
     within: float,
     on_answer: Callable[[], None] = lambda: None,
+    refused_s: float = inf,
 ) -> None:
     """Ask the services of a flow several things at once, and fold the answers into `replies`.
 
     It returns when all answers are there, or after `within` seconds. For services that did not answer, a reply says how
     many replicas run. Failures of a cluster are in the replies too, so that other flows are asked all the same.
-    `on_answer` is called after answers have come.
+    `on_answer` is called after answers have come, and `refused_s` is that of `AdminRequests`.
 
     Raises:
         NewerVersion: An answer is of a newer release.
@@ -47,7 +49,7 @@ async def ask_all(
     if not replies:
         return
     try:
-        await _ask_all(settings, replies, within, on_answer)
+        await _ask_all(settings, replies, within, on_answer, refused_s)
     except ClusterError as exc:
         never_run = isinstance(exc, TopicMissing)
         advice = ": the flow has never run; start its services, or lockstep run" if never_run else ""
@@ -58,10 +60,14 @@ async def ask_all(
 
 
 async def _ask_all(
-    settings: FlowSettings, replies: Sequence[CommandReply], within: float, on_answer: Callable[[], None]
+    settings: FlowSettings,
+    replies: Sequence[CommandReply],
+    within: float,
+    on_answer: Callable[[], None],
+    refused_s: float,
 ) -> None:
     flow, group_id = settings.flow, settings.group_id
-    target = target_client(settings)
+    target = target_client(settings, refused_s=refused_s)
     await target.probe(min(PROBE, timedelta(seconds=within)))
     answered = asyncio.Event()
     replies_by_id = {reply.request.command.id.encode(): reply for reply in replies}

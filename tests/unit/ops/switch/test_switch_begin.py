@@ -165,31 +165,47 @@ async def test_opposite_flow_of_a_cluster_that_is_gone_is_asked_once(
     assert len(asked) == (2 if answers else 1)
 
 
-@pytest.mark.parametrize(
-    ("verb", "words"),
-    [
-        (Verb.SWITCHOVER, "there is no topic to switch"),
-        (Verb.FAILBACK, "run lockstep resume --flow 'A->B', and start them on A"),
-    ],
-)
-async def test_flow_without_topics_has_nothing_to_switch_and_failback_says_how_to_return(
-    topic: SharedTopic,
-    settings: Callable[..., FlowSettings],
-    monkeypatch: pytest.MonkeyPatch,
-    verb: Verb,
-    words: str,
+@pytest.fixture
+def without_topics(topic: SharedTopic, monkeypatch: pytest.MonkeyPatch) -> SwitchLog:
+    """Return the log of a flow that has found all topics of its source, which are none."""
+
+    async def nothing(*_given: object) -> None:
+        return
+
+    async def rows(*_given: object) -> dict[str, Row]:
+        return {}
+
+    async def no_refusal(*_given: object) -> object:
+        return [], (), None, ""
+
+    monkeypatch.setattr(switch_plan, "_require_all_found", nothing)
+    monkeypatch.setattr(switch_plan, "_rows_if_reachable", rows)
+    monkeypatch.setattr(switch_plan, "_refusals", no_refusal)
+    return topic.log()
+
+
+@pytest.mark.parametrize("verb", [Verb.SWITCHOVER, Verb.FAILOVER])
+async def test_flow_without_topics_has_nothing_to_switch(
+    without_topics: SwitchLog, settings: Callable[..., FlowSettings], verb: Verb
+) -> None:
+    with pytest.raises(SwitchRefused, match="there is no topic to switch"):
+        await plan_switch(without_topics, OppositeFlow(settings()), SwitchOptions(verb=verb))
+
+
+async def test_failback_of_a_flow_without_topics_turns_the_flows_round(
+    without_topics: SwitchLog, settings: Callable[..., FlowSettings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a switchover nobody has written on B yet, so the flow back has no topic."""
 
-    async def all_found(*_given: object) -> None:
-        return
+    async def not_diverged(*_given: object) -> list[object]:
+        return []
 
-    monkeypatch.setattr(switch_plan, "_require_all_found", all_found)
-    log = topic.log()
-    if verb is Verb.FAILBACK:
-        monkeypatch.setattr(log, "settings", replace(log.settings, flow=Flow("B", "A")))
-    with pytest.raises(SwitchRefused, match=words):
-        await plan_switch(log, OppositeFlow(settings()), SwitchOptions(verb=verb))
+    monkeypatch.setattr(switch_plan, "_failback_refusals", not_diverged)
+    monkeypatch.setattr(without_topics, "settings", replace(without_topics.settings, flow=Flow("B", "A")))
+    plan = await plan_switch(without_topics, OppositeFlow(settings()), SwitchOptions(verb=Verb.FAILBACK))
+    assert plan.refusals == ()
+    assert plan.notes[0].startswith("B has no topic that B->A mirrors, so nothing was written there that could come")
+    assert {Step.DIVERGED, Step.GROUPS, Step.REVERSE} <= {Step(name) for name, *_ in plan.row.steps}
 
 
 # -- the question -----------------------------------------------------------------------------------------------------

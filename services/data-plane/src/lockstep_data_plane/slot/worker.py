@@ -3,9 +3,6 @@
 import asyncio
 import os
 import sys
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
 
 from lockstep_data_plane.slot.slot import Slot
 from lockstep_data_plane.slot.slot_spec import SlotSpec
@@ -39,33 +36,12 @@ def run_slot(spec: SlotSpec) -> int:
     tracing = _tracing(spec)
     memory.freeze_gc(COLLECT_AFTER)
     memory.tune_malloc_for_slot(LARGE_BYTES)
+    if spec.verifies:
+        os.nice(NICENESS)  # no other slot gets this process
     try:
-        return (
-            _behind_others(lambda: asyncio.run(_run(spec, tracing)))
-            if spec.verifies
-            else asyncio.run(_run(spec, tracing))
-        )
+        return asyncio.run(_run(spec, tracing))
     finally:
         tracing.end(LAST_SPANS_S)
-
-
-def _behind_others(work: Callable[[], int]) -> int:
-    """Run `work` in a thread of lower priority than the slots that copy, and return its result.
-
-    It needs a thread of its own: Spark uses the process again for other slots, and a priority cannot be raised again.
-    """
-    result: Future[int] = Future()
-
-    def run() -> None:
-        if sys.platform == "linux":  # elsewhere threads have no priority of their own
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-        try:
-            result.set_result(work())
-        except BaseException as exc:  # noqa: BLE001  # handed to the thread that waits, of any type
-            result.set_exception(exc)
-
-    threading.Thread(target=run, name="verify", daemon=True).start()
-    return result.result()
 
 
 def _tracing(spec: SlotSpec) -> Tracing:

@@ -1,8 +1,9 @@
 """The temporary folder of Spark's JVM, and the file in it by which the JVM gets passwords.
 
 Spark removes its temporary files when its JVM ends in order. A JVM that is killed leaves them. So each has a folder of
-its own, and the next start removes the folders of those that are no more. A folder is locked by the process that made
-it and by the JVM, which inherits the lock. The lock ends with the last of the two, however they end.
+its own, and the next start removes the folders of those that are no more, with their frozen workers. A folder is
+locked by the process that made it and by the JVM, which inherits the lock. The lock ends with the last of the two,
+however they end.
 """
 
 import fcntl
@@ -14,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import javaproperties
+
+from lockstep_data_plane.spark.worker_claim import end_workers
 
 PREFIX = "lockstep-jvm-"
 SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
@@ -46,6 +49,7 @@ def _remove_unless_held(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        end_workers(folder)
         shutil.rmtree(folder)
     finally:
         os.close(descriptor)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -32,12 +33,19 @@ from lockstep_data_plane.spark.conf import (
     without_secrets,
 )
 from lockstep_data_plane.spark.jvm_tempdir import new_folder, secret_conf_file
+from lockstep_data_plane.spark.worker_claim import claim_file, claimed, end_worker
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform
 from lockstep_data_plane.transform.compiler import TransformCompiler
 
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
+
+ENDED_BY_SPARK_S = 4.5
+"""Seconds within which Spark ends the worker of a cancelled job. Usual is 3.8 (`kafka-wire.md` §6)."""
+
+JVM_ANSWERS_S = 15.0
+"""Seconds within which the JVM has to answer a question. A slot's job has no limit."""
 
 _RESTART_NOTE = "this process ends too, and its supervisor starts both again"
 
@@ -72,6 +80,8 @@ class SparkSession:
         self._compiling = threading.Lock()
         self._context: Future[Any] = Future()
         self._launches = threading.Event()
+        self._claims: Path | None = None
+        """The folder with the claims of workers; None while Spark starts, and if they are on other machines."""
 
     def start(self) -> None:
         """Start Spark in a thread, and return when its JVM is launched.
@@ -121,6 +131,7 @@ class SparkSession:
         if self.master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         folder, lock = new_folder(Path(tempfile.gettempdir()))
+        self._claims = folder if self.master.startswith("local") else None
         settings = in_folder(self._settings, folder)
         settings = with_archive(settings, find_archive(os.environ), os.environ.get("SPARK_SUBMIT_OPTS", ""))
         shown, secrets = without_secrets(settings)
@@ -161,27 +172,34 @@ class SparkSession:
 
         Raises SlotFailed and SparkNotStarted.
         """
-        return await self._call(job_group(spec), lambda context: _run_job(context, spec))
+        return await self._call(job_group(spec), lambda context: _run_job(context, spec, self._claim(spec)))
 
     async def cancel(self, spec: SlotSpec) -> None:
-        """Cancel a slot's job at once. Its Python worker is killed within two seconds.
+        """Cancel a slot's job at once. Its Python worker is killed within seconds.
 
-        Nothing is lost: a chain of appends continues from the target's log.
+        If Spark does not do that, as its Python daemon is dead, the worker is killed from here. Nothing is lost: a
+        chain of appends continues from the target's log.
         """
-        await self._call("cancel", lambda context: _cancel_job(context, spec))
+        await self._ask("cancel", lambda context: _cancel_job(context, spec))
+        if (claim := self._claim(spec)) is not None:
+            threading.Thread(target=_end_late_worker, args=(job_group(spec), claim), daemon=True).start()
+
+    def _claim(self, spec: SlotSpec) -> Path | None:
+        """Return the file that the worker of a slot claims, or None if it is on another machine."""
+        return None if self._claims is None else claim_file(self._claims, job_group(spec))
 
     async def is_task_running(self, spec: SlotSpec) -> bool:
         """Return whether an executor runs the slot's task, which need not have reported anything yet."""
-        return await self._call("at work", lambda context: _ask_jvm(lambda: _is_task_running(context, spec), False))
+        return await self._ask("at work", lambda context: _ask_jvm(lambda: _is_task_running(context, spec), False))
 
     async def occupancy(self) -> str:
         """Return a phrase about Spark's executors and running tasks, for a slot that waits for a core."""
         master = self.master
-        return await self._call("occupancy", lambda context: _ask_jvm(lambda: _occupancy(context, master), master))
+        return await self._ask("occupancy", lambda context: _ask_jvm(lambda: _occupancy(context, master), master))
 
     async def free_cores(self) -> int:
         """Return how many cores are not in use; 0 if Spark has no executor, or does not answer."""
-        return await self._call("free cores", lambda context: _ask_jvm(lambda: _free_cores(context), 0))
+        return await self._ask("free cores", lambda context: _ask_jvm(lambda: _free_cores(context), 0))
 
     async def compile_statement(self, statement: str) -> CompiledTransform:
         """Return the statement of a transform, compiled. The first one takes a second or two.
@@ -203,9 +221,23 @@ class SparkSession:
             except (Py4JNetworkError, OSError) as exc:
                 raise SparkNotStarted(_how_the_jvm_ended(context)) from exc
 
-    async def _call(self, name: str, call: Callable[[Any], R]) -> R:
+    async def _call(self, name: str, call: Callable[[Any], R], within_s: float | None = None) -> R:
         context = await self.context()
-        return await in_thread(name, lambda: call(context))
+        async with asyncio.timeout(within_s):
+            return await in_thread(name, lambda: call(context))
+
+    async def _ask(self, name: str, call: Callable[[Any], R]) -> R:
+        """Return the answer of a JVM that has to answer soon.
+
+        Raises:
+            SparkNotStarted: It does not answer: it is frozen, and would hold up the driver for ever.
+        """
+        try:
+            return await self._call(name, call, JVM_ANSWERS_S)
+        except TimeoutError as exc:
+            raise SparkNotStarted(
+                f"Spark's JVM does not answer within {JVM_ANSWERS_S:g} s ({name}); {_RESTART_NOTE}"
+            ) from exc
 
     async def address(self) -> str:
         """Return the URL of Spark's pages; "": they are off."""
@@ -270,14 +302,21 @@ def _ask_jvm(ask: Callable[[], R], default: R) -> R:
         return default
 
 
-def _run_job(context: Any, spec: SlotSpec) -> int:
+def _end_late_worker(group: str, claim: Path) -> None:
+    """Kill the worker of a cancelled job that Spark has not ended."""
+    time.sleep(ENDED_BY_SPARK_S)
+    if process_id := end_worker(claim):
+        log.warning("worker killed", extra={"text": f"{group}: Spark did not end process {process_id}"})
+
+
+def _run_job(context: Any, spec: SlotSpec, claim: Path | None) -> int:
     from py4j.protocol import Py4JError, Py4JNetworkError
 
     group = job_group(spec)
     try:
         context.setJobGroup(group, f"{spec.settings.flow} {_slot_name(spec)}", interruptOnCancel=True)
         context.setLocalProperty("spark.scheduler.pool", str(spec.settings.flow))
-        task = context.parallelize([spec], 1).setName(group).mapPartitions(copy)
+        task = context.parallelize([(spec, claim)], 1).setName(group).mapPartitions(copy)
         return int(sum(task.collect()))
     except (Py4JNetworkError, OSError) as exc:
         raise SparkNotStarted(_how_the_jvm_ended(context)) from exc
@@ -357,12 +396,14 @@ def _first_cause(text: str) -> str:
     return (raised or [line.strip() for line in text.splitlines() if line.strip()] or [text])[0][:500]
 
 
-def copy(specs: Iterator[SlotSpec]) -> Iterator[int]:
-    """Run slots in Spark's Python worker: specifications come in, numbers of appended records go out."""
+def copy(slots: Iterator[tuple[SlotSpec, Path | None]]) -> Iterator[int]:
+    """Run slots in Spark's Python worker: specifications and claims come in, numbers of appended records go out."""
     from lockstep_data_plane.slot.worker import run_slot
 
-    for spec in specs:
-        yield run_slot(spec)
+    for spec, claim in slots:
+        with claimed(claim):
+            appended = run_slot(spec)
+        yield appended
 
 
 async def in_thread(name: str, call: Callable[[], R]) -> R:

@@ -231,6 +231,7 @@ async def handback(
     from lockstep_cli.flow_selection import choose_one_flow
     from lockstep_cli.rendering.migration import hand_back_parts
     from lockstep_cli.rendering.progress_display import show_outstanding
+    from lockstep_ops.clusters import REFUSED_S
     from lockstep_ops.command_request import CommandReply, command_request, exit_code
     from lockstep_ops.takeover.handback import plan_hand_back
     from lockstep_ops.takeover.takeover_io import (
@@ -255,7 +256,8 @@ async def handback(
         if (stop_code := exit_code([reply])) is not Exit.FINE:
             print_parts(reply.as_lines(), stderr=True)
             return stop_code
-    plan = plan_hand_back(await read_hand_back_state(settings, place), stops_first=stop and consent.dry_run)
+    state = await read_hand_back_state(settings, place, refused_s=REFUSED_S)
+    plan = plan_hand_back(state, stops_first=stop and consent.dry_run)
     if not consent.is_given(plan, hand_back_parts(plan), f"Hand {settings.flow} back so?"):
         return consent.end(plan)
     await carry_out_hand_back(settings, plan, timeout)

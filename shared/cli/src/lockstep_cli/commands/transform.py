@@ -216,6 +216,7 @@ async def _read(
     progress: "WorkProgress",
 ) -> "tuple[TrialPartition, ...]":
     from lockstep_cli.rendering.progress_display import ProgressDisplay
+    from lockstep_ops.clusters import REFUSED_S, source_client
     from lockstep_ops.transform.record_file import read_record_file
     from lockstep_ops.transform.source_records import read_source_records
 
@@ -227,6 +228,7 @@ async def _read(
         progress.done = count
 
     with ProgressDisplay(lambda: progress):
+        await source_client(settings).require_open(for_s=REFUSED_S)  # the consumer would try again
         return await asyncio.to_thread(
             read_source_records,
             settings,

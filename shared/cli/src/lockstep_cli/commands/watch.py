@@ -60,7 +60,7 @@ Exit codes:
   0  ended by Ctrl-C or SIGTERM; with --no-follow: all is shown
   1  a cluster does not permit it
   2  FILE or the arguments cannot be used
-  3  the target cannot be reached when it begins"""
+  3  the target cannot be reached when it begins; with --no-follow: a cluster does not answer, and the rest is shown"""
 
 
 @click.command(
@@ -93,7 +93,7 @@ async def command(
 ) -> int:
     from lockstep_cli.flow_selection import choose_flows
     from lockstep_kafka.common.asyncio_util import unless_set
-    from lockstep_ops.clusters import target_client
+    from lockstep_ops.clusters import REFUSED_S, target_client
 
     flow_settings = choose_flows(file, flows, all_enabled=not flows)
     screen = _Screen(output, frozenset(kind.lower() for kind in kinds), len(flow_settings) > 1)
@@ -101,18 +101,25 @@ async def command(
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signal_number, screen.closed.set)
     # Here a target that does not answer ends it; later it is waited for.
-    await asyncio.gather(*(target_client(settings).probe(timedelta(seconds=timeout)) for settings in flow_settings))
+    targets = (target_client(settings, refused_s=REFUSED_S) for settings in flow_settings)
+    await asyncio.gather(*(target.probe(timedelta(seconds=timeout)) for target in targets))
     views = [
         view for settings in flow_settings for view in _views(settings, topics or TOPICS, screen, start == "beginning")
     ]
-    missing = await _missing_topics(views)
+    missing, away = await _missing_topics(views)
+    if no_follow:  # else a source that is away is waited for
+        for trouble in away.values():
+            click.echo(f"{trouble}: its topics are not shown", err=True)
+        views = [view for view in views if view.topic.alias not in away]
     click.echo(_what_is_watched(views, missing, no_follow), err=True)
 
     async def follow() -> None:
         await asyncio.gather(*(_show(view, no_follow) for view in views))
 
     await unless_set(screen.closed, follow())
-    return Exit.TROUBLE if any(view.denied for view in views) else Exit.FINE
+    if any(view.denied for view in views):
+        return Exit.TROUBLE
+    return Exit.NO_ANSWER if no_follow and away else Exit.FINE
 
 
 @dataclass(slots=True)
@@ -157,23 +164,29 @@ def _views(settings: "FlowSettings", roles: Sequence[str], screen: "_Screen", fr
     return [_View(settings, topics[role], screen, from_beginning, RowChanges()) for role in roles]
 
 
-async def _missing_topics(views: Sequence[_View]) -> frozenset[tuple[str, str]]:
-    """Return the clusters and topics of these that do not exist, as far as the clusters answer."""
+async def _missing_topics(views: Sequence[_View]) -> tuple[frozenset[tuple[str, str]], dict[str, str]]:
+    """Return the clusters and topics of these that do not exist, and why clusters do not answer, by alias."""
     from lockstep_kafka.common.errors import ClusterError
-    from lockstep_ops.clusters import source_client, target_client
+    from lockstep_ops.clusters import REFUSED_S, source_client, target_client
 
-    missing = set()
-    for settings in {str(view.settings.flow): view.settings for view in views}.values():
-        of_flow = [view for view in views if view.settings is settings]
-        for alias in {view.topic.alias for view in of_flow}:
-            cluster = target_client(settings) if alias == settings.flow.target else source_client(settings)
-            try:
-                names = await cluster.topic_names()
-            except ClusterError:
-                continue  # a source that is away is waited for
-            wanted = {view.topic.name for view in of_flow if view.topic.alias == alias}
-            missing |= {(alias, topic) for topic in wanted if topic not in names}
-    return frozenset(missing)
+    views_by_cluster: dict[tuple[str, str], list[_View]] = {}
+    for view in views:
+        views_by_cluster.setdefault((str(view.settings.flow), view.topic.alias), []).append(view)
+    missing: set[tuple[str, str]] = set()
+    away: dict[str, str] = {}
+
+    async def look(alias: str, of_cluster: Sequence[_View]) -> None:
+        settings = of_cluster[0].settings
+        make_client = target_client if alias == settings.flow.target else source_client
+        try:
+            names = await make_client(settings, refused_s=REFUSED_S).topic_names()
+        except ClusterError as exc:
+            away[alias] = str(exc)
+            return
+        missing.update((alias, view.topic.name) for view in of_cluster if view.topic.name not in names)
+
+    await asyncio.gather(*(look(alias, of_cluster) for (_, alias), of_cluster in views_by_cluster.items()))
+    return frozenset(missing), away
 
 
 def _what_is_watched(views: Sequence[_View], missing: frozenset[tuple[str, str]], no_follow: bool) -> str:

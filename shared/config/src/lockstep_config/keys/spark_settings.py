@@ -68,7 +68,9 @@ PINNED: Mapping[str, Pinned] = MappingProxyType(
         "spark.python.use.daemon": Pinned("true", "slots are forked from a process that has everything loaded"),
         "spark.python.daemon.module": Pinned("lockstep_data_plane.spark.pyspark_daemon", "it is what forks the slots"),
         "spark.python.worker.module": Pinned(None, "the daemon starts its own"),
-        "spark.python.worker.reuse": Pinned("true", "a slot that starts again finds its process ready"),
+        "spark.python.worker.reuse": Pinned(
+            "false", "a process that waits for the next slot may be frozen, and nobody would notice before it has one"
+        ),
         "spark.python.worker.idleTimeoutSeconds": Pinned(
             "0", "a slot says nothing to Spark until it ends, which would be taken for idling"
         ),

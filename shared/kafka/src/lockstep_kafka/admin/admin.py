@@ -10,9 +10,10 @@ import socket
 import time
 from collections.abc import Mapping
 from datetime import timedelta
+from math import inf
 from typing import Any
 
-from confluent_kafka.admin import ClusterMetadata, ConfigResource
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
@@ -32,6 +33,9 @@ MM2's admin.timeout.ms (a minute) is for requests, not for finding out whether b
 
 OPENED = timedelta(seconds=1)
 """Longest duration of opening a connection, if the caller needs the result at once."""
+
+REFUSED_AGAIN_S = 0.2
+"""Seconds between two attempts to connect to servers that refuse connections."""
 
 
 async def connects(host: str, port: int, within: timedelta) -> str | None:
@@ -74,6 +78,9 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
 
     _has_answered = False
     """True once a broker has answered at the bootstrap addresses."""
+    _refusal: ClusterUnreachable | None = None
+    """The error of the last client that could not be made, at the time `_refused_at`; None if there was none."""
+    _refused_at = -inf
 
     async def probe(self, within: timedelta = PROBE) -> None:
         """Return when a broker answers.
@@ -100,37 +107,64 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
         Raises:
             ClusterUnreachable: No address belongs to a broker of the configured security protocol.
         """
-        client = ClientSecurity.of_librdkafka(self._conf)
-        addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
-        probing = (
-            probe_address(host.rpartition("://")[2].strip("[]"), int(port), min(OPENED, within), client)
-            for host, _, port in addresses
-        )
+        client, addresses = ClientSecurity.of_librdkafka(self._conf), self._addresses
+        probing = (probe_address(host, port, min(OPENED, within), client) for host, port in addresses)
         probes = await asyncio.gather(*probing)
         if probes and all(probe.fault for probe in probes):
             faults = dict.fromkeys(probe.fault for probe in probes)
             raise ClusterUnreachable(self.alias, self.bootstrap, "; ".join(faults))
         is_silent = all(probe.server is ServerKind.SILENT for probe in probes)
-        return ["".join(address) for address in addresses] if is_silent else []
+        return [entry.strip() for entry in self.bootstrap.split(",") if entry.strip()] if is_silent else []
 
-    async def require_open(self, within: timedelta = OPENED) -> None:
-        """Return unless every bootstrap address refuses connections or has an unknown name.
+    async def require_open(self, within: timedelta = OPENED, for_s: float = 0.0) -> None:
+        """Return unless every bootstrap address refuses connections or has an unknown name for `for_s` seconds.
 
         librdkafka would try again until its timeout is over.
 
         Raises:
-            ClusterUnreachable: Raised at once if no address can be connected to.
+            ClusterUnreachable: No address can be connected to. With `for_s` 0 it is raised at once.
         """
-        addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
-        attempts = (_connect(host.strip("[]"), int(port), within) for host, _, port in addresses)
+        began = time.monotonic()
+        while refusals := await self._refusals(within):
+            if time.monotonic() - began >= for_s:
+                raise ClusterUnreachable(self.alias, self.bootstrap, "; ".join(refusals))
+            await asyncio.sleep(REFUSED_AGAIN_S)
+
+    async def _refusals(self, within: timedelta) -> list[str]:
+        """Return why each bootstrap address refuses connections, each reason once; empty if one of them may answer."""
+        attempts = (_connect(host, port, within) for host, port in self._addresses)
         results = await asyncio.gather(*attempts, return_exceptions=True)
         refusals = [
             result
             for result in results
             if isinstance(result, OSError | UnicodeError) and not isinstance(result, TimeoutError)
         ]
-        if refusals and len(refusals) == len(results):
-            raise ClusterUnreachable(self.alias, self.bootstrap, "; ".join(dict.fromkeys(map(_refusal, refusals))))
+        return list(dict.fromkeys(map(_refusal, refusals))) if len(refusals) == len(results) else []
+
+    @property
+    def _addresses(self) -> list[tuple[str, int]]:
+        """Return host and port of each bootstrap server."""
+        entries = (entry.strip().rpartition("://")[2].rpartition(":") for entry in self.bootstrap.split(","))
+        return [(host.strip("[]"), int(port)) for host, _, port in entries if port]
+
+    async def _make_client(self) -> AdminClient:
+        if self._refused_s < inf:
+            await self._require_open_once()
+        return await super()._make_client()
+
+    async def _require_open_once(self) -> None:
+        """Return unless the cluster refuses connections for `refused_s`. Raises as `require_open`.
+
+        A request that waited while another one was refused does not wait once more.
+        """
+        if self._refusal is not None and time.monotonic() - self._refused_at <= self._refused_s:
+            raise self._refusal.with_traceback(None)
+        self._refusal = None
+        try:
+            await self.require_open(for_s=self._refused_s)
+        except ClusterUnreachable as refusal:
+            self._refusal, self._refused_at = refusal, time.monotonic()
+            raise
 
     async def unreachable_brokers(self, within: timedelta = PROBE) -> dict[str, str]:
         """Return the reasons why brokers cannot be reached at their advertised addresses.

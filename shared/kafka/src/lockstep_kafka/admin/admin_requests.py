@@ -136,6 +136,8 @@ class AdminRequests:
         properties: The Java properties from which `conf` comes, for requests that librdkafka cannot send. Without them,
             these requests go to the bootstrap servers without TLS and login.
         ends_at: The time of `time.monotonic` that no request, and no thread that waits for one, outlasts.
+        refused_s: The seconds for which all bootstrap servers have to refuse connections, so that the first request
+            ends. By default a request waits for them as long as it may: a broker that restarts comes back.
     """
 
     def __init__(
@@ -146,8 +148,10 @@ class AdminRequests:
         access: Access = NO_ACCESS,
         properties: Mapping[str, str] | None = None,
         ends_at: float = inf,
+        refused_s: float = inf,
     ) -> None:
         self.alias = alias
+        self._refused_s = refused_s
         self.access = access
         self._request_s = timeout.total_seconds()
         self._ends_at = ends_at

@@ -1,15 +1,18 @@
 """Reads the report of a flow: its rows, the members of its services, and the ends of both clusters' logs."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.admin.replicas import describe_replicas
+from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.topics.topic_reader import Record
-from lockstep_ops.clusters import source_client, target_client
+from lockstep_ops.clusters import REFUSED_S, source_client, target_client
 from lockstep_ops.services import SERVICES
 from lockstep_ops.status.log_offsets import read_logs
 from lockstep_ops.status.partition_status import LogOffsets, is_conclusive
@@ -59,9 +62,10 @@ async def read_report(
         ClusterError: The target cannot be reached, is not permitted, or the flow has never run (TopicMissing).
         NewerVersion: A newer release wrote a row.
     """
-    clients = clients or FlowClients(source_client(settings), target_client(settings))
+    clients = clients or FlowClients(
+        source_client(settings, refused_s=REFUSED_S), target_client(settings, refused_s=REFUSED_S)
+    )
     source, target = clients.source, clients.target
-    await target.probe(timedelta(seconds=timeout))
     services = [name for name, needed in SERVICES.items() if needed(settings)]
     delay_ms = settings.delay_ms
 
@@ -85,16 +89,18 @@ async def read_report(
             lambda: is_conclusive(newer.rows.values(), now_ms(), logs, delay_ms), LOOKS_AGAIN_AFTER_S
         )
 
-    (rows, unreadable, read_ms), replicas, (reports, unread) = await asyncio.gather(
-        read_dated(), describe_replicas(target, settings, services), read_heard()
-    )
-    logs = None
-    if "data-plane" in services:
-        logs = await read_logs(settings, source, target, rows, timeout)
-        if not is_conclusive(rows.values(), read_ms, logs, delay_ms):
-            await wait_conclusive(logs)
-            rows, unreadable, read_ms = await read_dated()
-            logs = await read_logs(settings, source, target, rows, timeout, logs)
+    logs, within, copies = None, timedelta(seconds=timeout), "data-plane" in services
+    async with _beside(source.probe(within) if copies else asyncio.sleep(0.0)) as source_reached:
+        await target.probe(within)
+        (rows, unreadable, read_ms), replicas, (reports, unread) = await asyncio.gather(
+            read_dated(), describe_replicas(target, settings, services), read_heard()
+        )
+        if copies:
+            logs = await read_logs(settings, source, target, rows, source_reached)
+            if not is_conclusive(rows.values(), read_ms, logs, delay_ms):
+                await wait_conclusive(logs)
+                rows, unreadable, read_ms = await read_dated()
+                logs = await read_logs(settings, source, target, rows, source_reached, logs)
     report = build_report(
         settings.flow,
         rows,
@@ -113,6 +119,16 @@ async def read_report(
     present = [report for report in reports if report.service in services]
     troubles = (*report.troubles, *reported_troubles(present, report.troubles), *unread)
     return replace(report, troubles=troubles, unreadable=unreadable_topics(present))
+
+
+@asynccontextmanager
+async def _beside(asking: Coroutine[Any, Any, None]) -> AsyncIterator[Awaitable[None]]:
+    """Ask one cluster while the context asks the other one, so that they are not waited for one after the other."""
+    asked = asyncio.ensure_future(asking)
+    try:
+        yield asked
+    finally:
+        await cancelled([asked])
 
 
 async def _read_members(target: Admin, rows: Mapping[str, Row]) -> dict[str, tuple[str, ...]]:

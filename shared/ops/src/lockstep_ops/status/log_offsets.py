@@ -1,9 +1,8 @@
 """Reads the offsets of both clusters' logs of a flow, after its rows."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
-from datetime import timedelta
 
 from lockstep_config import FlowSettings
 from lockstep_kafka.admin.admin import Admin
@@ -19,7 +18,7 @@ async def read_logs(
     source: Admin,
     target: Admin,
     rows: Mapping[str, Row],
-    timeout: float,
+    source_reached: Awaitable[None],
     before: LogOffsets | None = None,
 ) -> LogOffsets:
     """Return the ends of all logs that the rows are about, and of those that the flow selects.
@@ -31,13 +30,12 @@ async def read_logs(
         source: The source.
         target: The target.
         rows: The flow's rows.
-        timeout: The seconds within which a cluster has to answer.
+        source_reached: It is done when the source answers, and raises `ClusterError` if it does not.
         before: An earlier result, if any.
     """
     topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.is_selected]
-    is_reached = before is not None and source.alias not in before.troubles
     answers = await asyncio.gather(
-        _read_source_ends(settings, source, target, topics, None if is_reached else timeout),
+        _read_source_ends(settings, source, target, topics, source_reached),
         _read_target_ends(target, topics),
         return_exceptions=True,
     )
@@ -82,10 +80,13 @@ async def _with_starts(source: Admin, logs: LogOffsets, rows: Mapping[str, Row])
 
 
 async def _read_source_ends(
-    settings: FlowSettings, source: Admin, target: Admin, topics: list[MirroredTopic], probe_s: float | None
+    settings: FlowSettings,
+    source: Admin,
+    target: Admin,
+    topics: list[MirroredTopic],
+    source_reached: Awaitable[None],
 ) -> LogOffsets:
-    if probe_s is not None:
-        await source.probe(timedelta(seconds=probe_s))
+    await source_reached
     one_cluster = await source.cluster_id() == await target.cluster_id()
     names = await source.topic_names()
     selected = {name for name in names if settings.replicates(name, one_cluster=one_cluster)}

@@ -6,7 +6,7 @@ from lockstep_config import FlowSettings
 from lockstep_kafka.admin.topic_creation import create_fitting_topics
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.topics.control_topics import KEPT_CONFIGS, flow_topics, new_topic
-from lockstep_ops.clusters import target_client
+from lockstep_ops.clusters import REFUSED_S, target_client
 from lockstep_ops.status.trouble_reports import read_reports, reported_troubles
 
 
@@ -55,7 +55,7 @@ async def _why_not_created(settings: FlowSettings) -> str:
     Raises:
         ClusterError: The target does not answer, or refuses.
     """
-    target = target_client(settings)
+    target = target_client(settings, refused_s=REFUSED_S)
     brokers = await target.broker_count()
     topics = flow_topics(settings.flow, settings.group_id, settings.control.replication_factor)
     new = [new_topic(topic, brokers) for topic in topics]

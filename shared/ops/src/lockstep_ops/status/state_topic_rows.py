@@ -7,7 +7,7 @@ from typing import Protocol
 from lockstep_config import FlowSettings
 from lockstep_kafka.topics.topic_follower import TopicFollower, target_follower
 from lockstep_kafka.topics.topic_reader import Record
-from lockstep_ops.clusters import target_client
+from lockstep_ops.clusters import REFUSED_S, target_client
 from lockstep_runtime.state.state_fold import StateFold
 from lockstep_state.names import state_topic
 from lockstep_state.rows.row import NewerVersion
@@ -99,7 +99,7 @@ class StateTopicRows:
         Raises:
             ClusterError: The target does not answer. The follower itself would try again for ever.
         """
-        await target_client(self._settings).probe()
+        await target_client(self._settings, refused_s=REFUSED_S).probe()
         return target_follower(self._settings, self._client, self.topic, self._apply, partitions=[0])
 
     def _apply(self, records: Sequence[Record]) -> None:

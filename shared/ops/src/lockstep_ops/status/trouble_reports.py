@@ -7,7 +7,7 @@ from lockstep_config import FlowSettings
 from lockstep_kafka.common.errors import ClusterError, TopicMissing
 from lockstep_kafka.topics.topic_follower import target_follower
 from lockstep_kafka.topics.topic_reader import Record
-from lockstep_ops.clusters import target_client
+from lockstep_ops.clusters import REFUSED_S, target_client
 from lockstep_ops.status.report import Trouble, UnreadableTopic
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.events import decode_event
@@ -32,7 +32,8 @@ async def read_reports(settings: FlowSettings, silent_s: float) -> tuple[list[Tr
     topic, since_ms = events_topic(settings.flow, settings.group_id), now_ms() - LONGEST_VALID_MS
     records: list[Record] = []
     try:
-        starts = await target_client(settings).offsets_since([(topic, 0)], since_ms)
+        target = target_client(settings, refused_s=REFUSED_S)
+        starts = await target.offsets_since([(topic, 0)], since_ms)
         start = starts.get((topic, 0))
         if start == -1:  # there is no record of that time
             return [], []

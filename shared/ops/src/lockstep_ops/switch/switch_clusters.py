@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from math import inf
 
 from lockstep_config import FlowSettings
 from lockstep_kafka.admin.replicas import count_replicas
@@ -80,11 +81,20 @@ class SwitchClusters:
     question, and never decides by what an earlier step was told. So there is no `ClusterSnapshot` here.
     """
 
-    def __init__(self, settings: FlowSettings, answered_within_s: float, by: str | None = None) -> None:
-        """Take the flow, the seconds within which services have to answer, and who asks them (`command_request`)."""
+    def __init__(
+        self, settings: FlowSettings, answered_within_s: float, by: str | None = None, refused_s: float = inf
+    ) -> None:
+        """Take the flow, and how it is asked.
+
+        Args:
+            settings: The flow.
+            answered_within_s: The seconds within which services have to answer.
+            by: Who asks them (`command_request`).
+            refused_s: As of `AdminRequests`. A step waits for a broker that restarts, and a plan does not.
+        """
         self.settings = settings
-        self.source = source_client(settings)
-        self.target = target_client(settings)
+        self.source = source_client(settings, refused_s=refused_s)
+        self.target = target_client(settings, refused_s=refused_s)
         self._within_s = answered_within_s
         self._by = by
 

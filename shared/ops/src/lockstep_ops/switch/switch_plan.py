@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lockstep_config import FlowSettings
 from lockstep_kafka.admin.replicas import describe_replicas
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, TopicMissing
-from lockstep_ops.clusters import target_client
+from lockstep_ops.clusters import REFUSED_S, target_client
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.services import SERVICES
 from lockstep_ops.status.flow_report import read_report
@@ -53,7 +53,6 @@ from lockstep_runtime.state.desired_state import DesiredPhase, DesiredStateView
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_state.names import Flow
-from lockstep_state.reasons.reason import Reason
 from lockstep_state.reasons.refusal_catalogue import RefusalCode
 from lockstep_state.reasons.switch_reason import Blocker
 from lockstep_state.rows.state_rows import SWITCH_KEY, Row, Switch
@@ -91,12 +90,14 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
     settings, verb = log.settings, options.verb
     if unknown := unknown_topics(log.rows, options.topics):
         raise CannotUse(f"{settings.flow}: no topic called {' or '.join(unknown)} is mirrored by the flow")
-    if not selected_topics(log, options.topics):
+    topics = selected_topics(log, options.topics)
+    if not topics:
         await _require_all_found(log, options)
-        raise SwitchRefused([_no_topic(settings, opposite, verb)])
+        if verb is not Verb.FAILBACK:
+            raise SwitchRefused([RefusalCode.NO_TOPIC_TO_SWITCH.to_reason(flow=str(settings.flow))])
     if settings.data_plane.by_key:
         raise SwitchRefused([RefusalCode.SWITCH_BY_KEYS.to_reason(flow=str(settings.flow))])
-    records_known = RecordsKnown.from_rows(log.rows, selected_topics(log, options.topics))  # no later than the losses
+    records_known = RecordsKnown.from_rows(log.rows, topics)  # no later than the losses
     reachable_rows, (refusals, blockers, report, source_note) = await asyncio.gather(
         _rows_if_reachable(opposite, verb), _refusals(log, options)
     )
@@ -115,6 +116,8 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
         refusals.append(soon)
     groups_ms = GroupReadings.from_rows(log.rows.values()).list_known_ms
     notes = [*_notes(settings, opposite, options)]
+    if not topics:
+        notes = [_nothing_to_bring_back(settings), *notes]
     if verb is Verb.FAILOVER:  # others ask the source in their steps
         source = settings.flow.source
         known_until = [source_note, records_known.sentence(source), groups_known_until(groups_ms, source)]
@@ -152,14 +155,12 @@ async def plan_switch(log: SwitchLog, opposite: OppositeFlow | None, options: Sw
     )
 
 
-def _no_topic(settings: FlowSettings, opposite: OppositeFlow | None, verb: Verb) -> Reason:
-    """Return the refusal of a switch of a flow without topics. A failback names the way without it."""
-    flow = settings.flow
-    if verb is not Verb.FAILBACK or opposite is None:
-        return RefusalCode.NO_TOPIC_TO_SWITCH.to_reason(flow=str(flow))
-    forward = str(opposite.settings.flow)
-    return RefusalCode.NO_TOPIC_TO_BRING_BACK.to_reason(
-        flow=str(flow), source=flow.source, target=flow.target, forward=forward
+def _nothing_to_bring_back(settings: FlowSettings) -> str:
+    """Return a note about a failback by a flow without topics, whose steps find no record."""
+    source, target = settings.flow.source, settings.flow.target
+    return (
+        f"{source} has no topic that {settings.flow} mirrors, so nothing was written there that could come back. "
+        f"Groups move to {target}, and the flows turn round"
     )
 
 
@@ -193,7 +194,7 @@ async def _failback_refusals(
     resting = [(flow, word) for flow, word in wanted.items() if word != "running"]
     if options.topics and resting:
         return [RefusalCode.FLOW_RESTS.to_reason(flow=str(flow), wanted=word) for flow, word in resting]
-    clusters = SwitchClusters(opposite.settings, options.within_s)
+    clusters = SwitchClusters(opposite.settings, options.within_s, refused_s=REFUSED_S)
     try:
         diverged = await ForwardFlow(opposite, clusters, log, options.topics).diverged()
     except StepFailed as unknown:
@@ -212,7 +213,8 @@ async def _require_all_found(log: SwitchLog, options: SwitchOptions) -> None:
     if options.verb is Verb.FAILOVER:
         return
     try:
-        await SwitchClusters(log.settings, options.within_s).require_found(log.rows, options.topics)
+        clusters = SwitchClusters(log.settings, options.within_s, refused_s=REFUSED_S)
+        await clusters.require_found(log.rows, options.topics)
     except NotFoundYet as yet:
         raise SwitchRefused([yet.reason], may_end_soon=True) from yet
 
@@ -254,7 +256,7 @@ async def _refusals(
 ) -> tuple[list[Refusal], tuple[Blocker, ...], Report | None, str]:
     """Return other refusals than blockers, the blockers, the flow's report, and a note about the source or ""."""
     if options.verb is Verb.FAILOVER:
-        clusters = SwitchClusters(log.settings, options.within_s)
+        clusters = SwitchClusters(log.settings, options.within_s, refused_s=REFUSED_S)
         refusals, remaining, note = await _failover_refusals(log, clusters, options)
         return refusals, remaining, None, note
     report = await read_report(log.settings, REPORTED_WITHIN_S, followed=log)

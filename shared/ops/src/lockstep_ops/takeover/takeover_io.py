@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any, TypeAlias
 
 from lockstep_config import FlowSettings
@@ -18,7 +19,7 @@ from lockstep_kafka.topics.control_topics import ensure_control_topics, flow_top
 from lockstep_kafka.topics.topic_follower import target_follower
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.cluster_snapshot import ClusterSnapshot
-from lockstep_ops.clusters import source_client, target_client
+from lockstep_ops.clusters import REFUSED_S, source_client, target_client
 from lockstep_ops.command_client import ask, producing
 from lockstep_ops.command_request import CommandReply, command_request, exit_code
 from lockstep_ops.exit_codes import Exit
@@ -68,7 +69,9 @@ async def read_takeover_state(settings: FlowSettings, place: OffsetLocation) -> 
         NewerVersion: A row is of a newer release.
     """
     control = settings.control
-    source, target = ClusterSnapshot(source_client(settings)), ClusterSnapshot(target_client(settings))
+    source, target = (
+        ClusterSnapshot(client(settings, refused_s=REFUSED_S)) for client in (source_client, target_client)
+    )
     own = OffsetLocation("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
     await asyncio.gather(source.reach(), target.reach())
     unread = PassedOverRecords()
@@ -126,14 +129,18 @@ async def carry_out_takeover(settings: FlowSettings, plan: TakeoverPlan, within:
     await _write_handover(settings, target, plan.row, within)
 
 
-async def read_hand_back_state(settings: FlowSettings, place: OffsetLocation) -> MigrationState:
+async def read_hand_back_state(
+    settings: FlowSettings, place: OffsetLocation, *, refused_s: float = inf
+) -> MigrationState:
     """Read the target's facts that a hand-back depends on. Nothing is changed.
+
+    `refused_s` is that of `AdminRequests`.
 
     Raises:
         ClusterError: The target does not answer, or refuses.
         NewerVersion: A row is of a newer release.
     """
-    target = target_client(settings)
+    target = target_client(settings, refused_s=refused_s)
     await target.probe()
     unread = PassedOverRecords()
     offsets, common = await _read_target(settings, target, place, unread)

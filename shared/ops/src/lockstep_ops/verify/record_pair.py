@@ -12,6 +12,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_kafka.common.errors import ClusterUnreachable
 from lockstep_kafka.librdkafka.client_factory import create_client
+from lockstep_ops.clusters import REFUSED_S, source_client, target_client
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.record_parts import PARTS, message_headers, part_text, parts_as_json
 from lockstep_rules.offsets.offset_runs import RunMap
@@ -143,6 +144,8 @@ async def read_pair(
         client_settings.target_consumer(settings, "verify-show"),
     )
     flow = settings.flow
+    # A consumer would try again until its time is over, and a thread that waits for it holds up the end of the command.
+    await asyncio.gather(*(client(settings).require_open(for_s=REFUSED_S) for client in (source_client, target_client)))
     source, target = await asyncio.gather(
         asyncio.to_thread(_read, conf[0], flow.source, tp, places[0]),
         asyncio.to_thread(_read, conf[1], flow.target, (topic.target_topic, tp[1]), places[1]),

@@ -41,12 +41,6 @@ class RefusalCode(CatalogueCode):
         " back. --continue ends it, and lockstep {then} moves the applications again",
     )
     NO_TOPIC_TO_SWITCH = "no-topic-to-switch", "{flow}: there is no topic to switch"
-    NO_TOPIC_TO_BRING_BACK = (
-        "no-topic-to-bring-back",
-        "{source} has no topic that {flow} mirrors, so nothing was written there that could come back. {flow} moves"
-        " groups back by itself (lockstep status --groups). Stop the applications on {source}, run lockstep resume"
-        " --flow '{forward}', and start them on {target}",
-    )
     SWITCH_BY_KEYS = (
         "switch-by-keys",
         "{flow}: keys choose the partition of each record, so a group has no exact place",
