@@ -2,12 +2,15 @@
 
 # ruff: noqa: S608  # Spark has no data here but the record's
 
+import json
 from collections.abc import Sequence
 
 import pytest
 
+from lockstep_config.flow.transform_chain import IN_SQL
 from lockstep_data_plane.transform.compiled_transform import StatementRefused, TransformFinding
-from tests.support.transform_jvm import TransformJvm
+from tests.support.batch_bytes import batch_bytes, record
+from tests.support.transform_jvm import TransformJvm, records_of
 
 WHERE = "SELECT value FROM records WHERE"
 
@@ -149,3 +152,30 @@ def test_a_secret_is_nowhere_but_by_its_name(jvm: TransformJvm) -> None:
     assert compiled.secrets == ("pepper",)
     assert b"$.a" in compiled.stages
     assert "stages" not in repr(compiled)
+
+
+PARTS = {"key": b'{"FIELD": "7", "n": 1.50}', "value": b'{"n": 1.50, "FIELD": "7"}'}
+OF_CONNECT = {
+    "Cast": {"FIELD": 7, "n": 1.5},
+    "ExtractField": 7,
+    "HoistField": {"FIELD": {"FIELD": "7", "n": 1.5}},
+    "InsertField": {"FIELD": "7", "n": 1.5, "added": "TEXT"},
+    "MaskField": {"FIELD": "***", "n": 1.5},
+    "ReplaceField": {"n": 1.5},
+    "ValueToKey": 7,
+}
+"""What the transforms of Connect make of these parts, for values in JSON."""
+
+
+@pytest.mark.parametrize("name", IN_SQL)
+async def test_a_statement_in_place_of_a_class_of_connect_does_the_same(jvm: TransformJvm, name: str) -> None:
+    columns = IN_SQL[name].replace("$.FIELD", "$.added") if name.startswith("InsertField") else IN_SQL[name]
+    batch = batch_bytes([record(0, PARTS["value"], key=PARTS["key"])])
+    answer = await jvm.answer(f"SELECT {columns} FROM records", batch)
+    assert not answer.failures
+    (made,) = records_of(answer)
+    short, _, part = name.partition("$")
+    changed = (part or "key").lower()
+    assert json.loads(getattr(made, changed)) == OF_CONNECT[short]
+    (other,) = PARTS.keys() - {changed}
+    assert getattr(made, other) == PARTS[other]
