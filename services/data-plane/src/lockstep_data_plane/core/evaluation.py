@@ -198,7 +198,7 @@ def refuse_failed(
 
 
 def without_content(refusal: RefusedRecords | None) -> RefusedRecords | None:
-    """Return a refusal with offsets and timestamps only, for records that a transform has not seen."""
+    """Return a refusal with offsets and timestamps only, for records that no transform and no rule has seen."""
     if refusal is None:
         return None
     entries = tuple(replace(entry, key=None, value=None, headers=()) for entry in refusal.entries)
