@@ -10,6 +10,9 @@ from pathlib import Path
 
 from lockstep_runtime.util.java import find_java, java_build
 
+CONTENT = b"a job in Python, a statement"
+"""What the JVM does before its classes are written. An archive with another content is not used."""
+
 FOLDER = Path(sys.prefix, "share", "lockstep")
 """The folder of the archives. It is part of the installation: who may change an archive may change the packages too."""
 
@@ -19,7 +22,7 @@ def archive_file(java: Path, spark_version: str, spark_path: str, folder: Path =
 
     Any other pair has an archive of its own, or none.
     """
-    parts = (bytes(java.resolve()), java_build(java).encode(), spark_version.encode(), spark_path.encode())
+    parts = (bytes(java.resolve()), java_build(java).encode(), spark_version.encode(), spark_path.encode(), CONTENT)
     return folder / f"spark-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:12]}.jsa"
 
 

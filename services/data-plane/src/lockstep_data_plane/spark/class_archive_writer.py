@@ -1,7 +1,9 @@
 """The command `python -m lockstep_data_plane.spark.class_archive_writer`, which writes the class-data archive.
 
 It is called once after an installation, by a user who may write to the installation, and starts Spark for some seconds.
-Later starts of Spark use the archive if they have the same Java and the same Spark.
+Later starts of Spark use the archive if they have the same Java and the same Spark. It has what a job in Python needs,
+and what a statement of a transform needs. The transforms' own jar is not in it, because Spark loads jars by a class
+loader of its own.
 """
 
 import asyncio
@@ -12,18 +14,35 @@ from pathlib import Path
 from typing import Any
 
 from lockstep_config.keys.spark_settings import SparkSettings
+from lockstep_data_plane.record_batch.codecs import LZ4
+from lockstep_data_plane.record_batch.gapped_batch import gapped_batch
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.spark.class_archive import own_archive_file
 from lockstep_data_plane.spark.session import SparkNotStarted, SparkSession, in_thread
+from lockstep_data_plane.transform.evaluator import TransformEvaluator
+from lockstep_data_plane.transform.jar import JAR
+from lockstep_data_plane.transform.jvm_socket import find_own_server
 from lockstep_runtime.util.java import find_java, missing_java
+from lockstep_state.errors import LockstepError
 
 ENDS_WITHIN_S = 60.0
 """Seconds that the JVM has to end. It writes the archive meanwhile."""
+
+STATEMENT = (
+    "SELECT json_mask(json_mask(value, '$.name', 'hash_salted'), '$.iban', 'truncate(4)') AS value, "
+    "CAST(upper(CAST(key AS STRING)) AS BINARY) AS key FROM records "
+    "WHERE json_text(value, '$.country') = 'DE' AND get_json_object(CAST(value AS STRING), '$.total') > 1 "
+    "AND timestamp > TIMESTAMP '2020-01-01'"
+)
+"""A statement with what most have: own functions, Spark's, casts and conditions."""
+RECORD = PlainRecord(0, 1_700_000_000_000, b"key", b'{"name":"n","iban":"DE02","country":"DE","total":2}', ())
+EVALUATIONS = 3
 
 
 def _write_archive(file: Path) -> None:
     """Start Spark with one job, and let its JVM write the classes that it loaded.
 
-    Raises OSError and SparkNotStarted.
+    Raises OSError, SparkNotStarted, and LockstepError if the statement is not evaluated.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
@@ -36,11 +55,27 @@ def _write_archive(file: Path) -> None:
 
 
 async def _run_spark() -> None:
-    session = SparkSession(SparkSettings(), 1)
+    evaluates = JAR.is_file()
+    session = SparkSession(SparkSettings(), 1, evaluates=evaluates)
     session.start()
     context = await session.context()
     await in_thread("job", lambda: _run_job(context))
+    if evaluates:
+        await _evaluate(session, context)
     await in_thread("end", lambda: _end(context))
+
+
+async def _evaluate(session: SparkSession, context: Any) -> None:
+    """Compile a statement as the driver does, and evaluate a record as slots have it done."""
+    compiled = await session.compile_statement(STATEMENT)
+    server = await in_thread("server", lambda: find_own_server(context))
+    evaluator = await TransformEvaluator.connect(server, compiled, secrets={"salt": b"salt"}, within=ENDS_WITHIN_S)
+    try:
+        batch = gapped_batch([RECORD], RECORD.offset, leader_epoch=0, codec=LZ4)
+        for _ in range(EVALUATIONS):
+            await evaluator.evaluate([batch.data], RECORD.offset, 0, "topic")
+    finally:
+        await evaluator.close()
 
 
 def _run_job(context: Any) -> None:
@@ -72,7 +107,7 @@ def main() -> None:
         return
     try:
         _write_archive(file)
-    except (OSError, SparkNotStarted) as exc:
+    except (OSError, SparkNotStarted, LockstepError) as exc:
         sys.exit(f"the class archive was not written, and Spark starts without it: {exc}")
     sys.stdout.write(f"class archive written: {file} ({file.stat().st_size / 1e6:.0f} MB)\n")
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.spark.conf import JAVA_OPTIONS, USUAL
@@ -30,7 +30,7 @@ from lockstep_data_plane.transform.evaluation_answer import (
 )
 from lockstep_data_plane.transform.evaluator import TransformEvaluator
 from lockstep_data_plane.transform.jar import JAR, PLUGIN
-from lockstep_data_plane.transform.jvm_socket import NoTransformServer, listening_sockets
+from lockstep_data_plane.transform.jvm_socket import find_own_server
 from lockstep_data_plane.transform.python_evaluator import FUNCTION_SECONDS, PythonEvaluator, PythonFunction
 from lockstep_data_plane.transform.sql_transform import version_of, version_with
 from lockstep_data_plane.trial.trial_batches import batches_of, outcomes_of, requests_of
@@ -111,7 +111,7 @@ class TrialSession:
         self._spark.start()
         context = await self._spark.context()
         compiler = await in_thread("compiler", lambda: TransformCompiler(context))
-        server = await in_thread("server", lambda: _find_own_server(context))
+        server = await in_thread("server", lambda: find_own_server(context))
         self._done += 1
         return _Jvm(compiler, server)
 
@@ -237,15 +237,6 @@ async def _times(evaluator: Evaluator, batches: Sequence[bytes | memoryview], fo
         await evaluator.evaluate(batches, 0, 0, SAMPLE_TOPIC)
         times.append(time.perf_counter() - began)
     return times
-
-
-def _find_own_server(context: Any) -> tuple[int, Path]:
-    """Return the pid and the socket of the JVM that this process has started. Raises NoTransformServer."""
-    pid = int(context._jvm.java.lang.ProcessHandle.current().pid())
-    path = dict(listening_sockets()).get(pid)
-    if path is None:
-        raise NoTransformServer(f"the JVM {pid} evaluates no transforms, though it has the transforms' plugin")
-    return pid, path
 
 
 def _function_mistake(error: TransformError) -> TrialMistake:
