@@ -1,5 +1,7 @@
 """The examples of `docs/guides/filter-and-mask.md` do what the page says, by `lockstep transform` and as a flow."""
 
+# ruff: noqa: S608  # Spark has no data here but the record's
+
 import base64
 import hashlib
 import hmac
@@ -11,12 +13,14 @@ from typing import Any
 import pytest
 
 from lockstep_state.names import Flow, events_topic, state_topic
+from tests.support.batch_bytes import batch_bytes, record
 from tests.support.broker import two_brokers
 from tests.support.clusters import Record, create_topic, produce, read_topic
 from tests.support.command_line import lockstep
 from tests.support.eventually import wait_until
 from tests.support.mirror import MirroredFlow
 from tests.support.runs import LockstepRun
+from tests.support.transform_jvm import TransformJvm, records_of
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "filter-and-mask.md"
 SALT = "a salt that nobody may see"
@@ -119,6 +123,28 @@ def test_a_topic_without_a_transform_is_named(file: Path) -> None:
     result = lockstep("transform", "try", file, "--topic", "payments", env=ENVIRONMENT)
     assert result.exit_code == 2
     assert "no transform selects payments" in result.stderr
+
+
+COLUMNS = re.compile(r"^\| `(.* AS \w+)` \|", re.MULTILINE)
+
+
+async def test_columns_of_the_page_are_copied_as_it_says(jvm: TransformJvm) -> None:
+    headers = [("x-user-id", b"1"), ("trace", b"2")]
+    key = '{"id": "a person"}'
+    content = record(0, b"{}", key=key.encode(), headers=headers)
+    hashed = [token(key).encode(), b'{"id": "%s"}' % token("a person").encode()]
+    made = []
+    for column in COLUMNS.findall(PAGE.read_text(encoding="utf-8")):
+        answer = await jvm.answer(
+            f"SELECT {column} FROM records", batch_bytes([content]), secrets={"salt": SALT.encode()}
+        )
+        made += records_of(answer)
+    assert [(each.key, tuple(each.headers)) for each in made] == [
+        (content.key, ()),
+        (content.key, (("trace", b"2"),)),
+        (None, tuple(headers)),
+        *((each, tuple(headers)) for each in hashed),
+    ]
 
 
 @pytest.mark.long
