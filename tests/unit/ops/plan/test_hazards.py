@@ -295,6 +295,16 @@ def test_retention_that_leaves_a_delayed_copy_little_room_is_found(kept: dict[st
     assert "LS036" not in hazards(plain(source=source(**kept), logs=logs)), "without a delay"
 
 
+def test_retention_of_the_copy_that_is_shorter_than_the_delay_is_found() -> None:
+    kept = {"source": source(), "target": cluster("B", {"A.orders": topic(retention_ms="600000")})}
+    (found,) = hazards(plain(DELAYED, **kept))["LS036"].details
+    assert found == (
+        "orders: retention.ms of its copy is 10 min, lockstep.delay is 30 min: records are deleted when they come"
+    )
+    change = ConfigChange("orders", "A.orders", "retention.ms", "600000", str(7 * DAY_MS))
+    assert "LS036" not in hazards(plain(DELAYED, **kept, config_changes=(change,))), "it is set anew"
+
+
 def test_retention_that_leaves_a_delayed_copy_enough_room_is_no_hazard() -> None:
     for kept in (str(HOUR_MS * 3 // 2), "-1"):
         assert "LS036" not in hazards(plain(DELAYED, source=source(retention_ms=kept)))

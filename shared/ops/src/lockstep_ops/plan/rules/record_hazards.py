@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lockstep_config.flow.transform_settings import SeveralTransforms, TransformSettings
 from lockstep_ops.formatting import in_time
+from lockstep_ops.plan.rules.copy_forecast import retention_of
 from lockstep_ops.plan.rules.flow_facts import FlowFacts
 from lockstep_ops.plan.rules.flow_plan import CopyForecast, TopicForecast
 from lockstep_ops.plan.rules.hazard_checks import Finding
@@ -26,30 +27,34 @@ def find_short_retention(facts: FlowFacts, copy: CopyForecast) -> Iterator[Findi
         for limit in _limits(facts, topic) if delay_ms else ():
             room_ms = limit.kept_ms - delay_ms
             if room_ms < max(LEAST_ROOM_MS, delay_ms):
-                room = (
-                    f"{in_time(room_ms)} are left"
-                    if room_ms > 0
-                    else f"{limit.deleted} are deleted before they are due"
-                )
+                room = f"{in_time(room_ms)} are left" if room_ms > 0 else f"{limit.deleted} are deleted {limit.moment}"
                 yield topic.topic, f"{topic.topic}: {limit.text}, lockstep.delay is {in_time(delay_ms)}: {room}"
 
 
 class _Limit(NamedTuple):
-    """A limit of a topic's retention in words, the milliseconds for which it keeps records, and what goes then."""
+    """A limit of retention in words, the milliseconds for which it keeps records, and what is deleted when.
+
+    The latter is said if it is too short.
+    """
 
     text: str
     kept_ms: int
     deleted: str = "records"
+    moment: str = "before they are due"
 
 
 def _limits(facts: FlowFacts, topic: TopicForecast) -> Iterator[_Limit]:
-    """Yield each limit of a topic's retention on the source."""
+    """Yield each limit of the retention of a topic and of its copy, which goes by the records' timestamps."""
     if topic.retention_ms is not None:
         yield _Limit(f"retention.ms is {in_time(topic.retention_ms)}", topic.retention_ms)
     source_topic = facts.source.topics.get(topic.topic)
     configs = {} if source_topic is None else source_topic.configs
     if "compact" in configs.get("cleanup.policy", "") and (kept := configs.get("delete.retention.ms")):
         yield _Limit(f"delete.retention.ms is {in_time(int(kept))}", int(kept), "tombstones")
+    kept_ms, _ = retention_of(facts.target.topics.get(topic.remote))
+    is_set_anew = any((each.target, each.key) == (topic.remote, "retention.ms") for each in facts.config_changes)
+    if kept_ms is not None and kept_ms != topic.retention_ms and not is_set_anew:
+        yield _Limit(f"retention.ms of its copy is {in_time(kept_ms)}", kept_ms, "records", "when they come")
     if topic.retention_bytes is None:
         return
     logs = [facts.logs.get((topic.topic, partition.partition)) for partition in topic.partitions]
