@@ -73,6 +73,7 @@ def refused(jvm: TransformJvm, statement: str) -> Sequence[TransformFinding]:
          "FROM_JSON_NOT_FAILFAST", 1, None, None),
         ("WITH records AS (SELECT * FROM records) SELECT value FROM records", "CLAUSE_NOT_ALLOWED", None, None, None),
         ("DROP TABLE records", "CLAUSE_NOT_ALLOWED", None, None, None),
+        ("SELECT sha2(key, 256) AS key FROM records WHERE 1 = 2", "CLAUSE_NOT_ALLOWED", None, None, None),
         ("SET spark.sql.ansi.enabled = false", "CLAUSE_NOT_ALLOWED", None, None, None),
     ],
 )  # fmt: skip
@@ -152,6 +153,12 @@ def test_a_secret_is_nowhere_but_by_its_name(jvm: TransformJvm) -> None:
     assert compiled.secrets == ("pepper",)
     assert b"$.a" in compiled.stages
     assert "stages" not in repr(compiled)
+
+
+def test_a_condition_that_no_record_passes_is_allowed_where_tombstones_stay_as_they_are(jvm: TransformJvm) -> None:
+    compiled = jvm.compile("SELECT key, json_mask(value, '$.a', 'mask') AS value FROM records WHERE false")
+    assert compiled.filters
+    assert not compiled.columns_written
 
 
 PARTS = {"key": b'{"FIELD": "7", "n": 1.50}', "value": b'{"n": 1.50, "FIELD": "7"}'}
