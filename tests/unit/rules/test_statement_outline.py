@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_rules.statement_outline import filters_records, made_columns
+from lockstep_rules.statement_outline import COLUMNS, filters_records, made_columns
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,9 @@ def test_a_condition_is_a_filter(statement: str, filters: bool) -> None:
         ("SELECT concat(key, ',', value) AS value FROM records", {"value"}),
         ("SELECT headers[0].key FROM records", {"key"}),
         ("SELECT upper(key) AS", set()),
+        ("FROM records |> SET key = upper(key) |> WHERE partition = 1", {"key"}),
+        ("SELECT s.* FROM (SELECT named_struct('key', value) AS s FROM records)", COLUMNS),
+        ("SELECT r.* FROM records r", set()),
         ("SELECT", set()),
     ],
 )

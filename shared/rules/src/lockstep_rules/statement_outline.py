@@ -11,11 +11,15 @@ _TOKENS = re.compile(
       | (?P<text>r'[^']*'|r"[^"]*"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
       | `(?P<quoted>(?:[^`]|``)*)`
       | (?P<word>\w+)
-      | (?P<sign>.)""",
+      | (?P<sign>\|>|.)""",
     re.DOTALL | re.VERBOSE | re.IGNORECASE,
 )
 _TEXT = "''"
 """The token of every text."""
+
+_PIPE = "|>"
+_STRUCTS = frozenset({"named_struct", "struct", "from_json", "from_csv"})
+_EACH_FIELD = (".", "*")
 
 COLUMNS = frozenset({"key", "value", "headers", "timestamp"})
 
@@ -30,8 +34,13 @@ def made_columns(statement: str) -> frozenset[str]:
 
     A column that is selected as it is does not count, also under its own name.
     """
-    named = (_made_column(item) for item in _select_items(tuple(_tokens(statement))))
-    return frozenset(name for name in named if name)
+    tokens = tuple(_tokens(statement))
+    if _PIPE in tokens:
+        return COLUMNS.intersection(tokens)
+    items = tuple(_select_items(tokens))
+    if _STRUCTS.intersection(tokens) and any(item[-2:] == _EACH_FIELD for item in items):
+        return COLUMNS
+    return frozenset(name for name in map(_made_column, items) if name)
 
 
 def _tokens(statement: str) -> Iterator[str]:
@@ -43,7 +52,7 @@ def _tokens(statement: str) -> Iterator[str]:
             yield (match["quoted"] or match["word"] or match["sign"] or "").lower()
 
 
-def _select_items(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
+def _select_items(tokens: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield what stands between SELECT, the commas of its list, and FROM, of each SELECT."""
     for start, word in enumerate(tokens):
         if word != "select":
@@ -53,14 +62,14 @@ def _select_items(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
         for each in tokens[start + 1 :]:
             depth += (each in "([{") - (each in ")]}")
             if depth < 0 or (depth == 0 and each in ("from", ",")):
-                yield item
+                yield tuple(item)
                 item = []
                 if each != ",":
                     break
             else:
                 item.append(each)
         else:
-            yield item
+            yield tuple(item)
 
 
 def _made_column(item: Sequence[str]) -> str:
