@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+from lockstep_data_plane.record_batch.codecs import LZ4
+from lockstep_data_plane.record_batch.gapped_batch import gapped_batch
+from lockstep_data_plane.spark.class_archive_writer import RECORD, STATEMENT
+from tests.support.transform_jvm import TransformJvm, records_of
 
 WRITE = """
 import sys
@@ -51,6 +54,16 @@ def compiled_with(archive: Path, log: Path) -> list[str]:
     return LOADED.findall(log.read_text())
 
 
+async def test_record_of_the_archive_is_evaluated_to_its_end(jvm: TransformJvm) -> None:
+    batch = gapped_batch([RECORD], RECORD.offset, leader_epoch=0, codec=LZ4)
+    answer = await jvm.answer(STATEMENT, bytes(batch.data), secrets={"salt": b"salt"})
+    (made,) = records_of(answer)
+    assert not answer.failures
+    assert (made.key, b'"iban":"DE02"' in (made.value or b"")) == (b"KEY", True)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
 def test_classes_of_a_statement_come_from_the_archive_or_from_the_jars(tmp_path: Path) -> None:
     archive = tmp_path / "spark.jsa"
     run(WRITE, str(archive))

@@ -19,6 +19,7 @@ from lockstep_data_plane.record_batch.gapped_batch import gapped_batch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.spark.class_archive import own_archive_file
 from lockstep_data_plane.spark.session import SparkNotStarted, SparkSession, in_thread
+from lockstep_data_plane.transform.evaluation_answer import EvaluationOptions
 from lockstep_data_plane.transform.evaluator import TransformEvaluator
 from lockstep_data_plane.transform.jar import JAR
 from lockstep_data_plane.transform.jvm_socket import find_own_server
@@ -69,7 +70,10 @@ async def _evaluate(session: SparkSession, context: Any) -> None:
     """Compile a statement as the driver does, and evaluate a record as slots have it done."""
     compiled = await session.compile_statement(STATEMENT)
     server = await in_thread("server", lambda: find_own_server(context))
-    evaluator = await TransformEvaluator.connect(server, compiled, secrets={"salt": b"salt"}, within=ENDS_WITHIN_S)
+    options = EvaluationOptions(seconds=ENDS_WITHIN_S)
+    evaluator = await TransformEvaluator.connect(
+        server, compiled, options=options, secrets={"salt": b"salt"}, within=ENDS_WITHIN_S
+    )
     try:
         batch = gapped_batch([RECORD], RECORD.offset, leader_epoch=0, codec=LZ4)
         for _ in range(EVALUATIONS):
