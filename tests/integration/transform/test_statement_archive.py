@@ -15,8 +15,9 @@ from tests.support.transform_jvm import TransformJvm, records_of
 WRITE = """
 import sys
 from pathlib import Path
-from lockstep_data_plane.spark.class_archive_writer import _write_archive
-_write_archive(Path(sys.argv[1]))
+from lockstep_data_plane.spark.class_archive import ArchiveContent
+from lockstep_data_plane.spark.class_archive_writer import write_archive
+write_archive(Path(sys.argv[1]), ArchiveContent.STATEMENT)
 """
 COMPILE = """
 import asyncio, os, sys

@@ -44,6 +44,7 @@ def test_a_condition_is_a_filter(statement: str, filters: bool) -> None:
         ("FROM records |> SET key = upper(key) |> WHERE partition = 1", {"key"}),
         ("SELECT s.* FROM (SELECT named_struct('key', value) AS s FROM records)", COLUMNS),
         ("SELECT r.* FROM records r", set()),
+        ("FROM records SELECT upper(key) AS key WHERE offset > 1", {"key"}),
         ("SELECT", set()),
     ],
 )

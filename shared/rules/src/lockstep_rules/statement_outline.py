@@ -61,7 +61,7 @@ def _select_items(tokens: Sequence[str]) -> Iterator[tuple[str, ...]]:
         depth = 0
         for each in tokens[start + 1 :]:
             depth += (each in "([{") - (each in ")]}")
-            if depth < 0 or (depth == 0 and each in ("from", ",")):
+            if depth < 0 or (depth == 0 and each in ("from", "where", ",")):
                 yield tuple(item)
                 item = []
                 if each != ",":

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lockstep_config.keys.spark_settings import SparkSettings
-from lockstep_data_plane.spark.conf import JAVA_OPTIONS, USUAL
 from lockstep_data_plane.spark.session import SparkSession, in_thread
 from lockstep_data_plane.transform.compiled_transform import StatementRefused
 from lockstep_data_plane.transform.compiler import TransformCompiler
@@ -29,7 +28,6 @@ from lockstep_data_plane.transform.evaluation_answer import (
     TransformVersionDiffers,
 )
 from lockstep_data_plane.transform.evaluator import TransformEvaluator
-from lockstep_data_plane.transform.jar import JAR, PLUGIN
 from lockstep_data_plane.transform.jvm_socket import find_own_server
 from lockstep_data_plane.transform.python_evaluator import FUNCTION_SECONDS, PythonEvaluator, PythonFunction
 from lockstep_data_plane.transform.sql_transform import version_of, version_with
@@ -47,15 +45,7 @@ from lockstep_state.codecs.transform_trial import (
 
 SPARK = SparkSettings(
     master="local[1]",
-    conf={
-        "spark.app.name": "lockstep transform",
-        "spark.driver.memory": "1g",
-        "spark.jars": str(JAR),
-        "spark.plugins": PLUGIN,
-        "spark.ui.enabled": "false",
-        # With the compiler C2, as the executors of transforms have it: else costs would not be theirs.
-        JAVA_OPTIONS: USUAL[JAVA_OPTIONS].replace(" -XX:TieredStopAtLevel=1", "").replace(" -Xmn16m", ""),
-    },
+    conf={"spark.app.name": "lockstep transform", "spark.driver.memory": "1g", "spark.ui.enabled": "false"},
 )
 
 SAMPLE = (
@@ -91,7 +81,7 @@ class TrialSession:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._spark = SparkSession(SPARK, 1)
+        self._spark = SparkSession(SPARK, 1, evaluates=True)
         self._done = self._total = 0
 
     async def run(self, requests: Sequence[TrialRequest]) -> tuple[TrialResult, ...]:
