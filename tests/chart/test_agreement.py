@@ -73,6 +73,15 @@ RIGHT = {
     "a number in quotes": source(offset__lag__max=" 7 "),
     "a reference": source(sync__topic__acls__enabled="${env:WITH_ACLS}"),
     "a secret that is not there": cluster(tls={"trustedCertificates": [{"secretName": "ca", "certificate": "ca.crt"}]}),
+    "transforms, a rename and a delay": source(
+        lockstep__transform__pii__topics="customers",
+        lockstep__transform__pii__mask="$.name: hash_salted",
+        lockstep__transform__pii__salt="${env:PII_SALT}",
+        lockstep__transform__eu__topics="orders-.*",
+        lockstep__transform__eu__sql="SELECT * FROM records WHERE json_text(value, '$.country') = 'DE'",
+        lockstep__rename=r"A\.orders-(.*) -> eu.$1 ; A\.(.*) -> $1",
+        lockstep__delay="30m, audit=2h",
+    ),
     "a number in a text": source(topics__exclude=1, offset__lag__max=7),
     "v1": v1(**EVERYTHING),
 }

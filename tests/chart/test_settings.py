@@ -2,11 +2,15 @@
 
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from lockstep_config import Configuration, load
 from lockstep_config.flow.model import FlowSettings
+from lockstep_config.text.properties import read_properties
+from lockstep_data_plane.spark.conf import EVALUATING_MEMORY
 from lockstep_state import project_address
 from lockstep_state.names import Flow
 from tests.chart.helm import CHART, NEEDS_PINNED_HELM, rendered
@@ -101,3 +105,47 @@ def test_setting_with_special_characters_arrives_unchanged(tmp_path: Path) -> No
         "false",
         "0.5",
     ]
+
+
+STATEMENT = {
+    "lockstep.transform.pii.topics": "customers",
+    "lockstep.transform.pii.mask": "$.name: hash_salted",
+    "lockstep.transform.pii.salt": "${env:PII_SALT}",
+}
+SPREAD = yaml.safe_load((CHART / "ci" / "executors-values.yaml").read_text())
+
+
+def _spread(config: dict[str, str] | None, **values: Any) -> dict[str, Any]:
+    """Return the values of executors, without a heap of the user's. A->T has this configuration."""
+    first, second = SPREAD["spec"]["mirrors"]
+    mirrors = [{**first, "sourceConnector": {"tasksMax": 10, "config": config or {}}}, second]
+    spec = {key: value for key, value in SPREAD["spec"].items() if key != "jvmOptions"}
+    return {**SPREAD, "spec": {**spec, "mirrors": mirrors}, **values}
+
+
+@pytest.mark.parametrize(
+    ("values", "evaluates"),
+    [
+        (_spread(None), {"a-to-t": False, "c-to-t": False}),
+        (_spread(STATEMENT), {"a-to-t": True, "c-to-t": False}),
+        (_spread(None, settings=STATEMENT), {"a-to-t": True, "c-to-t": True}),
+        (
+            _spread(None, settings={f"C->T.{key}": value for key, value in STATEMENT.items()}),
+            {"a-to-t": False, "c-to-t": True},
+        ),
+        (_spread({"lockstep.transform.pii.python": "masking:mask"}), {"a-to-t": False, "c-to-t": False}),
+    ],
+    ids=["none", "of-a-mirror", "of-all", "of-a-flow", "a-function"],
+)
+def test_executors_that_evaluate_statements_have_the_heap_for_it(
+    values: dict[str, Any], evaluates: dict[str, bool]
+) -> None:
+    """And the limit of their pods stays what the values say: 2 GiB."""
+    config = rendered(values).config()
+    for flow, has_statement in evaluates.items():
+        lines = read_properties(config[f"data-plane-{flow}.properties"].encode(), Path("settings"))
+        found = {entry.key: entry.value for entry in lines.entries}
+        heap = EVALUATING_MEMORY if has_statement else "512m"
+        assert found["lockstep.spark.conf.spark.executor.memory"] == heap
+        beside = 2048 - int(heap.removesuffix("m"))
+        assert found["lockstep.spark.conf.spark.executor.memoryOverhead"] == f"{beside}m"

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lockstep_client import IdentityReplicationPolicy, Rename, remote_topics, translate_offsets
 from lockstep_state.codecs.mm2_codec import decode_checkpoint
 from lockstep_state.names import Flow
 from tests.conftest import Pair
@@ -126,6 +127,12 @@ def test_everything_about_a_topic_has_its_new_name(tmp_path: Path, pair: Pair) -
     checkpoints = read_topic(flow.b, f"{flow.flow.source}.checkpoints.internal")
     assert {decode_checkpoint(record.key, record.value).topic for record in checkpoints} == {flow.renamed}
     assert {sync.topic for sync in flow.rows.offset_syncs(flow.orders)} == {flow.orders}
+    renames = (Rename(f"{flow.mark}-orders-(.*)", f"eu.{flow.mark}.$1"),)
+    conf, policy = {"bootstrap.servers": flow.b}, IdentityReplicationPolicy(flow.flow.source, renames=renames)
+    translated = translate_offsets(conf, flow.flow.source, flow.group, policy=policy)
+    assert [(each.topic, each.partition, each.offset) for each in translated] == [(flow.renamed, 0, 123)]
+    assert flow.renamed in remote_topics(conf, flow.flow.source, policy=policy)
+    assert policy.upstream_topic(flow.renamed) == flow.orders
 
 
 def test_changed_rename_is_another_topic_and_waits_for_a_decision(tmp_path: Path, pair: Pair) -> None:

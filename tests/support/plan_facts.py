@@ -9,7 +9,7 @@ from typing import Any
 
 from lockstep_config import FlowSettings, load
 from lockstep_ops.plan.rules.copy_forecast import CopyRate, copy_forecast
-from lockstep_ops.plan.rules.flow_facts import ClusterState, FlowFacts, LogFacts, TopicFacts
+from lockstep_ops.plan.rules.flow_facts import RELIED_ON, ClusterState, FlowFacts, LogFacts, TopicFacts
 from lockstep_ops.plan.rules.flow_plan import CopyForecast, PartitionForecast, TopicForecast
 from lockstep_rules.topic_plan import Create, Selection, TopicSyncPlan
 from tests.support.flow_context import FILE
@@ -46,6 +46,7 @@ def cluster(alias: str, topics: Mapping[str, TopicFacts] | None = None, **fields
 
 def topic(partitions: int = 1, own: Mapping[str, str] | None = None, **configs: str) -> TopicFacts:
     named = {key.replace("_", "."): value for key, value in configs.items()}
+    assert named.keys() <= set(RELIED_ON), "a plan reads no other configs"
     return TopicFacts("id", partitions, {**DELETED, "max.message.bytes": "1048588", **named}, own or {})
 
 

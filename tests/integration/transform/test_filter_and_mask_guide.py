@@ -1,4 +1,6 @@
-"""The examples of `docs/guides/filter-and-mask.md` do what the page says, by `lockstep transform`."""
+"""The examples of `docs/guides/filter-and-mask.md` do what the page says, by `lockstep transform` and as a flow."""
+
+# ruff: noqa: S608  # Spark has no data here but the record's
 
 import base64
 import hashlib
@@ -10,11 +12,28 @@ from typing import Any
 
 import pytest
 
+from lockstep_state.names import Flow, events_topic, state_topic
+from tests.support.batch_bytes import batch_bytes, record
+from tests.support.broker import two_brokers
+from tests.support.clusters import Record, create_topic, produce, read_topic
 from tests.support.command_line import lockstep
+from tests.support.eventually import wait_until
+from tests.support.mirror import MirroredFlow
+from tests.support.runs import LockstepRun
+from tests.support.transform_jvm import TransformJvm, records_of
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "filter-and-mask.md"
 SALT = "a salt that nobody may see"
 ENVIRONMENT = {"PII_SALT": SALT}
+WITHIN = 180.0
+ONE_BROKER = """tasks.max = 1
+replication.factor = 1
+offset.storage.replication.factor = 1
+heartbeats.topic.replication.factor = 1
+checkpoints.topic.replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+"""
+"""What the file needs beyond the guide's because each cluster of the test is one broker."""
 
 
 def blocks(language: str) -> list[str]:
@@ -104,3 +123,75 @@ def test_a_topic_without_a_transform_is_named(file: Path) -> None:
     result = lockstep("transform", "try", file, "--topic", "payments", env=ENVIRONMENT)
     assert result.exit_code == 2
     assert "no transform selects payments" in result.stderr
+
+
+COLUMNS = re.compile(r"^\| `(.* AS \w+)` \|", re.MULTILINE)
+
+
+async def test_columns_of_the_page_are_copied_as_it_says(jvm: TransformJvm) -> None:
+    headers = [("x-user-id", b"1"), ("trace", b"2")]
+    key = '{"id": "a person"}'
+    content = record(0, b"{}", key=key.encode(), headers=headers)
+    hashed = [token(key).encode(), b'{"id": "%s"}' % token("a person").encode()]
+    made = []
+    for column in COLUMNS.findall(PAGE.read_text(encoding="utf-8")):
+        answer = await jvm.answer(
+            f"SELECT {column} FROM records", batch_bytes([content]), secrets={"salt": SALT.encode()}
+        )
+        made += records_of(answer)
+    assert [(each.key, tuple(each.headers)) for each in made] == [
+        (content.key, ()),
+        (content.key, (("trace", b"2"),)),
+        (None, tuple(headers)),
+        *((each, tuple(headers)) for each in hashed),
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_flow_of_the_page_copies_masked_records_and_halts_at_one_that_it_cannot_mask(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PII_SALT", SALT)
+    samples = [json.loads(line) for line in file.with_name("samples.jsonl").read_text().splitlines()]
+    customers = [Record(key=each["key"].encode(), value=_as_value(each["value"])) for each in samples]
+    orders = [{"country": country, "customer": {"email": f"{country}@example.org"}} for country in ("DE", "FR")]
+    with two_brokers() as (a, b):
+        text = file.read_text().replace("a:9092", a.bootstrap).replace("b:9092", b.bootstrap)
+        file.write_text(f"{text}\n{ONE_BROKER}")
+        for topic in ("customers", "orders-1"):
+            create_topic(a.bootstrap, topic, partitions=1)
+        produce(a.bootstrap, "customers", customers[:3])
+        produce(a.bootstrap, "orders-1", [Record(key=b"o", value=_as_value(each)) for each in (*orders, None)])
+        flow = MirroredFlow(Flow("A", "B"), a.bootstrap, b.bootstrap)
+        run = LockstepRun(file)
+        try:
+            wait_until(lambda: len(_values(flow, "customers")) == 3, within=WITHIN, every=0.5, what="customers")
+            first, second, tombstone = _values(flow, "customers")
+            assert first["name"] == token("Erika Mustermann")
+            assert (first["iban"], first["since"], "notes" in first) == ("DE02", 2019, False)
+            assert second == {"name": token("Max Mustermann"), "since": 2021}
+            assert tombstone is None
+            wait_until(lambda: len(_values(flow, "orders-1")) == 2, within=WITHIN, every=0.5, what="orders")
+            german, deleted = _values(flow, "orders-1")
+            assert (german["customer"]["email"], deleted) == (token("DE@example.org"), None)
+            produce(a.bootstrap, "customers", customers[3:])
+            halted = flow.wait_event("PartitionHalted", "customers", within=WITHIN)
+            assert halted.detail["cause"]["code"] == "record-not-transformed"
+            assert len(_values(flow, "customers")) == 3
+            own = (state_topic(flow.flow), events_topic(flow.flow))
+            shown = run.text() + "".join(repr(read_topic(b.bootstrap, name)) for name in own)
+            assert not re.search(rf"Erika|Mustermann|{SALT}", shown)
+        finally:
+            run.kill()
+
+
+def _as_value(value: Any) -> bytes | None:
+    return None if value is None else value.encode() if isinstance(value, str) else json.dumps(value).encode()
+
+
+def _values(flow: MirroredFlow, topic: str) -> list[Any]:
+    """What the copy has, read as JSON."""
+    if flow.mirrored(topic) is None:
+        return []
+    return [record.value and json.loads(record.value) for record in flow.copy_of(topic)]

@@ -2,12 +2,16 @@
 
 # ruff: noqa: S608  # Spark has no data here but the record's
 
+import json
 from collections.abc import Sequence
 
 import pytest
 
+from lockstep_config.flow.transform_chain import IN_SQL
 from lockstep_data_plane.transform.compiled_transform import StatementRefused, TransformFinding
-from tests.support.transform_jvm import TransformJvm
+from lockstep_rules.statement_outline import filters_records, made_columns
+from tests.support.batch_bytes import batch_bytes, record
+from tests.support.transform_jvm import TransformJvm, records_of
 
 WHERE = "SELECT value FROM records WHERE"
 
@@ -70,6 +74,7 @@ def refused(jvm: TransformJvm, statement: str) -> Sequence[TransformFinding]:
          "FROM_JSON_NOT_FAILFAST", 1, None, None),
         ("WITH records AS (SELECT * FROM records) SELECT value FROM records", "CLAUSE_NOT_ALLOWED", None, None, None),
         ("DROP TABLE records", "CLAUSE_NOT_ALLOWED", None, None, None),
+        ("SELECT sha2(key, 256) AS key FROM records WHERE 1 = 2", "CLAUSE_NOT_ALLOWED", None, None, None),
         ("SET spark.sql.ansi.enabled = false", "CLAUSE_NOT_ALLOWED", None, None, None),
     ],
 )  # fmt: skip
@@ -149,3 +154,66 @@ def test_a_secret_is_nowhere_but_by_its_name(jvm: TransformJvm) -> None:
     assert compiled.secrets == ("pepper",)
     assert b"$.a" in compiled.stages
     assert "stages" not in repr(compiled)
+
+
+def test_a_condition_that_no_record_passes_is_allowed_where_tombstones_stay_as_they_are(jvm: TransformJvm) -> None:
+    compiled = jvm.compile("SELECT key, json_mask(value, '$.a', 'mask') AS value FROM records WHERE false")
+    assert compiled.filters
+    assert not compiled.columns_written
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT sha2(key, 256) key, value FROM records WHERE offset > 1",
+        "SELECT key AS key, r.timestamp timestamp, value FROM records r",
+        "SELECT k key FROM (SELECT sha2(key, 256) k FROM records WHERE partition = 1)",
+        "WITH r AS (SELECT sha2(key, 256) `KEY`, value FROM records) SELECT r.* FROM r",
+        "WITH r(key, value) AS (SELECT sha2(key, 256), value FROM records) SELECT key, value FROM r",
+        "SELECT r.* FROM (SELECT sha2(key, 256), value FROM records) AS r(key, value)",
+        "SELECT s.* FROM (SELECT named_struct('key', sha2(key, 256)) AS s FROM records)",
+        "SELECT headers[0].key FROM records",
+        "SELECT value AS timestamp, TIMESTAMP '2020-01-01' AS timestamp FROM records",
+        "SELECT CAST(extract(DAY FROM timestamp) AS STRING) key FROM records",
+        "FROM records SELECT sha2(key, 256) AS key WHERE offset > 1",
+        "FROM records |> WHERE offset > 1 |> SELECT sha2(key, 256) AS key",
+        "FROM records |> SET key = sha2(key, 256)",
+        "FROM records |> EXTEND sha2(key, 256) AS h |> DROP key |> RENAME h AS key",
+        r"SELECT regexp_replace(topic, r'\\', '/') AS value FROM records WHERE topic = 'a' /* ' */",
+    ],
+)
+def test_an_outline_names_no_less_than_the_compiler(jvm: TransformJvm, statement: str) -> None:
+    """A plan has no Spark. What it says of a statement is at least what Spark finds, or Spark refuses the statement."""
+    try:
+        compiled = jvm.compile(statement)
+    except StatementRefused:
+        return
+    assert compiled.columns_written <= made_columns(statement)
+    assert filters_records(statement) or not compiled.filters
+
+
+PARTS = {"key": b'{"FIELD": "7", "n": 1.50}', "value": b'{"n": 1.50, "FIELD": "7"}'}
+OF_CONNECT = {
+    "Cast": {"FIELD": 7, "n": 1.5},
+    "ExtractField": 7,
+    "HoistField": {"FIELD": {"FIELD": "7", "n": 1.5}},
+    "InsertField": {"FIELD": "7", "n": 1.5, "added": "TEXT"},
+    "MaskField": {"FIELD": "***", "n": 1.5},
+    "ReplaceField": {"n": 1.5},
+    "ValueToKey": 7,
+}
+"""What the transforms of Connect make of these parts, for values in JSON."""
+
+
+@pytest.mark.parametrize("name", IN_SQL)
+async def test_a_statement_in_place_of_a_class_of_connect_does_the_same(jvm: TransformJvm, name: str) -> None:
+    columns = IN_SQL[name].replace("$.FIELD", "$.added") if name.startswith("InsertField") else IN_SQL[name]
+    batch = batch_bytes([record(0, PARTS["value"], key=PARTS["key"])])
+    answer = await jvm.answer(f"SELECT {columns} FROM records", batch)
+    assert not answer.failures
+    (made,) = records_of(answer)
+    short, _, part = name.partition("$")
+    changed = (part or "key").lower()
+    assert json.loads(getattr(made, changed)) == OF_CONNECT[short]
+    (other,) = PARTS.keys() - {changed}
+    assert getattr(made, other) == PARTS[other]

@@ -161,6 +161,19 @@ async def test_tombstones_pass_a_filter_unless_asked(jvm: TransformJvm) -> None:
     assert await kept(filtered=Filtered.TOMBSTONE) == [(b"A", None), (b"B", None), (b"C", b"text")]
 
 
+async def test_a_filtered_record_becomes_a_tombstone_although_its_value_cannot_be_made(jvm: TransformJvm) -> None:
+    """A statement may count on its condition: what it makes of other values is not asked."""
+    batch = batch_bytes([record(0, b"7", key=b"a"), record(1, b"no number", key=b"b")])
+    statement = (
+        "SELECT CAST(CAST(CAST(value AS STRING) AS INT) + 1 AS STRING) AS value FROM records "
+        "WHERE CAST(value AS STRING) RLIKE '^[0-9]+$'"
+    )
+    for filtered, left in ((Filtered.DROP, []), (Filtered.TOMBSTONE, [(b"b", None)])):
+        answer = await jvm.answer(statement, batch, options=replace(PATIENT, filtered=filtered))
+        assert not answer.failures
+        assert [(r.key, r.value) for r in records_of(answer)] == [(b"a", b"8"), *left]
+
+
 async def test_a_filter_that_drops_all_moves_on(jvm: TransformJvm) -> None:
     for condition in ("false", "key IS NULL AND key IS NOT NULL", "json_has(value, '$.nothing')"):
         answer = await jvm.answer(f"SELECT value FROM records WHERE {condition}", batch_bytes(orders(0, 9)))

@@ -174,6 +174,14 @@ INSERT = {"header": "h", "value_literal": "v"}
             "Only HasHeaderKey, RecordIsTombstone, TopicNameMatches of",
         ),
         (
+            "predicates = p\npredicates.p.type = com.acme.Mine\ntransforms = f\n" + FILTER,
+            "NAME.sql = SELECT * FROM records WHERE CONDITION filters by any other one",
+        ),
+        (
+            "transforms = i\n" + step("transforms", "i", "InsertHeader", **INSERT, negate="true"),
+            "transforms.i.negate: negates no predicate, which Connect refuses: add transforms.i.predicate",
+        ),
+        (
             "predicates = p\n" + step("predicates", "p", "HasHeaderKey") + f"transforms = f\n{FILTER}",
             "without predicates.p.name",
         ),

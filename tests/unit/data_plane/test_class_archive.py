@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.spark.class_archive import archive_file, find_archive
+from lockstep_data_plane.spark import class_archive
+from lockstep_data_plane.spark.class_archive import ArchiveContent, archive_file, find_archive
 from lockstep_data_plane.spark.conf import JAVA_OPTIONS, with_archive
 
 ARCHIVE = Path("/opt/lock step/share/spark.jsa")
@@ -51,8 +52,28 @@ def test_each_java_and_each_spark_has_an_archive_of_its_own(tmp_path: Path) -> N
     }
     (tmp_path / "a" / "release").write_text('JAVA_VERSION="17.0.16"')
     files.add(archive_file(java, "4.3.0", "/site/pyspark", tmp_path))
-    assert len(files) == 5
+    files.add(archive_file(java, "4.3.0", "/site/pyspark", tmp_path, ArchiveContent.STATEMENT))
+    assert len(files) == 6
     assert {file.parent for file in files} == {tmp_path}
+
+
+def test_jvm_with_statements_has_an_archive_of_its_own_or_the_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that evaluates none does without: the classes of Spark SQL would take 80 MB of memory."""
+    java_with(tmp_path, 'JAVA_VERSION="17.0.1"')
+    environment = {"JAVA_HOME": str(tmp_path)}
+    monkeypatch.setattr(class_archive, "own_archive_file", lambda java, content: tmp_path / f"{content.value}.jsa")
+    files = {content: tmp_path / f"{content.value}.jsa" for content in ArchiveContent}
+    assert find_archive(environment, evaluates=True) is None
+    files[ArchiveContent.STATEMENT].touch()
+    assert find_archive(environment) is None
+    assert find_archive(environment, evaluates=True) == files[ArchiveContent.STATEMENT]
+    files[ArchiveContent.JOB].touch()
+    assert find_archive(environment) == files[ArchiveContent.JOB]
+    assert find_archive(environment, evaluates=True) == files[ArchiveContent.STATEMENT]
+    files[ArchiveContent.STATEMENT].unlink()
+    assert find_archive(environment, evaluates=True) == files[ArchiveContent.JOB]
 
 
 def test_archive_of_another_java_is_not_found(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, as_outgoing, scan
 from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_rules.record_rules import DropHeaders, RecordRules
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import GZIP, batch, record, records
 from tests.support.message_sets import Message, message_set
@@ -83,6 +84,17 @@ def test_last_offset_that_nothing_shows_is_not_believed(delta: int, behind: int 
     following = None if behind is None else batch(records(behind, 1))
     spoilt = with_last_offset_delta(batch(records(10, 3)), delta, following)
     assert refused_batch(spoilt, "its CRC does not match its bytes", 100) is None
+
+
+def test_batch_that_cannot_be_read_and_has_rules_is_kept_without_its_bytes() -> None:
+    """They have the headers and records that the rules would drop."""
+    broken = bytearray(batch(records(0, 2)).data)
+    broken[-1] ^= 1
+    p = resumed(ROW, limits=TargetLimits(rules=RecordRules((DropHeaders("x-user"),))))
+    admit(p, *scan(bytes(broken)), source_end=2)
+    assert p.refusal is not None
+    (entry,) = p.refusal.entries
+    assert (entry.first, entry.last, entry.value) == (0, 1, None)
 
 
 @pytest.mark.parametrize("magic", [0, 1])

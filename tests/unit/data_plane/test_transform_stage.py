@@ -82,7 +82,7 @@ class Given(SlotTransforms):
     """One transform for every topic."""
 
     def __init__(self, transform: RecordTransform, on_error: str) -> None:
-        self._given = StageTransform("pii", transform, on_error)
+        self._given = StageTransform("pii", transform, on_error, {"value"})
         self._evaluated = {}
 
     def find(self, topic: str) -> RecordTransform | None:

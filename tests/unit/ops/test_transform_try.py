@@ -104,7 +104,7 @@ FILE = Path("samples.jsonl")
 
 def test_records_of_a_file() -> None:
     lines = [
-        b'{"key": "a", "value": {"n": 1.50}, "headers": {"h": "x"}, "timestamp": 7}',
+        b' { "key": "a" ,"value": {"n": 1.50,  "big": 12345678901234567890.1}, "headers": {"h": "x"}, "timestamp": 7}',
         b'{"value_base64": "/w==", "partition": 1, "offset": 40}',
         b'{"key": null, "value": "text", "headers": [["h", null], ["h", "y"]]}',
     ]
@@ -113,7 +113,7 @@ def test_records_of_a_file() -> None:
             "t",
             0,
             (
-                TrialRecord(0, 7, b"a", b'{"n":1.5}', (("h", b"x"),)),
+                TrialRecord(0, 7, b"a", b'{"n": 1.50,  "big": 12345678901234567890.1}', (("h", b"x"),)),
                 TrialRecord(1, -1, None, b"text", (("h", None), ("h", b"y"))),
             ),
         ),

@@ -20,7 +20,8 @@ def test_a_quote_in_a_name_stays_in_the_text() -> None:
 @pytest.mark.parametrize(
     "masks",
     ["", " ", ",", "$.a", "$.a:", ": mask", "$.a: mask,", "a: mask", "$.a mask", "$.a: mask $.b: mask", "$: mask",
-     "$.a: mask') AS value --", "$.a': mask", "$.a: mask, $.a: remove"],
+     "$.a: mask') AS value --", "$.a': mask", "$.a: mask, $.a: remove", "$.a*: mask", "$.a[\u0663]: mask",
+     "$.a[1234567890]: mask", f"${65 * '.a'}: mask"],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused(masks: str) -> None:
     with pytest.raises(MaskInvalid):

@@ -63,13 +63,30 @@ Spark writes it. Where the memory leaves too little beside the heap, `who` it is
 {{- toJson $found -}}
 {{- end -}}
 
+{{/*
+The heap of a JVM with slots as Spark writes it, unless -Xmx says it: as the data plane has it, which counts on more where
+a transform of the flow has a statement. `root`, and `flow`.
+*/}}
+{{- define "lockstep.slotHeap" -}}
+{{- $keys := keys (.root.Values.settings | default dict) -}}
+{{- range $connector := list "sourceConnector" "checkpointConnector" "heartbeatConnector" -}}
+{{- $keys = concat $keys (include "lockstep.connectorConfig" (dict "mirror" $.flow.mirror "connector" $connector) | fromJson | keys) -}}
+{{- end -}}
+{{- $heap := "512m" -}}
+{{- range $key := $keys -}}
+{{- $own := trimPrefix "lockstep.connector.source." (trimPrefix (printf "%s." $.flow.name) $key) -}}
+{{- if regexMatch "^lockstep\\.transform\\.[^.]+\\.(sql|sql\\.file|mask)$" $own -}}{{- $heap = "768m" -}}{{- end -}}
+{{- end -}}
+{{- $heap -}}
+{{- end -}}
+
 {{/* Spark's settings of one data plane: `w` its workload. */}}
 {{- define "lockstep.sparkSettings" -}}
 {{- $root := .root -}}{{- $w := .w -}}
 {{- $executors := int $root.Values.dataPlane.executors -}}
 {{- $resources := $root.Values.dataPlane.executorResources | default $w.settings.resources -}}
 {{- $heap := (include "lockstep.jvmSettings" . | fromJson) | default dict -}}
-{{- $heap = get $heap "lockstep.spark.conf.spark.executor.memory" | default "512m" -}}
+{{- $heap = get $heap "lockstep.spark.conf.spark.executor.memory" | default (include "lockstep.slotHeap" (dict "root" $root "flow" $w.flow)) -}}
 {{- $conf := dict
   "spark.kubernetes.container.image" (include "lockstep.image" (dict "root" $root "which" "dataPlane"))
   "spark.kubernetes.container.image.pullPolicy" $root.Values.images.pullPolicy

@@ -28,7 +28,9 @@ user's (`settings`) is said here too, for the operator makes pods by some; but n
 {{- end -}}
 {{- end -}}
 {{- /* Spark asks for as much memory as the pod may use. */ -}}
-{{- $heap := get $found "spark.driver.memory" | default "512m" -}}
+{{- $ownHeap := "512m" -}}
+{{- if eq (int $root.Values.dataPlane.executors) 0 -}}{{- $ownHeap = include "lockstep.slotHeap" (dict "root" $root "flow" .w.flow) -}}{{- end -}}
+{{- $heap := get $found "spark.driver.memory" | default $ownHeap -}}
 {{- $side := dict "side" "driver" "resources" .w.settings.resources "heap" $heap "who" "the data plane" "needs" "Python needs at least 128Mi" -}}
 {{- $found = mergeOverwrite $found (include "lockstep.sideSettings" $side | fromJson) -}}
 {{- range $key, $value := $root.Values.settings -}}

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 
 _ENTRY = re.compile(
-    r"""\s*(?P<path>\$(?:\.[^\s.\[\]'":,()]+|\[\d+\]|\[\*\]|\['(?:[^'\\]|\\.)+'\])+)
+    r"""\s*(?P<path>\$(?:\.[^\s.\[\]'":,()*]+|\[[0-9]{1,9}\]|\[\*\]|\['(?:[^'\\]|\\.)+'\]){1,64})
         \s*:\s*(?P<how>[\w-]+(?:\(\s*[\w.-]+\s*\))?)\s*(?P<end>,|$)""",
     re.VERBOSE,
 )
 _MASKING = re.compile(
     r"remove|mask|truncate\([0-9]{1,6}\)|(?P<keyed>hash_salted|tokenise)(?:\((?P<secret>[\w.-]{1,64})\))?", re.ASCII
 )
-"""The maskings that `json_mask` has (`JsonMasking.java`)."""
+"""The maskings that `json_mask` has (`JsonMasking.java`). It takes each path of an entry too (`JsonPath.java`)."""
 MASKINGS = (
     "remove, mask, truncate(4), hash_salted and tokenise. Only the last two take a secret by its name: tokenise(key)"
 )

@@ -1,8 +1,11 @@
 """What a transform is asked about the batches of a fetch, and what its answer decides."""
 
+from collections.abc import Collection
+
 import pytest
 
 from lockstep_data_plane.core.evaluation import (
+    ANY_COLUMN,
     DecidedRecords,
     EvaluationRequest,
     PassedOver,
@@ -182,10 +185,26 @@ SECRET = EvaluationRequest((batch([record(5, b"the value", key=b"key", timestamp
 FAILURE = RecordFailure(5, "JSON_MALFORMED")
 
 
-def test_quarantine_keeps_all_of_a_failed_record_but_its_value() -> None:
-    refusal = refuse_failed(SECRET, FAILURE, "why", "quarantine")
-    assert refusal.entries == (QuarantineEntry(5, 5, b"key", None, (("h", b"1"),), 77),)
+@pytest.mark.parametrize(
+    ("made_columns", "key", "headers"),
+    [
+        ({"value"}, b"key", (("h", b"1"),)),
+        ({"value", "key"}, None, (("h", b"1"),)),
+        ({"headers"}, b"key", ()),
+        (ANY_COLUMN, None, ()),
+    ],
+)
+def test_quarantine_keeps_what_the_transform_leaves_of_a_failed_record_but_its_value(
+    made_columns: Collection[str], key: bytes | None, headers: tuple[tuple[str, bytes], ...]
+) -> None:
+    """What a statement makes anew may be what it masks: a key of a person, as well as the value."""
+    refusal = refuse_failed(SECRET, FAILURE, "why", "quarantine", made_columns)
+    assert refusal.entries == (QuarantineEntry(5, 5, key, None, headers, 77),)
     assert refusal.is_decided
+
+
+def test_quarantine_without_knowledge_of_the_columns_keeps_neither_key_nor_headers() -> None:
+    assert refuse_failed(SECRET, FAILURE, "why", "quarantine").entries == (QuarantineEntry(5, 5, None, None, (), 77),)
 
 
 def test_quarantine_metadata_keeps_where_a_failed_record_was() -> None:

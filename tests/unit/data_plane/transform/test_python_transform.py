@@ -12,7 +12,7 @@ import pytest
 
 from lockstep_config import FlowSettings, load
 from lockstep_config.flow.transform_settings import TransformSettings
-from lockstep_data_plane.core.evaluation import RefusedTransform
+from lockstep_data_plane.core.evaluation import ANY_COLUMN, RefusedTransform
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.slot.slot_transforms import SlotTransforms
 from lockstep_data_plane.spark.flow_transforms import plan_function, transform_row
@@ -108,6 +108,7 @@ async def test_what_the_driver_plans_is_evaluated_in_a_slot(tmp_path: Path) -> N
         assert stage_transform is not None
         found = stage_transform.transform
         assert transforms.find("orders") is found
+        assert stage_transform.made_columns == ANY_COLUMN, "which columns it makes anew is not known"
         assert found.version == plan.version
         made = await found.transform([batch([record(0)])], 0, ("orders", 0))
         assert [each.value for each in made.records()] == [b"v-pepper"]

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from lockstep_config import load
+from lockstep_data_plane.core.evaluation import ANY_COLUMN
 from lockstep_data_plane.record_batch.layout import scan
-from lockstep_data_plane.transform.compiled_transform import CompiledTransform, TransformVersion
+from lockstep_data_plane.slot.slot_transforms import SlotTransforms
+from lockstep_data_plane.transform.compiled_transform import CompiledTransform, PlannedTransform, TransformVersion
 from lockstep_data_plane.transform.evaluation_answer import (
     EvaluationOptions,
     Filtered,
@@ -18,6 +21,7 @@ from lockstep_data_plane.transform.evaluation_answer import (
     TransformTimedOut,
 )
 from lockstep_data_plane.transform.sql_transform import SqlTransform, version_of
+from lockstep_state.names import Flow
 from tests.support.batch_bytes import GZIP, batch, record, records
 from tests.support.message_sets import Message, message_set, sets
 from tests.unit.data_plane.transform.test_evaluator import (
@@ -154,3 +158,18 @@ async def test_a_jvm_that_reads_no_more_is_given_up(server: Server) -> None:
             await made.close()
     finally:
         stuck.set()
+
+
+def test_a_slot_knows_which_columns_a_statement_makes_anew(tmp_path: Path) -> None:
+    """What a statement masks is left out of the quarantine. Of a statement that was not compiled nothing is known."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
+        "lockstep.transform.pii.topics = t\nlockstep.transform.pii.sql = SELECT sha2(key, 256) AS key FROM records\n"
+    )
+    flow = load(file, {}).flow(Flow("A", "B"))
+    compiled = replace(TRANSFORM, columns_written=frozenset({"key"}))
+    for plans, made in (([PlannedTransform("pii", "v", compiled)], {"key"}), ([], ANY_COLUMN)):
+        found = SlotTransforms(flow, plans).find_evaluated("t")
+        assert found is not None
+        assert found.made_columns == made

@@ -280,6 +280,10 @@ DELAYED = "lockstep.delay = 30m"
         ({"retention_ms": str(HOUR_MS)}, "orders: retention.ms is 1.0 h, lockstep.delay is 30 min: 30 min are left"),
         ({"retention_ms": "600000"}, "orders: retention.ms is 10 min, lockstep.delay is 30 min: records are deleted"),
         ({"retention_bytes": "60000"}, "orders: retention.bytes is 60,000, which is 1.0 h of its log, lockstep.delay"),
+        (
+            {"cleanup_policy": "compact", "delete_retention_ms": "600000"},
+            "orders: delete.retention.ms is 10 min, lockstep.delay is 30 min: tombstones are deleted before they are",
+        ),
     ],
 )
 def test_retention_that_leaves_a_delayed_copy_little_room_is_found(kept: dict[str, str], details: str) -> None:
@@ -291,11 +295,23 @@ def test_retention_that_leaves_a_delayed_copy_little_room_is_found(kept: dict[st
     assert "LS036" not in hazards(plain(source=source(**kept), logs=logs)), "without a delay"
 
 
+def test_retention_of_the_copy_that_is_shorter_than_the_delay_is_found() -> None:
+    kept = {"source": source(), "target": cluster("B", {"A.orders": topic(retention_ms="600000")})}
+    (found,) = hazards(plain(DELAYED, **kept))["LS036"].details
+    assert found == (
+        "orders: retention.ms of its copy is 10 min, lockstep.delay is 30 min: records are deleted when they come"
+    )
+    change = ConfigChange("orders", "A.orders", "retention.ms", "600000", str(7 * DAY_MS))
+    assert "LS036" not in hazards(plain(DELAYED, **kept, config_changes=(change,))), "it is set anew"
+
+
 def test_retention_that_leaves_a_delayed_copy_enough_room_is_no_hazard() -> None:
     for kept in (str(HOUR_MS * 3 // 2), "-1"):
         assert "LS036" not in hazards(plain(DELAYED, source=source(retention_ms=kept)))
-    compacted = source(cleanup_policy="compact", retention_ms="1000")
+    compacted = source(cleanup_policy="compact", retention_ms="1000", delete_retention_ms=str(24 * HOUR_MS))
     assert "LS036" not in hazards(plain(DELAYED, source=compacted))
+    not_compacted = source(delete_retention_ms="1000")
+    assert "LS036" not in hazards(plain(DELAYED, source=not_compacted))
     idle = source(retention_bytes="10")
     assert "LS036" not in hazards(plain(DELAYED, source=idle, logs={("orders", 0): log(0, 0)}))
 

@@ -281,6 +281,9 @@ final class RecordBatchTransform {
                     return;
                 }
                 isFiltered = true;
+                if (keyColumn < 0 && headersColumn < 0 && timestampColumn < 0) {
+                    break;  // what becomes of its value is not asked, so it cannot fail
+                }
             }
         }
         write(made, isTombstone && options.passesTombstones || isFiltered, offset, time, keyFrom, keyLength, valueFrom,

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -20,6 +21,7 @@ import org.apache.spark.sql.catalyst.CurrentUserContext;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -176,7 +178,7 @@ public final class TransformCompiler {
             if (!check.findings.isEmpty()) {
                 return null;
             }
-            return takeApart(execution.optimizedPlan(), check);
+            return takeApart(execution.optimizedPlan(), execution.analyzed(), check);
         } catch (Exception exc) {
             check.add(exc instanceof SparkThrowable spark ? finding(statement, exc, spark)
                 : new Finding("STATEMENT_INVALID", 0, 0, "", sentence(exc), "", ""));
@@ -269,7 +271,7 @@ public final class TransformCompiler {
     }
 
     /** Takes an optimised plan apart into stages, from the leaf up. */
-    private TransformStages takeApart(LogicalPlan optimised, StatementCheck check) {
+    private TransformStages takeApart(LogicalPlan optimised, LogicalPlan analysed, StatementCheck check) {
         List<LogicalPlan> nodes = new ArrayList<>();
         LogicalPlan plan = optimised;
         while (plan instanceof Project || plan instanceof Filter) {
@@ -280,7 +282,11 @@ public final class TransformCompiler {
         made.settings.putAll(settings);
         List<Attribute> leaf = Scala.list(plan.output());
         if (plan instanceof LocalRelation empty && Scala.list(empty.data()).isEmpty()) {
-            // The optimiser has seen that no record passes.
+            // The optimiser has seen that no record passes. Tombstones do, and what is made of them is gone from the plan.
+            for (Attribute column : changedOfTombstones(analysed)) {
+                check.add("CLAUSE_NOT_ALLOWED", column.origin(), "no record can pass the condition, and what becomes of "
+                    + column.name() + " of tombstones is not known then", "");
+            }
             made.stages.add(new TransformStages.Stage(Literal.FalseLiteral(), null, List.of()));
             return made;
         }
@@ -310,6 +316,17 @@ public final class TransformCompiler {
             }
         }
         return made;
+    }
+
+    /** The columns of a record without a value that a statement may make anew. */
+    private static List<Attribute> changedOfTombstones(LogicalPlan analysed) {
+        Set<ExprId> own = new HashSet<>();
+        for (LogicalPlan leaf : Scala.list(analysed.collectLeaves())) {
+            Scala.list(leaf.output()).forEach(column -> own.add(column.exprId()));
+        }
+        List<Attribute> changed = new ArrayList<>(Scala.list(analysed.output()));
+        changed.removeIf(column -> own.contains(column.exprId()) || column.name().equalsIgnoreCase("value"));
+        return changed;
     }
 
     /** Leaves in the last projection what is made anew, and no projection if nothing is. */

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lockstep_data_plane.core.acked_position import AckedPosition
-from lockstep_data_plane.core.evaluation import DecidedRecords
+from lockstep_data_plane.core.evaluation import DecidedRecords, without_content
 from lockstep_data_plane.core.keyed_routing import Routing
 from lockstep_data_plane.core.provenance import Provenance, appended_since
 from lockstep_data_plane.core.quarantine_entry import (
@@ -171,7 +171,7 @@ class BatchAdmission:
             elif batch.batches > 1:
                 self._admit_each(list(scan(batch.data)), aborted, limits, sends=sends)
             elif action is BatchAction.REFUSE:
-                raise self._rejected(batch, reason)
+                raise self._rejected(batch, reason, limits)
             else:
                 self._admit_records(batch, limits, own, sends=sends)
 
@@ -190,9 +190,9 @@ class BatchAdmission:
         except (BatchRejected, RecordMismatch):
             raise
         except CorruptRecordError as exc:
-            raise self._rejected(batch, str(exc)) from exc
+            raise self._rejected(batch, str(exc), limits) from exc
         except Exception as exc:  # a batch that we cannot handle is one partition's trouble, and not the slot's end
-            raise self._rejected(batch, repr(exc)) from exc
+            raise self._rejected(batch, repr(exc), limits) from exc
         if next_position is None:
             self._pass_over(batch.last_offset, batch.leader_epoch)
         else:
@@ -224,7 +224,11 @@ class BatchAdmission:
             return
         self._acked.reached(offset, leader_epoch)
 
-    def _rejected(self, batch: Batch, reason: str) -> BatchRejected:
-        """Return the rejection of a whole batch, with its offsets as far as they are certain."""
+    def _rejected(self, batch: Batch, reason: str, limits: TargetLimits) -> BatchRejected:
+        """Return the rejection of a whole batch, with its offsets as far as they are certain.
+
+        If rules would drop some of its records or headers, its bytes are not kept.
+        """
         refusal = refused_batch(batch, reason, self._source_end)
-        return BatchRejected(with_offsets(batch, reason, refusal), refusal)
+        kept = refusal if limits.rules is None else without_content(refusal)
+        return BatchRejected(with_offsets(batch, reason, refusal), kept)

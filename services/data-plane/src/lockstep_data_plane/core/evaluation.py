@@ -4,7 +4,7 @@ A slot has the records of some topics evaluated before it judges them. Batches t
 before: markers, aborted transactions, and what came from elsewhere. What cannot be read is refused before.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -169,22 +169,36 @@ def _find_record(request: EvaluationRequest, offset: int) -> PlainRecord | None:
     return None
 
 
-def refuse_failed(request: EvaluationRequest, failure: RecordFailure, reason: str, policy: str) -> RefusedRecords:
+ANY_COLUMN = frozenset({"key", "value", "headers", "timestamp"})
+"""The columns that a transform may make anew."""
+
+
+def refuse_failed(
+    request: EvaluationRequest,
+    failure: RecordFailure,
+    reason: str,
+    policy: str,
+    made_columns: Collection[str] = ANY_COLUMN,
+) -> RefusedRecords:
     """Return the refusal of a record that failed, for the quarantine. Its value is in no entry.
 
     `policy` is `quarantine`, with the record's key, headers and timestamp, or `quarantine-metadata`, with its timestamp
-    only.
+    only. A key or headers that the transform makes anew (`made_columns`) are left out too: it may mask them.
     """
     record = _find_record(request, failure.offset)
     timestamp = -1 if record is None else record.timestamp
     entry = QuarantineEntry(failure.offset, failure.offset, None, None, (), timestamp)
     if record is not None and policy == "quarantine":
-        entry = replace(entry, key=record.key, headers=record.headers)
+        entry = replace(
+            entry,
+            key=None if "key" in made_columns else record.key,
+            headers=() if "headers" in made_columns else record.headers,
+        )
     return RefusedRecords(reason, (entry,), is_decided=True)
 
 
 def without_content(refusal: RefusedRecords | None) -> RefusedRecords | None:
-    """Return a refusal with offsets and timestamps only, for records that a transform has not seen."""
+    """Return a refusal with offsets and timestamps only, for records that no transform and no rule has seen."""
     if refusal is None:
         return None
     entries = tuple(replace(entry, key=None, value=None, headers=()) for entry in refusal.entries)

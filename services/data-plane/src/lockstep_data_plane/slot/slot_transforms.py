@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.transform_settings import SeveralTransforms, TransformSettings
-from lockstep_data_plane.core.evaluation import RefusedTransform
+from lockstep_data_plane.core.evaluation import ANY_COLUMN, RefusedTransform
 from lockstep_data_plane.core.record_transform import RecordTransform, RuleTransform, TopicTransform
 from lockstep_data_plane.slot.transform_stage import StageTransform
 from lockstep_data_plane.transform.compiled_transform import PlannedTransform
@@ -50,7 +50,8 @@ class SlotTransforms:
                 transform = self._evaluated[each.name] = PythonTransform(
                     each.python, plan.function.digest, plan.version, evaluation_options(each), each.secrets
                 )
-            self._by_name[each.name] = StageTransform(each.name, transform, each.on_error)
+            made_columns = ANY_COLUMN if plan.compiled is None else plan.compiled.columns_written
+            self._by_name[each.name] = StageTransform(each.name, transform, each.on_error, made_columns)
 
     def find(self, topic: str) -> TopicTransform | None:
         """Return the transform of a topic of the source; None: its records are copied as they are."""

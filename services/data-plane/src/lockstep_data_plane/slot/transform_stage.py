@@ -6,11 +6,12 @@ that was not evaluated never goes on: if nothing evaluates it, its partition wai
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from lockstep_data_plane.core.evaluation import (
+    ANY_COLUMN,
     TRANSFORM_CASE,
     DecidedRecords,
     EvaluationRequest,
@@ -75,6 +76,8 @@ class StageTransform:
     transform: RecordTransform
     on_error: str = "halt"
     """`halt`, `quarantine` or `quarantine-metadata`."""
+    made_columns: Collection[str] = ANY_COLUMN
+    """The columns that it makes anew, as far as that is known. What it masks is in no quarantine."""
 
 
 class Decided(NamedTuple):
@@ -304,7 +307,7 @@ class TransformStage:
         if transform.on_error == "halt" or partition.records_to_skip:
             return Refused(cause)
         reason = f"transform {transform.name}: {failure.condition}{meant}"
-        return Refused(cause, refuse_failed(request, failure, reason, transform.on_error))
+        return Refused(cause, refuse_failed(request, failure, reason, transform.on_error, transform.made_columns))
 
 
 def _unreadable(delivery: Delivery, batch: Batch, reason: str) -> EvaluationRefused:

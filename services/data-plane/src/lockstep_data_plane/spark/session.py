@@ -76,6 +76,7 @@ class SparkSession:
 
     def __init__(self, settings: SparkSettings, slots: int, *, evaluates: bool = False) -> None:
         self._settings = settings_for(settings, slots, _this_pod(), evaluates=evaluates)
+        self._evaluates = evaluates
         self._compiler: TransformCompiler | None = None
         self._compiling = threading.Lock()
         self._context: Future[Any] = Future()
@@ -133,7 +134,8 @@ class SparkSession:
         folder, lock = new_folder(Path(tempfile.gettempdir()))
         self._claims = folder if self.master.startswith("local") else None
         settings = in_folder(self._settings, folder)
-        settings = with_archive(settings, find_archive(os.environ), os.environ.get("SPARK_SUBMIT_OPTS", ""))
+        archive = find_archive(os.environ, evaluates=self._evaluates)
+        settings = with_archive(settings, archive, os.environ.get("SPARK_SUBMIT_OPTS", ""))
         shown, secrets = without_secrets(settings)
         conf, launching = SparkConf(), SparkConf()
         conf.setAll(list(settings.items()))

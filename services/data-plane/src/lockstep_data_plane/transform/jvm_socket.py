@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from lockstep_state.errors import RetriableError
 
@@ -55,6 +56,15 @@ def find_server(proc: Path = PROC, own_pid: Callable[[], int] = os.getpid) -> tu
     raise NoTransformServer(
         "no JVM above this process evaluates transforms: `spark.plugins` has to name the transforms' plugin"
     )
+
+
+def find_own_server(context: Any) -> tuple[int, Path]:
+    """Return the pid and the socket of the JVM of a Spark context that this process has. Raises NoTransformServer."""
+    pid = int(context._jvm.java.lang.ProcessHandle.current().pid())
+    path = dict(listening_sockets()).get(pid)
+    if path is None:
+        raise NoTransformServer(f"the JVM {pid} evaluates no transforms, though it has the transforms' plugin")
+    return pid, path
 
 
 def peer_pid(connected: socket.socket) -> int:

@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lockstep_config.keys.spark_settings import SparkSettings
-from lockstep_data_plane.spark.conf import JAVA_OPTIONS, USUAL
 from lockstep_data_plane.spark.session import SparkSession, in_thread
 from lockstep_data_plane.transform.compiled_transform import StatementRefused
 from lockstep_data_plane.transform.compiler import TransformCompiler
@@ -29,8 +28,7 @@ from lockstep_data_plane.transform.evaluation_answer import (
     TransformVersionDiffers,
 )
 from lockstep_data_plane.transform.evaluator import TransformEvaluator
-from lockstep_data_plane.transform.jar import JAR, PLUGIN
-from lockstep_data_plane.transform.jvm_socket import NoTransformServer, listening_sockets
+from lockstep_data_plane.transform.jvm_socket import find_own_server
 from lockstep_data_plane.transform.python_evaluator import FUNCTION_SECONDS, PythonEvaluator, PythonFunction
 from lockstep_data_plane.transform.sql_transform import version_of, version_with
 from lockstep_data_plane.trial.trial_batches import batches_of, outcomes_of, requests_of
@@ -47,15 +45,7 @@ from lockstep_state.codecs.transform_trial import (
 
 SPARK = SparkSettings(
     master="local[1]",
-    conf={
-        "spark.app.name": "lockstep transform",
-        "spark.driver.memory": "1g",
-        "spark.jars": str(JAR),
-        "spark.plugins": PLUGIN,
-        "spark.ui.enabled": "false",
-        # With the compiler C2, as the executors of transforms have it: else costs would not be theirs.
-        JAVA_OPTIONS: USUAL[JAVA_OPTIONS].replace(" -XX:TieredStopAtLevel=1", "").replace(" -Xmn16m", ""),
-    },
+    conf={"spark.app.name": "lockstep transform", "spark.driver.memory": "1g", "spark.ui.enabled": "false"},
 )
 
 SAMPLE = (
@@ -91,7 +81,7 @@ class TrialSession:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._spark = SparkSession(SPARK, 1)
+        self._spark = SparkSession(SPARK, 1, evaluates=True)
         self._done = self._total = 0
 
     async def run(self, requests: Sequence[TrialRequest]) -> tuple[TrialResult, ...]:
@@ -111,7 +101,7 @@ class TrialSession:
         self._spark.start()
         context = await self._spark.context()
         compiler = await in_thread("compiler", lambda: TransformCompiler(context))
-        server = await in_thread("server", lambda: _find_own_server(context))
+        server = await in_thread("server", lambda: find_own_server(context))
         self._done += 1
         return _Jvm(compiler, server)
 
@@ -237,15 +227,6 @@ async def _times(evaluator: Evaluator, batches: Sequence[bytes | memoryview], fo
         await evaluator.evaluate(batches, 0, 0, SAMPLE_TOPIC)
         times.append(time.perf_counter() - began)
     return times
-
-
-def _find_own_server(context: Any) -> tuple[int, Path]:
-    """Return the pid and the socket of the JVM that this process has started. Raises NoTransformServer."""
-    pid = int(context._jvm.java.lang.ProcessHandle.current().pid())
-    path = dict(listening_sockets()).get(pid)
-    if path is None:
-        raise NoTransformServer(f"the JVM {pid} evaluates no transforms, though it has the transforms' plugin")
-    return pid, path
 
 
 def _function_mistake(error: TransformError) -> TrialMistake:

@@ -57,16 +57,23 @@ PREDICATE_CLASSES: Mapping[str, str | None] = MappingProxyType(
 )
 """The predicates that are known, each with the key that it needs."""
 
+_OF_EITHER_PART = {
+    "Cast": "to_json(variant_set(parse_json(CAST({part} AS STRING)), '$.FIELD', "
+    "CAST(json_text({part}, '$.FIELD') AS INT)))",
+    "ExtractField": "json_text({part}, '$.FIELD')",
+    "HoistField": """concat('{{"FIELD":', CAST({part} AS STRING), '}}')""",
+    "InsertField": "to_json(variant_insert(parse_json(CAST({part} AS STRING)), '$.FIELD', 'TEXT'))",
+    "MaskField": "json_mask({part}, '$.FIELD', 'mask')",
+    "ReplaceField": "json_mask({part}, '$.FIELD', 'remove')",
+}
+
 IN_SQL: Mapping[str, str] = MappingProxyType(
     {
-        "ExtractField$Key": "json_text(key, '$.FIELD') AS key",
-        "ExtractField$Value": "json_text(value, '$.FIELD') AS value",
-        "MaskField$Key": "json_mask(key, '$.FIELD', 'mask') AS key",
-        "MaskField$Value": "json_mask(value, '$.FIELD', 'mask') AS value",
-        "ReplaceField$Key": "json_mask(key, '$.FIELD', 'remove') AS key",
-        "ReplaceField$Value": "json_mask(value, '$.FIELD', 'remove') AS value",
-        "ValueToKey": "json_text(value, '$.FIELD') AS key",
+        f"{name}${part.title()}": f"{expression.format(part=part)} AS {part}"
+        for name, expression in _OF_EITHER_PART.items()
+        for part in ("key", "value")
     }
+    | {"ValueToKey": "json_text(value, '$.FIELD') AS key"}
 )
 """The columns of the statement that does what a transform of Connect does, for values in JSON."""
 
@@ -190,6 +197,11 @@ class _ChainReader:
                     kind.entry, f"is a Filter without {TRANSFORMS}.{name}.predicate, which drops every record"
                 )
                 return None
+            if stated:
+                self._findings.problem(
+                    stated[0].entry, f"negates no predicate, which Connect refuses: add {TRANSFORMS}.{name}.predicate"
+                )
+                return None
             return ()
         try:
             is_negated = "negate" in lines and boolean(lines["negate"].entry.value)
@@ -211,7 +223,8 @@ class _ChainReader:
         short = java_class.removeprefix(f"{CONNECT}predicates.")
         if short not in PREDICATE_CLASSES:
             choices = f"{', '.join(PREDICATE_CLASSES)} of {CONNECT}predicates.* have a counterpart"
-            self._findings.problem(kind.entry, f"is {java_class!r}, which is refused. Only {choices}")
+            instead = "lockstep.transform.NAME.sql = SELECT * FROM records WHERE CONDITION filters by any other one"
+            self._findings.problem(kind.entry, f"is {java_class!r}, which is refused. Only {choices}. {instead}")
             return None
         needed = PREDICATE_CLASSES[short]
         keys = () if needed is None else (needed,)

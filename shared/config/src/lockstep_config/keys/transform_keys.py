@@ -112,7 +112,8 @@ _KEYS = (
         default="halt",
         choices=("halt", "quarantine", "quarantine-metadata"),
         meaning="when a record cannot be transformed. halt: its partition waits for an operator. quarantine: write its "
-        "key and headers to the quarantine topic, without its value. quarantine-metadata: only where it was",
+        "key and headers to the quarantine topic, unless the transform makes them anew, and never its value. "
+        "quarantine-metadata: only where it was",
     ),
 )
 

@@ -12,6 +12,7 @@ from lockstep_ops.exit_codes import CannotUse
 from lockstep_state.codecs.strict_json import parse_json
 from lockstep_state.codecs.transform_trial import Header, TrialPartition, TrialRecord
 
+_DECODER = json.JSONDecoder()
 FIELDS = ("key", "value", "headers", "timestamp", "offset", "partition", "key_base64", "value_base64")
 
 
@@ -43,7 +44,7 @@ def partitions_of(path: Path, topic: str, lines: Iterable[bytes]) -> tuple[Trial
         try:
             partition = _integer(body, "partition", 0)
             earlier = records.setdefault(partition, [])
-            record = _record(body, earlier[-1].offset + 1 if earlier else 0)
+            record = _record(body, line.decode(), earlier[-1].offset + 1 if earlier else 0)
         except ValueError as exc:
             raise CannotUse(f"{path}: record {number}: {exc}") from exc
         if earlier and record.offset <= earlier[-1].offset:
@@ -52,17 +53,18 @@ def partitions_of(path: Path, topic: str, lines: Iterable[bytes]) -> tuple[Trial
     return tuple(TrialPartition(topic, partition, tuple(each)) for partition, each in sorted(records.items()))
 
 
-def _record(body: Any, offset: int) -> TrialRecord:
-    """Return the record of a line. Raises ValueError with what is wrong."""
+def _record(body: Any, line: str, offset: int) -> TrialRecord:
+    """Return the record of a line, whose JSON is `body`. Raises ValueError with what is wrong."""
     if not isinstance(body, dict):
         raise ValueError('a line is an object, such as {"key": "k", "value": "text"}')
     if unknown := [name for name in body if name not in FIELDS]:
         raise ValueError(f"{unknown[0]!r} is none of {', '.join(FIELDS)}")
+    texts = _member_texts(line)
     return TrialRecord(
         _integer(body, "offset", offset),
         _integer(body, "timestamp", -1, least=-1),
-        _part(body, "key"),
-        _part(body, "value"),
+        _part(body, texts, "key"),
+        _part(body, texts, "value"),
         tuple(_headers(body.get("headers") or {})),
     )
 
@@ -74,12 +76,31 @@ def _integer(body: Any, name: str, default: int, least: int = 0) -> int:
     return number
 
 
-def _part(body: Mapping[str, Any], name: str) -> bytes | None:
+def _member_texts(line: str) -> dict[str, str]:
+    """Return the members of a JSON object by name, each as it is written: a transform keeps numbers and spaces."""
+    texts: dict[str, str] = {}
+    position = _next(line, line.index("{") + 1)
+    while line[position] != "}":
+        name, end = _DECODER.raw_decode(line, position)
+        start = _next(line, end)
+        _, end = _DECODER.raw_decode(line, start)
+        texts[name] = line[start:end]
+        position = _next(line, end)
+    return texts
+
+
+def _next(line: str, position: int) -> int:
+    """Return the position of what follows the spaces and separators here."""
+    return len(line) - len(line[position:].lstrip(" \t\r\n:,"))
+
+
+def _part(body: Mapping[str, Any], texts: Mapping[str, str], name: str) -> bytes | None:
     encoded = body.get(f"{name}_base64")
     if encoded is not None and name in body:
         raise ValueError(f"{name} and {name}_base64 exclude each other")
     if encoded is None:
-        return _as_bytes(body.get(name))
+        value = body.get(name)
+        return _as_bytes(value) if value is None or isinstance(value, str) else texts[name].encode()
     try:
         return base64.b64decode(encoded, validate=True)
     except (binascii.Error, TypeError, ValueError) as exc:

@@ -105,7 +105,7 @@ def _topics(
     facts: FlowFacts, starts: Mapping[TopicPartition, _Start], curve: SharedRate | None
 ) -> Iterator[TopicForecast]:
     for topic, remote in facts.copied.items():
-        kept_ms, kept_bytes = _retention(facts.source.topics.get(topic))
+        kept_ms, kept_bytes = retention_of(facts.source.topics.get(topic))
         partitions = tuple(
             _partition(facts, (topic, number), starts.get((topic, number)), curve, (kept_ms, kept_bytes))
             for number in range(facts.source.partition_count(topic))
@@ -143,7 +143,7 @@ def _rule_effects(rules: RecordRules | None) -> tuple[str, ...]:
     return tuple(name for name, holds in effects if holds)
 
 
-def _retention(topic: TopicFacts | None) -> tuple[int | None, int | None]:
+def retention_of(topic: TopicFacts | None) -> tuple[int | None, int | None]:
     """Return how long and how many bytes of each partition a topic is kept.
 
     None means without a limit, or not known.

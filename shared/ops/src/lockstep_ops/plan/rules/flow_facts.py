@@ -17,7 +17,7 @@ from lockstep_state.offsets import TopicPartition
 
 RELIED_ON = (
     *("cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas"),
-    *("retention.bytes", "retention.ms"),
+    *("delete.retention.ms", "retention.bytes", "retention.ms"),
 )
 """Configs of topics that forecasts and hazards are made of."""
 

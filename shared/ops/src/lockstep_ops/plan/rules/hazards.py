@@ -372,8 +372,10 @@ HAZARDS = (
         "Retention leaves a delayed copy little room",
         "`lockstep.delay` keeps records on the source until they are due. The line has the room that its "
         "retention leaves for an outage of the copy. After that, brokers delete records that were not copied, and "
-        "the partition halts with the case records-gone.",
-        "Raise `retention.ms` or `retention.bytes` on the source, or shorten `lockstep.delay`",
+        "the partition halts with the case records-gone. In a compacted topic they delete tombstones, which nobody "
+        "can notice: their keys stay on the target for ever. Retention of the copy goes by the records' timestamps, so "
+        "the delay shortens it too.",
+        "Raise `retention.ms`, `retention.bytes` or `delete.retention.ms`, or shorten `lockstep.delay`",
         WARNING,
         find=record_hazards.find_short_retention,
     ),

@@ -4,9 +4,11 @@ The functions are like those of `hazard_checks.py`.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from lockstep_config.flow.transform_settings import SeveralTransforms, TransformSettings
 from lockstep_ops.formatting import in_time
+from lockstep_ops.plan.rules.copy_forecast import retention_of
 from lockstep_ops.plan.rules.flow_facts import FlowFacts
 from lockstep_ops.plan.rules.flow_plan import CopyForecast, TopicForecast
 from lockstep_ops.plan.rules.hazard_checks import Finding
@@ -19,20 +21,40 @@ LEAST_ROOM_MS = 3_600_000
 
 
 def find_short_retention(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Find delayed topics whose records the source keeps for little longer than the delay."""
+    """Find delayed topics whose records, or whose tombstones, the source keeps for little longer than the delay."""
     for topic in copy.topics:
         delay_ms = facts.settings.delay_ms(topic.topic)
-        for limit, kept_ms in _kept_ms(facts, topic) if delay_ms else ():
-            room_ms = kept_ms - delay_ms
+        for limit in _limits(facts, topic) if delay_ms else ():
+            room_ms = limit.kept_ms - delay_ms
             if room_ms < max(LEAST_ROOM_MS, delay_ms):
-                room = f"{in_time(room_ms)} are left" if room_ms > 0 else "records are deleted before they are due"
-                yield topic.topic, f"{topic.topic}: {limit}, lockstep.delay is {in_time(delay_ms)}: {room}"
+                room = f"{in_time(room_ms)} are left" if room_ms > 0 else f"{limit.deleted} are deleted {limit.moment}"
+                yield topic.topic, f"{topic.topic}: {limit.text}, lockstep.delay is {in_time(delay_ms)}: {room}"
 
 
-def _kept_ms(facts: FlowFacts, topic: TopicForecast) -> Iterator[tuple[str, int]]:
-    """Yield each limit of a topic's retention in words, and the milliseconds for which it keeps records."""
+class _Limit(NamedTuple):
+    """A limit of retention in words, the milliseconds for which it keeps records, and what is deleted when.
+
+    The latter is said if it is too short.
+    """
+
+    text: str
+    kept_ms: int
+    deleted: str = "records"
+    moment: str = "before they are due"
+
+
+def _limits(facts: FlowFacts, topic: TopicForecast) -> Iterator[_Limit]:
+    """Yield each limit of the retention of a topic and of its copy, which goes by the records' timestamps."""
     if topic.retention_ms is not None:
-        yield f"retention.ms is {in_time(topic.retention_ms)}", topic.retention_ms
+        yield _Limit(f"retention.ms is {in_time(topic.retention_ms)}", topic.retention_ms)
+    source_topic = facts.source.topics.get(topic.topic)
+    configs = {} if source_topic is None else source_topic.configs
+    if "compact" in configs.get("cleanup.policy", "") and (kept := configs.get("delete.retention.ms")):
+        yield _Limit(f"delete.retention.ms is {in_time(int(kept))}", int(kept), "tombstones")
+    kept_ms, _ = retention_of(facts.target.topics.get(topic.remote))
+    is_set_anew = any((each.target, each.key) == (topic.remote, "retention.ms") for each in facts.config_changes)
+    if kept_ms is not None and kept_ms != topic.retention_ms and not is_set_anew:
+        yield _Limit(f"retention.ms of its copy is {in_time(kept_ms)}", kept_ms, "records", "when they come")
     if topic.retention_bytes is None:
         return
     logs = [facts.logs.get((topic.topic, partition.partition)) for partition in topic.partitions]
@@ -40,7 +62,7 @@ def _kept_ms(facts: FlowFacts, topic: TopicForecast) -> Iterator[tuple[str, int]
     fastest = max((rate for rate in rates if rate), default=0.0)
     if fastest:
         kept_ms = round(topic.retention_bytes * 1000 / fastest)
-        yield f"retention.bytes is {topic.retention_bytes:,}, which is {in_time(kept_ms)} of its log", kept_ms
+        yield _Limit(f"retention.bytes is {topic.retention_bytes:,}, which is {in_time(kept_ms)} of its log", kept_ms)
 
 
 def find_rebuilt(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
