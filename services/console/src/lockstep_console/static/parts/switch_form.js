@@ -10,9 +10,6 @@ import { Code, Section, State, UnknownNote } from "./basics.js";
 
 /** @typedef {import("../lib/actions.js").SwitchVerb} SwitchVerb */
 
-/** Both clusters are asked one thing after another. */
-const CHECKED_WITHIN_MS = 65_000;
-
 /** @type {readonly { verb: SwitchVerb, name: string, when: string }[]} */
 const VERBS = [
   { verb: "switchover", name: "Switch over", when: "Both clusters work. Clients move to the target, and no record is lost." },
@@ -82,7 +79,7 @@ export function SwitchForm({ flow, onBegun }) {
     setCheck(null);
     setIsChecking(true);
     try {
-      setCheck(await post(flowPath(flow, "/switches"), { verb: choices.verb, ...options, dry_run: true }, CHECKED_WITHIN_MS));
+      setCheck(await post(flowPath(flow, "/switches"), { verb: choices.verb, ...options, dry_run: true }));
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       setProblem(error);
