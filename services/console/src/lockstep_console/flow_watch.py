@@ -39,6 +39,9 @@ ANSWERS_WITHIN_S = 3.0
 
 NOT_YET = "The flow is not read yet."
 
+NOT_UNDERSTOOD = "rows not understood"
+"""What the log says of a flow whose report or body cannot be made."""
+
 
 @dataclass(frozen=True, slots=True)
 class DatedReport:
@@ -108,9 +111,12 @@ class FlowWatch:
         """Why clusters of the flow do not answer now, by alias, as far as they were asked."""
         self.lags = LagSeries()
         turns.add(self, clients.source)
-        self._logged_mistake: tuple[object, ...] = ()
-        self._shown: tuple[DatedReport, dict[str, str], ShownFlow] | None = None
-        """The report and the clusters away of which the last shown flow was made, and it: several streams show it."""
+        self._mistakes: dict[str, str] = {}
+        """What the console cannot do with the flow now, by what it is: sentences."""
+        self._logged: dict[str, tuple[object, ...]] = {}
+        """The mistake of each kind that was logged last."""
+        self._shown: tuple[DatedReport, tuple[dict[str, str], ...], ShownFlow] | None = None
+        """What the last shown flow was made of, and it: several streams show it."""
 
     @property
     def dated(self) -> DatedReport:
@@ -120,36 +126,60 @@ class FlowWatch:
     def body(self, sections: Collection[str] = ()) -> dict[str, Any]:
         """Return the flow as the API shows it, by the last report."""
         dated = self._dated
-        status = dated.report or dated.unknown or UnknownStatus.because(self.settings.flow, NOT_YET)
+        status: FlowStatus = dated.report or dated.unknown or UnknownStatus.because(self.settings.flow, NOT_YET)
+        for sentence in self._mistakes.values():
+            status = UnknownStatus.because(self.settings.flow, sentence)
         try:
             return self._body(status, self.rows.rows, sections)
         except Exception as exc:  # noqa: BLE001  # the rows of one flow hide no other flow: it is said and logged
-            return self._body(self._unknown(exc), {}, sections)
+            return self._body(
+                UnknownStatus.because(self.settings.flow, self._explain(NOT_UNDERSTOOD, exc)), {}, sections
+            )
 
     def _body(self, status: FlowStatus, rows: Mapping[str, Row], sections: Collection[str]) -> dict[str, Any]:
         read_ms = self._dated.at_ms
         return flow_body(self.settings, status, rows, self.away, read_ms=read_ms, now_ms=now_ms(), sections=sections)
 
-    def _unknown(self, exc: Exception) -> UnknownStatus:
-        """Return the status of a flow whose rows cannot be read: one is of a newer release, or we make a mistake.
+    def note_mistake(self, what: str, exc: Exception | None) -> None:
+        """Take note that the console makes a mistake with the flow, or with None that it makes this one no more.
+
+        The flow is unknown as long as there is one.
+        """
+        if exc is None and what not in self._mistakes:
+            return
+        before = dict(self._mistakes)
+        if exc is None:
+            del self._mistakes[what]
+        else:
+            self._mistakes[what] = self._explain(what, exc)
+        if self._mistakes != before:
+            self._show_report()
+
+    @property
+    def unknown_reason(self) -> str:
+        """Return why nothing is known of the flow now, or "" if there is a report that counts."""
+        reasons = [*self._mistakes.values(), self.away.get(self.settings.flow.target, ""), self._dated.trouble]
+        return next(filter(None, reasons), "")
+
+    def _explain(self, what: str, exc: Exception) -> str:
+        """Return why something cannot be done with the rows: one is of a newer release, or we make a mistake.
 
         The log has a mistake once, with its traceback.
         """
         if isinstance(exc, NewerVersion):
-            return UnknownStatus.because(self.settings.flow, str(exc))
-        if self._logged_mistake != (type(exc), exc.args):
-            self._logged_mistake = type(exc), exc.args
-            self.log.failed("rows not understood", exc)
-        what = f"{type(exc).__name__}: {exc}"
-        sentence = f"the console cannot work with what its rows say ({what}), and its log says more"
-        return UnknownStatus.because(self.settings.flow, sentence)
+            return str(exc)
+        if self._logged.get(what) != (type(exc), exc.args):
+            self._logged[what] = type(exc), exc.args
+            self.log.failed(what, exc)
+        mistake = f"{type(exc).__name__}: {exc}"
+        return f"the console cannot work with what its rows say ({mistake}), and its log says more"
 
     def shown(self) -> "ShownFlow":
         """Return the body without sections as text."""
-        made_of = self._dated, dict(self.away)
+        beside = dict(self.away), dict(self._mistakes)
         # By `is`: to compare two reports costs more than to show one.
-        if self._shown is None or self._shown[0] is not made_of[0] or self._shown[1] != made_of[1]:
-            self._shown = *made_of, ShownFlow.of(self.body())
+        if self._shown is None or self._shown[0] is not self._dated or self._shown[1] != beside:
+            self._shown = self._dated, beside, ShownFlow.of(self.body())
         return self._shown[2]
 
     def partition_bodies(self, lines: Sequence[PartitionLine]) -> list[dict[str, Any]]:
@@ -260,7 +290,7 @@ class FlowWatch:
                 heard=self.watched_events.reports(),
             )
         except Exception as exc:  # noqa: BLE001  # the rows of one flow end no other flow: it is said and logged
-            status = self._unknown(exc)
+            status = UnknownStatus.because(self.settings.flow, self._explain(NOT_UNDERSTOOD, exc))
         if isinstance(status, UnknownStatus):
             return DatedReport(None, status.reason, now_ms(), status)
         return DatedReport(status, "", status.at_ms, took_s=loop.time() - began)

@@ -81,11 +81,8 @@ async def read_all(request: ConsoleRequest) -> None:
 
 def list_head(watch: FlowWatch) -> dict[str, Any]:
     """Return the fields of every list: when it was read, and why nothing is known, if so."""
-    dated, target = watch.dated, watch.settings.flow.target
-    body: dict[str, Any] = {"at_ms": dated.at_ms}
-    if target in watch.away:
-        return {**body, "unknown": watch.away[target]}
-    return body if dated.report is not None else {**body, "unknown": dated.trouble}
+    body: dict[str, Any] = {"at_ms": watch.dated.at_ms}
+    return {**body, "unknown": watch.unknown_reason} if watch.unknown_reason else body
 
 
 CHOICE = object_of(
