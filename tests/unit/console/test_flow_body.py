@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from lockstep_config import FlowSettings
 from lockstep_console.views.flow_body import MOST_NAMED, flow_body, verified_until
+from lockstep_ops.status.flow_status import UnknownStatus
 from lockstep_ops.status.report import PartitionLine, Report, ServiceLine, Trouble
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, VerifiedPartition
 from tests.support.flow_file import file, settings
@@ -57,6 +58,14 @@ def test_unknown_flow_says_when_it_was_known(settings: Callable[..., FlowSetting
     away = {"B": "cluster B cannot be reached"}
     assert body(settings, report(), away, known_ms=NOW - 60_000)["known_ms"] == NOW - 60_000
     assert body(settings, report(), away)["known_ms"] is None
+
+
+def test_flow_that_was_not_read_yet_says_at_once_that_its_target_does_not_answer(
+    settings: Callable[..., FlowSettings],
+) -> None:
+    unread = UnknownStatus.because(settings().flow, "The flow is not read yet.")
+    told = flow_body(settings(), unread, {}, {"B": "cluster B cannot be reached"}, read_ms=0, now_ms=NOW)
+    assert told["unknown"] == "cluster B cannot be reached"
 
 
 def test_source_that_does_not_answer_is_a_trouble_at_once_and_named_once(

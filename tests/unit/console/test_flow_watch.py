@@ -123,6 +123,19 @@ async def test_pauses_grow_while_a_target_does_not_answer_and_end_when_it_does(
     await cancelled([reading])
 
 
+async def test_first_request_is_told_that_the_target_does_not_answer_without_a_report(
+    settings: Callable[..., FlowSettings],
+) -> None:
+    watch = FlowWatches([settings()]).all[0]
+    asking = asyncio.ensure_future(watch.report())
+    await asyncio.sleep(0)
+    watch.note_cluster("B", "cluster B cannot be reached")
+    async with asyncio.timeout(2):
+        await asking
+        await watch.report(within_s=0.01)
+    assert watch.body()["unknown"] == "cluster B cannot be reached"
+
+
 async def test_rows_are_read_in_pieces_and_others_have_their_turn(settings: Callable[..., FlowSettings]) -> None:
     watch = FlowWatches([settings()]).all[0]
     rows = [PartitionProgress(topic="orders", partition=number) for number in range(5 * READ_AT_ONCE)]

@@ -229,7 +229,8 @@ class FlowWatch:
             if not self._is_reading:
                 self._make_due()
             self._has_report.clear()
-            await set_within(self._has_report, within_s if self._dated.at_ms else ANSWERS_WITHIN_S * 2)
+            is_judged = self._dated.at_ms or self.settings.flow.target in self.away
+            await set_within(self._has_report, within_s if is_judged else ANSWERS_WITHIN_S * 2)
         return self._dated
 
     def look(self) -> None:
@@ -286,6 +287,7 @@ class FlowWatch:
             return
         if sentence:
             self.away[alias] = sentence
+            self._has_report.set()  # who waits for the first one is told this
         else:
             del self.away[alias]
         self._make_due()

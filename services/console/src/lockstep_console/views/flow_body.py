@@ -54,7 +54,7 @@ def flow_body(
         sections: The sections of the report that are shown.
     """
     flow = settings.flow
-    if flow.target in away and not isinstance(status, UnknownStatus):
+    if flow.target in away:
         status = UnknownStatus.because(flow, away[flow.target])
     names = {"source": flow.source, "target": flow.target}
     if isinstance(status, UnknownStatus):
