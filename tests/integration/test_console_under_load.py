@@ -27,8 +27,8 @@ MOST_IN_ONE_PIECE_S = 0.5
 """Most seconds of processor time for which the event loop may do nothing else."""
 
 FROZEN_FOR_S = 60.0
-FRESH_S = 5.0
-"""Seconds that a live flow may be old while a page is open."""
+FRESH_S = 6.0
+"""Seconds that a live flow may be old while a page is open: 5, and what a busy machine takes."""
 
 MOST_GROWTH = 32 * 2**20
 """Most bytes that the console may grow by while targets do not answer."""

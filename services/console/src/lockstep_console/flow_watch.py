@@ -30,8 +30,14 @@ from lockstep_runtime.util.clock import now_ms
 from lockstep_state.rows.row import NewerVersion
 from lockstep_state.rows.state_rows import Row
 
-LATEST_S = 5.0
-"""The seconds after which a report is read again although no row has changed, while somebody looks."""
+LATEST_S = 4.5
+"""The seconds after which a report is read again although no row has changed, while somebody looks.
+
+With the time that it takes, what is shown is at most 5 s old.
+"""
+
+OLD_S = 10.0
+"""The seconds after which a request has the report read again at once."""
 
 LOOKED_AT_S = 15.0
 """The seconds for which a request counts as somebody who looks."""
@@ -221,11 +227,11 @@ class FlowWatch:
         """Return the last report, and have it read again soon. The first one is waited for.
 
         Args:
-            within_s: The seconds for which a newer report is waited for if the last one is older than twice `LATEST_S`.
+            within_s: The seconds for which a newer report is waited for if the last one is older than `OLD_S`.
         """
         self.look()
         age_s = (now_ms() - self._dated.at_ms) / 1000
-        if age_s > max(LATEST_S * 2, self._pause_s):
+        if age_s > max(OLD_S, self._pause_s):
             if not self._is_reading:
                 self._make_due()
             self._has_report.clear()
