@@ -49,6 +49,8 @@ async def test_page_says_that_a_broker_is_gone_and_that_it_is_back(
             began = time.monotonic()
             await page.sees(gone, within_s=30)
             took = time.monotonic() - began
+            if side == "target":
+                await page.sees(re.compile(r"unknown for \d+ s"))
             broker.start()
             await expect(page.page.locator("body")).not_to_contain_text(gone, timeout=BACK_WITHIN_S * 1000)
         print(f"the page said that the {side} is gone after {took:.1f} s")  # noqa: T201 - a figure, for who runs it with -s

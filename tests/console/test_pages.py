@@ -8,11 +8,19 @@ import pytest
 from playwright.async_api import expect
 
 from lockstep_ops.decisions import UNDER_WAY_MS
+from lockstep_ops.switch.switch_options import Allowance
 from lockstep_state.commands.decision_steps import SOURCE, step_id, stop_step
 from lockstep_state.events import Event
-from lockstep_state.names import events_topic, quarantine_topic
+from lockstep_state.names import events_topic, quarantine_topic, state_topic
 from lockstep_state.reasons.reason_catalogue import ReasonCode
-from lockstep_state.rows.state_rows import DesiredState, GroupStatus, MirroredTopic, PartitionProgress
+from lockstep_state.rows.state_rows import (
+    SWITCH_KEY,
+    DesiredState,
+    GroupStatus,
+    MirroredTopic,
+    PartitionProgress,
+    Switch,
+)
 from tests.support.browser import DESKTOP, PHONE, Chromium, Scheme, Screen, WatchedPage
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.console_page import FLOW_SCREENS, ConsolePage
@@ -196,6 +204,34 @@ async def test_wrong_token_is_refused_and_the_right_one_lets_act(
         await expect(page.page.get_by_role("region", name="Commands of this page")).to_contain_text("Refresh")
         kept = await page.page.evaluate("() => [document.cookie, Object.keys(localStorage).length]")
         assert kept == ["", 0], "the token is in this tab alone"
+
+
+async def test_switch_may_do_without_its_source_before_and_while_it_is_under_way(
+    chromium: Chromium, console: ConsoleProcess, fleet: FleetScene
+) -> None:
+    flow = fleet.flows[1]
+    row = Switch(id="s1", verb="switchover", phase="running", operator="o", by="alice")
+    async with chromium.open(console.address) as watched:
+        page = ConsolePage(watched)
+        await page.show("switch", str(flow))
+        await page.sign_in(TOKEN)
+        await page.page.get_by_text("More options").click()
+        box = page.page.get_by_role("checkbox", name=f"source-gone {Allowance.SOURCE_GONE.meaning}")
+        await box.check()
+        await page.page.get_by_role("radio", name=re.compile("^Fail over")).check()
+        await expect(page.page.get_by_role("checkbox", name=re.compile("^stale-groups"))).to_be_visible()
+        await expect(box).to_have_count(0)
+        await page.page.get_by_role("radio", name=re.compile("^Switch over")).check()
+        await expect(box).not_to_be_checked()
+        fleet.write({flow: [replace(row, began_ms=now_ms(), at_ms=now_ms())]})
+        try:
+            await page.page.get_by_text("If a step fails again and again").click(timeout=20_000)
+            await box.check()
+            await page.page.get_by_role("button", name="Take it back").click()
+            dialog = page.page.get_by_role("dialog", name="Take it back")
+            await expect(dialog).to_contain_text("in spite of: source-gone")
+        finally:
+            produce(fleet.b.bootstrap, state_topic(flow), [Record(key=SWITCH_KEY.encode(), value=None, partition=0)])
 
 
 async def test_keyboard_alone_reaches_a_flow_its_screens_and_an_action(

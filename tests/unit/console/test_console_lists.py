@@ -1,5 +1,6 @@
 """Lists page by page, the lag of the last minutes, and static files."""
 
+import tracemalloc
 from pathlib import Path
 
 from lockstep_console.static_files import StaticFiles
@@ -51,6 +52,25 @@ def test_lag_series_shows_unknown_as_unknown_and_is_bounded() -> None:
     later = now + 10 * STEP_MS
     assert series.spark(("orders", 1), later, {})[-10:] == [None] * 10
     assert len(series._samples) == STEPS
+
+
+def test_lag_of_a_row_that_no_clock_has_written_is_shown() -> None:
+    series = LagSeries()
+    series.add(0, [line(0, 2**63 + 5), line(1, 7)])
+    assert (series.spark(("orders", 0), 0, {})[-1], series.spark(("orders", 1), 0, {})[-1]) == (2**63 - 1, 7)
+
+
+def test_lag_series_of_a_source_that_is_away_is_small() -> None:
+    lines, series = [line(number, None) for number in range(20_000)], LagSeries()
+    tracemalloc.start()
+    try:
+        for step in range(STEPS):
+            series.add(step * STEP_MS, lines)
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size / len(lines) < 8 * STEPS + 300, "eight bytes for each sample, and one place"
+    assert series.spark(("orders", 19_999), STEPS * STEP_MS, {})[0] is None
 
 
 def test_lag_of_the_data_plane_fills_the_time_in_which_nobody_looked() -> None:

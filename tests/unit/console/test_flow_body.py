@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from lockstep_config import FlowSettings
 from lockstep_console.views.flow_body import MOST_NAMED, flow_body, verified_until
+from lockstep_ops.status.flow_status import UnknownStatus
 from lockstep_ops.status.report import PartitionLine, Report, ServiceLine, Trouble
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, VerifiedPartition
 from tests.support.flow_file import file, settings
@@ -53,6 +54,20 @@ def test_target_that_does_not_answer_makes_all_unknown_at_once(settings: Callabl
     assert "fine" not in str(told["sentence"])
 
 
+def test_unknown_flow_says_when_it_was_known(settings: Callable[..., FlowSettings]) -> None:
+    away = {"B": "cluster B cannot be reached"}
+    assert body(settings, report(), away, known_ms=NOW - 60_000)["known_ms"] == NOW - 60_000
+    assert body(settings, report(), away)["known_ms"] is None
+
+
+def test_flow_that_was_not_read_yet_says_at_once_that_its_target_does_not_answer(
+    settings: Callable[..., FlowSettings],
+) -> None:
+    unread = UnknownStatus.because(settings().flow, "The flow is not read yet.")
+    told = flow_body(settings(), unread, {}, {"B": "cluster B cannot be reached"}, read_ms=0, now_ms=NOW)
+    assert told["unknown"] == "cluster B cannot be reached"
+
+
 def test_source_that_does_not_answer_is_a_trouble_at_once_and_named_once(
     settings: Callable[..., FlowSettings],
 ) -> None:
@@ -63,10 +78,13 @@ def test_source_that_does_not_answer_is_a_trouble_at_once_and_named_once(
     assert told["sentence"] == "A->B: cluster A cannot be reached"
 
 
-def test_long_lists_are_cut_and_counted_unless_sections_are_asked_for(settings: Callable[..., FlowSettings]) -> None:
-    told = body(settings, report(MOST_NAMED + 7), {})
-    assert len(told["troubles"]) == MOST_NAMED  # type: ignore[arg-type]  # a list
-    assert told["troubles_left_out"] == 7
+def test_long_lists_are_cut_and_counted_unless_long_sections_are_asked_for(
+    settings: Callable[..., FlowSettings],
+) -> None:
+    for sections in ((), ("services", "slots")):
+        told = body(settings, report(MOST_NAMED + 7), {}, sections=sections)
+        assert len(told["troubles"]) == MOST_NAMED  # type: ignore[arg-type]  # a list
+        assert (told["troubles_left_out"], told["decisions_left_out"]) == (7, 0)
     told = body(settings, report(MOST_NAMED + 7), {}, sections=("topics",))
     assert len(told["troubles"]) == MOST_NAMED + 7  # type: ignore[arg-type]  # a list
 

@@ -56,6 +56,8 @@ steps = st.one_of(
     rows.map(encode_reversed),
     st.integers(0, 2).map(lambda number: (f"partition/orders/{number}".encode(), None)),
     st.just(None),  # somebody looks
+    st.just(1),  # so many rows are read
+    st.just(2),
 )
 
 
@@ -65,12 +67,15 @@ def record(offset: int, key: bytes | None, value: bytes | None) -> Record:
 
 @given(st.lists(steps, max_size=40))
 def test_rows_are_those_of_a_fold_that_reads_each_at_once(
-    written: list[tuple[bytes, bytes | None] | None],
+    written: list[tuple[bytes, bytes | None] | int | None],
 ) -> None:
     late, at_once = RawFold(), StateFold()
     for offset, step in enumerate(written):
         if step is None:
             assert late.rows == at_once.rows
+            continue
+        if isinstance(step, int):
+            late.read_some(step)
             continue
         late.add(record(offset, *step))
         at_once.fold(offset, *step)
@@ -78,6 +83,16 @@ def test_rows_are_those_of_a_fold_that_reads_each_at_once(
     assert late.get("partition/other/0") is None
     assert late.rows == at_once.rows
     assert late.position == at_once.position
+
+
+def test_rows_that_were_kept_are_read_in_pieces_oldest_first() -> None:
+    fold = RawFold()
+    for offset, number in enumerate((0, 1, 2, 0)):
+        fold.add(record(offset, *progress(number, offset, 0, 1, "x").encode()))
+    assert fold.read_some(2)
+    assert sorted(fold._late_fold.rows) == ["partition/orders/1", "partition/orders/2"]
+    assert not fold.read_some(2)
+    assert [row.upstream for row in fold.rows.values() if isinstance(row, PartitionProgress)] == [1, 2, 3]
 
 
 def test_record_that_is_no_row_is_a_sentence_until_another_one_comes() -> None:

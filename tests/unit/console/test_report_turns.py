@@ -7,7 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from lockstep_console import report_turns
 from lockstep_console.report_turns import (
+    AT_ONCE,
     LOOKED_AT_MOST_S,
     LOOKED_AT_SHARE,
     SOONEST_S,
@@ -72,6 +74,35 @@ async def test_turns_at_the_same_time_share_what_the_process_takes() -> None:
     total = time.process_time() - began
     assert sum(costs) == pytest.approx(total, abs=0.02)
     assert costs == pytest.approx([0.2, 0.1], abs=0.03)
+
+
+async def test_reports_that_wait_for_a_cluster_do_not_keep_the_next_one_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(report_turns, "LONGEST_TURN_S", 0.05)
+    flows, frozen, is_back = ReportTurns(), source(), asyncio.Event()
+    reading = 0
+
+    async def wait() -> None:
+        nonlocal reading
+        async with flows.turn(frozen):
+            reading += 1
+            await is_back.wait()
+
+    waiting = [asyncio.ensure_future(wait()) for _ in range(AT_ONCE)]
+    await asyncio.sleep(0)
+    assert reading == AT_ONCE
+    for _ in range(3):
+        async with asyncio.timeout(5), flows.turn(source()):
+            pass
+    is_back.set()
+    await asyncio.gather(*waiting)
+    begun = [asyncio.ensure_future(wait()) for _ in range(AT_ONCE + 1)]
+    is_back.clear()
+    await asyncio.sleep(0)
+    assert reading == 2 * AT_ONCE, "no turn was given back twice"
+    is_back.set()
+    await asyncio.gather(*begun)
 
 
 def _work(seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -13,6 +14,10 @@ from lockstep_console.route import ConsoleRequest, Route, json_answer
 from lockstep_runtime.http import guard
 from tests.support.idle_console import idle_console, served
 from tests.support.pages import got
+from tools.console.vendor import STATIC
+
+ARRIVES_WITHIN_S = 3.0
+"""Seconds within which a busy console notices that the time is over, and the answer is at the page."""
 
 
 async def _slow(request: ConsoleRequest) -> web.StreamResponse:
@@ -54,6 +59,12 @@ async def test_slow_question_is_waited_for_as_long_as_its_route_says(address: st
 def test_route_that_asks_clusters_has_time_for_it(method: str, path: str) -> None:
     (route,) = (each for each in pages.ROUTES if (each.method, each.path) == (method, path))
     assert route.answered_within_s > guard.ANSWERED_WITHIN_S
+
+
+def test_page_waits_longer_than_the_console_takes_for_any_answer() -> None:
+    (waits_ms,) = re.findall(r"ANSWERED_WITHIN_MS = ([0-9_]+);", (STATIC / "lib" / "api.js").read_text())
+    longest_s = max(route.answered_within_s for route in pages.ROUTES if not route.streams)
+    assert longest_s + ARRIVES_WITHIN_S <= int(waits_ms) / 1000 < 2 * longest_s
 
 
 async def test_question_that_takes_too_long_is_answered_with_a_sentence(address: str) -> None:

@@ -1,16 +1,34 @@
 """What the body of a request for a switch, or for a verification, means, and what is refused."""
 
+import json
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from aiohttp import ClientSession
 
+from lockstep_cli.commands.switch import COMMANDS
+from lockstep_config import FlowSettings
 from lockstep_console.access import BY_TOKEN, Session
+from lockstep_console.actions.command_outcome import CommandOutcome
+from lockstep_console.actions.switch_runner import SwitchRunner
 from lockstep_console.api.commands import acting_user
 from lockstep_console.api.switches import switch_options
 from lockstep_console.api.verifications import verify_arguments
+from lockstep_console.flow_watch import FlowWatch
+from lockstep_console.flow_watches import FlowWatches
 from lockstep_console.route import RequestRefused
-from lockstep_ops.switch.switch_options import Allowance
+from lockstep_kafka.topics.topic_reader import Record
+from lockstep_ops.switch.switch_options import Allowance, SwitchOptions
 from lockstep_ops.switch.switch_steps import Verb
+from lockstep_runtime.http.access import AccessPolicy
+from lockstep_state.rows.state_rows import Switch
+from tests.support.flow_file import file, settings
+from tests.support.idle_console import idle_console, served
+from tests.support.pages import got
+
+__all__ = ["file", "settings"]
 
 
 def test_body_becomes_the_options_of_the_command_line() -> None:
@@ -59,6 +77,7 @@ def test_number_beyond_what_rows_have_is_refused(body: dict[str, Any]) -> None:
         ({"verb": "failover", "cutoff": "now"}, "Cutoff needs the source"),
         ({"verb": "switchover", "allowed_loss": 1}, "for a failover only"),
         ({"verb": "switchover", "allow": ["stale-groups"]}, "for a failover only"),
+        ({"verb": "failover", "allow": ["source-gone"]}, "Source-gone is for a switchover and a failback only"),
         ({"verb": "switchover", "allow": ["all"]}, "'all' is none"),
         ({"verb": "switchover", "diverged": "copy"}, "for a failback only"),
         ({"verb": "failback", "diverged": "leave", "topics": ["t"]}, "leave out topics"),
@@ -72,6 +91,55 @@ def test_number_beyond_what_rows_have_is_refused(body: dict[str, Any]) -> None:
 def test_options_that_do_not_fit_are_refused(body: dict[str, Any], text: str) -> None:
     with pytest.raises(RequestRefused, match=text):
         switch_options(body, "alice", 5)
+
+
+@pytest.mark.parametrize("allowance", Allowance)
+def test_command_line_and_console_take_the_same_allowances(allowance: Allowance) -> None:
+    commands = {command.name: {name for option in command.params for name in option.opts} for command in COMMANDS}
+    assert {name for name, options in commands.items() if allowance.option in options} == allowance.verbs
+    for verb in Verb:
+        body = {"verb": str(verb), "allow": [str(allowance)]}
+        if verb in allowance.verbs:
+            assert switch_options(body, "", 5).allows == {allowance}
+        else:
+            with pytest.raises(RequestRefused, match=f"{allowance}".capitalize()):
+                switch_options(body, "", 5)
+
+
+async def test_allowances_have_the_words_of_the_command_line() -> None:
+    async with served(idle_console(FlowWatches([]))) as address:
+        status, text = await got(address, "/api/v1/switch-allowances")
+    shown = {each["name"]: each for each in json.loads(text)["allowances"]}
+    helps = {
+        option.opts[0]: option.help for command in COMMANDS for option in command.params if hasattr(option, "help")
+    }
+    assert status == 200
+    assert {each["meaning"] for each in shown.values()} == {helps[each.option] for each in Allowance}
+    assert shown["source-gone"]["verbs"] == ["switchover", "failback"]
+
+
+@pytest.mark.parametrize("act", ["continue", "abort"])
+async def test_switch_under_way_is_allowed_to_do_without_its_source(
+    settings: Callable[..., FlowSettings], monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    watches = FlowWatches([settings()])
+    row = Switch(id="x", verb="switchover", phase="running", operator="o")
+    watches.all[0].rows.apply([Record("state", 0, 1, *row.encode(), 7)])
+    console = idle_console(watches, AccessPolicy(token="secret"))
+    asked: list[SwitchOptions] = []
+
+    def take(_: SwitchRunner, watch: FlowWatch, row: Switch, options: SwitchOptions) -> CommandOutcome:
+        asked.append(options)
+        return CommandOutcome(id="1", flow=watch.name, verb=row.verb, subject="flow", by="", at_ms=1)
+
+    monkeypatch.setattr(SwitchRunner, "go_on" if act == "continue" else "abort", take)
+    acts = {"Authorization": "Bearer secret", "Content-Type": "application/json", "X-Lockstep-Request": "1"}
+    async with served(console) as address, ClientSession(address, headers=acts) as client:
+        path = f"/api/v1/flows/{quote('A->B', safe='')}/switches/x/{act}"
+        answer = await client.post(path, json={"allow": ["source-gone"]})
+        assert answer.status == 202, await answer.text()
+        assert (await client.post(path, json={"allow": ["stale-groups"]})).status == 400
+    assert [options.allows for options in asked] == [{Allowance.SOURCE_GONE}]
 
 
 def test_verification_has_the_depth_of_the_file_unless_it_names_one() -> None:

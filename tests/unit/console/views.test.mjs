@@ -5,7 +5,7 @@ const STATIC = "../../../services/console/src/lockstep_console/static";
 const { BOX, TAG_HEIGHT, drawFlows } = await import(`${STATIC}/lib/layout.js`);
 const { linePath, trendOf, withTail, worstOf } = await import(`${STATIC}/lib/trend.js`);
 const { flowTone, groupWord, readinessTone, toneOf } = await import(`${STATIC}/lib/tone.js`);
-const { choiceAction, commandAction, scopeInWords, switchAction } = await import(`${STATIC}/lib/actions.js`);
+const { choiceAction, commandAction, scopeInWords, switchAction, underWayAction } = await import(`${STATIC}/lib/actions.js`);
 
 const { linesOf, outcomeOf } = await outcomeModule();
 
@@ -168,4 +168,17 @@ test("a history goes on with what is new, and keeps its length", () => {
   assert.deepEqual(withTail(lag, tail(160_000, [7])).lag_ms, [null, null, null, 7], "a hole stays a hole");
   assert.deepEqual(withTail(lag, tail(500_000, [7, 8])).lag_ms, [null, null, 7, 8]);
   assert.deepEqual(withTail(lag, tail(90_000, [6, 7])).lag_ms, [7, 2, 3, null]);
+});
+
+test("a switch under way is asked for what it is to do without, and what that loses", () => {
+  const row = { switch: "x 1", verb: "switchover" };
+  const plain = underWayAction("A->B", row, "continue", []);
+  assert.deepEqual([plain.path, plain.body], ["/switches/x%201/continue", {}]);
+  assert.match(plain.loses, /Nothing is lost/);
+  for (const what of ["continue", "abort"]) {
+    const action = underWayAction("A->B", row, what, ["source-gone"]);
+    assert.deepEqual(action.body, { allow: ["source-gone"] });
+    assert.match(action.does, /in spite of: source-gone/);
+  }
+  assert.match(underWayAction("A->B", row, "continue", ["source-gone"]).loses, /nobody knows/);
 });

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_ops.decisions import UNDER_WAY_MS, decisions
+from lockstep_ops.decisions import UNDER_WAY_MS, count_decisions, decisions
 from lockstep_ops.findings.catalogue import find
 from lockstep_ops.status.overview_sentence import overview_sentence
 from lockstep_ops.status.report import (
@@ -81,6 +81,16 @@ def test_halted_partition_has_its_case_its_range_and_what_each_choice_loses() ->
     assert "100 to 149" in decision.choices[0].words.loses
     body = decision.as_json()
     assert body["choices"][0].keys() >= {"verb", "label", "does", "loses", "subject", "arguments", "confirm"}
+
+
+def test_decisions_about_many_partitions_are_made_for_the_first_ones_and_counted() -> None:
+    halts = [halted_row("orders", number) for number in range(4)]
+    lines = tuple(replace(partition(state="halted", cause=row.cause), partition=row.partition) for row in halts)
+    slot = SlotLine(3, "started", "running", 1, 0, 0, SPENT)
+    told = report(partitions=lines, slots=(slot,))
+    shown = decisions(told, rows_of(*halts), 2)
+    assert [decision.subject for decision in shown] == ["slot:3", "partition:orders-0", "partition:orders-1"]
+    assert count_decisions(told, rows_of(*halts)) == len(decisions(told, rows_of(*halts))) == 5
 
 
 @pytest.mark.parametrize("rows", [{}, rows_of(PartitionProgress(topic="orders", partition=1))])

@@ -112,6 +112,8 @@ declare namespace Api {
     source?: string;
     target?: string;
     unknown?: string;
+    /** Of an unknown flow: when it was known last; null: not since the console began. */
+    known_ms?: number | null;
     lag_records?: number | null;
     lag_at_least?: number;
     lag_unknown?: number;
@@ -127,6 +129,7 @@ declare namespace Api {
     switch_blockers: Blocker[];
     held_back?: { scope: string; wanted: string }[];
     switch_blockers_left_out?: number;
+    decisions_left_out?: number;
     troubles?: Trouble[];
     troubles_left_out?: number;
     clusters?: Cluster[];
@@ -264,6 +267,12 @@ declare namespace Api {
     text: string;
     subject?: string;
     details?: Record<string, unknown>;
+  }
+
+  interface Allowance {
+    name: string;
+    meaning: string;
+    verbs: string[];
   }
 
   interface SwitchCheck {

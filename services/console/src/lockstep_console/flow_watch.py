@@ -5,9 +5,10 @@ A cluster that is away, a right that is missing, a flow that has never run and a
 """
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from lockstep_config import FlowSettings
@@ -15,10 +16,11 @@ from lockstep_console.followed.target_topics import TargetTopics
 from lockstep_console.followed.watched_events import WatchedEvents
 from lockstep_console.followed.watched_rows import WatchedRows
 from lockstep_console.json_text import json_text
-from lockstep_console.report_turns import ReportTurns
+from lockstep_console.report_turns import LOOKED_AT_MOST_S, SOONEST_S, ReportTurns
 from lockstep_console.views.flow_body import flow_body, partition_body
 from lockstep_console.views.lag_series import LagSeries, recent_worst
 from lockstep_kafka.common.asyncio_util import set_within
+from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_ops.status.flow_report import FlowClients
 from lockstep_ops.status.flow_status import FlowStatus, UnknownStatus, read_status
@@ -28,8 +30,14 @@ from lockstep_runtime.util.clock import now_ms
 from lockstep_state.rows.row import NewerVersion
 from lockstep_state.rows.state_rows import Row
 
-LATEST_S = 5.0
-"""The seconds after which a report is read again although no row has changed, while somebody looks."""
+LATEST_S = 4.5
+"""The seconds after which a report is read again although no row has changed, while somebody looks.
+
+With the time that it takes, what is shown is at most 5 s old.
+"""
+
+OLD_S = 10.0
+"""The seconds after which a request has the report read again at once."""
 
 LOOKED_AT_S = 15.0
 """The seconds for which a request counts as somebody who looks."""
@@ -38,6 +46,9 @@ ANSWERS_WITHIN_S = 3.0
 """The seconds within which a cluster has to answer for a report."""
 
 NOT_YET = "The flow is not read yet."
+
+NOT_UNDERSTOOD = "rows not understood"
+"""What the log says of a flow whose report or body cannot be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +107,17 @@ class FlowWatch:
         """The rows of the flow's state topic (`FollowedRows`)."""
         self.watched_events = WatchedEvents(settings, topics, self._on_events)
         self._dated = DatedReport(None, NOT_YET, 0)
+        self._known_ms = 0
+        """When the last report was read; 0: there was none yet."""
+        self._is_reading = False
+        self._pause_s = 0.0
+        """The pause before the next report; 0 if there is one."""
+        self._backoff = Backoff(first=SOONEST_S, limit=LOOKED_AT_MOST_S)
         self._cost_s = 0.0
         """The processor time that the last report took."""
         self._has_new_rows, self._was_looked_at = asyncio.Event(), asyncio.Event()
         self._is_due = asyncio.Event()
-        """The report is to be read again at once."""
+        """The report is to be read again at once (`_make_due`)."""
         self._has_report = asyncio.Event()
         self._looked_at = float("-inf")
         self._listeners: list[ChangeListener] = []
@@ -108,9 +125,12 @@ class FlowWatch:
         """Why clusters of the flow do not answer now, by alias, as far as they were asked."""
         self.lags = LagSeries()
         turns.add(self, clients.source)
-        self._logged_mistake: tuple[object, ...] = ()
-        self._shown: tuple[DatedReport, dict[str, str], ShownFlow] | None = None
-        """The report and the clusters away of which the last shown flow was made, and it: several streams show it."""
+        self._mistakes: dict[str, str] = {}
+        """What the console cannot do with the flow now, by what it is: sentences."""
+        self._logged: dict[str, tuple[object, ...]] = {}
+        """The mistake of each kind that was logged last."""
+        self._shown: tuple[DatedReport, tuple[dict[str, str], ...], ShownFlow] | None = None
+        """What the last shown flow was made of, and it: several streams show it."""
 
     @property
     def dated(self) -> DatedReport:
@@ -119,37 +139,79 @@ class FlowWatch:
 
     def body(self, sections: Collection[str] = ()) -> dict[str, Any]:
         """Return the flow as the API shows it, by the last report."""
-        dated = self._dated
-        status = dated.report or dated.unknown or UnknownStatus.because(self.settings.flow, NOT_YET)
+        return self._body_maker(sections)()
+
+    async def text(self, sections: Collection[str]) -> str:
+        """Return the same as text. A section may have 100,000 lines, so a thread makes it."""
+        make = self._body_maker(sections)
+        return await asyncio.to_thread(lambda: json_text(make())) if sections else self.shown().text
+
+    def _body_maker(self, sections: Collection[str]) -> Callable[[], dict[str, Any]]:
+        """Return what makes the body of the flow as it is now, in any thread."""
+        dated, away = self._dated, dict(self.away)
+        status: FlowStatus = dated.report or dated.unknown or self._unknown(NOT_YET)
+        for sentence in self._mistakes.values():
+            status = self._unknown(sentence)
+        rows: Mapping[str, Row] = {}
         try:
-            return self._body(status, self.rows.rows, sections)
-        except Exception as exc:  # noqa: BLE001  # the rows of one flow hide no other flow: it is said and logged
-            return self._body(self._unknown(exc), {}, sections)
+            rows = self.rows.rows
+        except Exception as exc:  # noqa: BLE001  # as below
+            status = self._unknown(self._explain(NOT_UNDERSTOOD, exc))
+        body_of = partial(
+            flow_body, self.settings, away=away, read_ms=dated.at_ms, known_ms=self._known_ms, sections=sections
+        )
 
-    def _body(self, status: FlowStatus, rows: Mapping[str, Row], sections: Collection[str]) -> dict[str, Any]:
-        read_ms = self._dated.at_ms
-        return flow_body(self.settings, status, rows, self.away, read_ms=read_ms, now_ms=now_ms(), sections=sections)
+        def make() -> dict[str, Any]:
+            try:
+                return body_of(status, rows, now_ms=now_ms())
+            except Exception as exc:  # noqa: BLE001  # the rows of one flow hide no other flow: it is said and logged
+                return body_of(self._unknown(self._explain(NOT_UNDERSTOOD, exc)), {}, now_ms=now_ms())
 
-    def _unknown(self, exc: Exception) -> UnknownStatus:
-        """Return the status of a flow whose rows cannot be read: one is of a newer release, or we make a mistake.
+        return make
+
+    def _unknown(self, sentence: str) -> UnknownStatus:
+        return UnknownStatus.because(self.settings.flow, sentence)
+
+    def note_mistake(self, what: str, exc: Exception | None) -> None:
+        """Take note that the console makes a mistake with the flow, or with None that it makes this one no more.
+
+        The flow is unknown as long as there is one.
+        """
+        if exc is None and what not in self._mistakes:
+            return
+        before = dict(self._mistakes)
+        if exc is None:
+            del self._mistakes[what]
+        else:
+            self._mistakes[what] = self._explain(what, exc)
+        if self._mistakes != before:
+            self._show_report()
+
+    @property
+    def unknown_reason(self) -> str:
+        """Return why nothing is known of the flow now, or "" if there is a report that counts."""
+        reasons = [*self._mistakes.values(), self.away.get(self.settings.flow.target, ""), self._dated.trouble]
+        return next(filter(None, reasons), "")
+
+    def _explain(self, what: str, exc: Exception) -> str:
+        """Return why something cannot be done with the rows: one is of a newer release, or we make a mistake.
 
         The log has a mistake once, with its traceback.
         """
         if isinstance(exc, NewerVersion):
-            return UnknownStatus.because(self.settings.flow, str(exc))
-        if self._logged_mistake != (type(exc), exc.args):
-            self._logged_mistake = type(exc), exc.args
-            self.log.failed("rows not understood", exc)
-        what = f"{type(exc).__name__}: {exc}"
-        sentence = f"the console cannot work with what its rows say ({what}), and its log says more"
-        return UnknownStatus.because(self.settings.flow, sentence)
+            return str(exc)
+        if self._logged.get(what) != (type(exc), exc.args):
+            self._logged[what] = type(exc), exc.args
+            self.log.failed(what, exc)
+        mistake = f"{type(exc).__name__}: {exc}"
+        return f"the console cannot work with what its rows say ({mistake}), and its log says more"
 
     def shown(self) -> "ShownFlow":
         """Return the body without sections as text."""
-        made_of = self._dated, dict(self.away)
+        beside = dict(self.away), dict(self._mistakes)
         # By `is`: to compare two reports costs more than to show one.
-        if self._shown is None or self._shown[0] is not made_of[0] or self._shown[1] != made_of[1]:
-            self._shown = *made_of, ShownFlow.of(self.body())
+        if self._shown is None or self._shown[0] is not self._dated or self._shown[1] != beside:
+            self._shown = self._dated, beside, ShownFlow.of(self.body())
         return self._shown[2]
 
     def partition_bodies(self, lines: Sequence[PartitionLine]) -> list[dict[str, Any]]:
@@ -165,14 +227,16 @@ class FlowWatch:
         """Return the last report, and have it read again soon. The first one is waited for.
 
         Args:
-            within_s: The seconds for which a newer report is waited for if the last one is older than twice `LATEST_S`.
+            within_s: The seconds for which a newer report is waited for if the last one is older than `OLD_S`.
         """
         self.look()
         age_s = (now_ms() - self._dated.at_ms) / 1000
-        if age_s > LATEST_S * 2:
-            self._is_due.set()
+        if age_s > max(OLD_S, self._pause_s):
+            if not self._is_reading:
+                self._make_due()
             self._has_report.clear()
-            await set_within(self._has_report, within_s if self._dated.at_ms else ANSWERS_WITHIN_S * 2)
+            is_judged = self._dated.at_ms or self.settings.flow.target in self.away
+            await set_within(self._has_report, within_s if is_judged else ANSWERS_WITHIN_S * 2)
         return self._dated
 
     def look(self) -> None:
@@ -213,10 +277,12 @@ class FlowWatch:
             async with self._turns.turn(self.clients.source) as spent_s:
                 for event in (self._has_new_rows, self._was_looked_at, self._is_due):
                     event.clear()
+                self._is_reading = True
                 self._dated = await self._read()
+                self._is_reading = False
                 self._cost_s = spent_s()
             if self._dated.report is not None:
-                self.lags.add(self._dated.at_ms, self._dated.report.partitions)
+                self._known_ms = self._dated.at_ms
             self._has_report.set()
             self._show_report()
             await self._wait()
@@ -227,9 +293,10 @@ class FlowWatch:
             return
         if sentence:
             self.away[alias] = sentence
+            self._has_report.set()  # who waits for the first one is told this
         else:
             del self.away[alias]
-        self._is_due.set()
+        self._make_due()
         self._show_report()
 
     def _show_report(self) -> None:
@@ -239,13 +306,26 @@ class FlowWatch:
             listener.on_report(self)
 
     async def _wait(self) -> None:
-        """Return when the report is to be read again."""
+        """Return when the report is to be read again.
+
+        While there is none the pauses grow. New rows, and the look at clusters (`note_cluster`), end one.
+        """
+        if self._dated.report is None:
+            self._pause_s = self._backoff.next()
+        else:
+            self._backoff.reset()
+            self._pause_s = 0.0
         if not self.is_looked_at:
             await set_within(self._was_looked_at, self._turns.unseen_s(self._cost_s))
             return
         soonest_s = self._turns.looked_at_s(self._cost_s)
         if not await set_within(self._is_due, soonest_s):
-            await set_within(self._has_new_rows, LATEST_S - soonest_s)
+            await set_within(self._has_new_rows, max(LATEST_S, self._pause_s) - soonest_s)
+
+    def _make_due(self) -> None:
+        """Have the report read again at once."""
+        self._is_due.set()
+        self._has_new_rows.set()
 
     async def _read(self) -> DatedReport:
         loop = asyncio.get_running_loop()
@@ -259,8 +339,10 @@ class FlowWatch:
                 clients=self.clients,
                 heard=self.watched_events.reports(),
             )
+            if not isinstance(status, UnknownStatus):
+                self.lags.add(status.at_ms, status.partitions)
         except Exception as exc:  # noqa: BLE001  # the rows of one flow end no other flow: it is said and logged
-            status = self._unknown(exc)
+            status = self._unknown(self._explain(NOT_UNDERSTOOD, exc))
         if isinstance(status, UnknownStatus):
             return DatedReport(None, status.reason, now_ms(), status)
         return DatedReport(status, "", status.at_ms, took_s=loop.time() - began)

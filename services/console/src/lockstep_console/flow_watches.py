@@ -53,11 +53,19 @@ class FlowWatches:
         opposite = self.watch(str(Flow(flow.target, flow.source)))
         return [each for each in (watch, opposite) if each is not None]
 
-    async def look_again(self, look: Callable[[FlowWatch], None]) -> NoReturn:
-        """Call `look` with each watch once a second, until cancelled."""
+    async def look_again(self, what: str, look: Callable[[FlowWatch], None]) -> NoReturn:
+        """Call `look` with each watch once a second, until cancelled.
+
+        A flow with which it fails is unknown until it succeeds, and hides no other flow. `what` names it in the log.
+        """
         while True:
             for watch in self.all:
-                look(watch)
+                try:
+                    look(watch)
+                except Exception as exc:  # noqa: BLE001  # the rows of one flow end no look at another: it is logged
+                    watch.note_mistake(what, exc)
+                else:
+                    watch.note_mistake(what, None)
             await asyncio.sleep(to_next_tick(LOOK_INTERVAL_S))
 
     async def run(self) -> None:

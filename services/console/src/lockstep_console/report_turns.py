@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Protocol
 
 from lockstep_kafka.admin.admin import Admin
@@ -12,6 +12,9 @@ from lockstep_kafka.common.asyncio_util import share_kept_s
 
 AT_ONCE = 4
 """Reports that are read at the same time. Each asks both clusters of its flow."""
+
+LONGEST_TURN_S = 0.5
+"""The seconds after which the next flow has its turn, although the report is still read: it waits for a cluster."""
 
 SOONEST_S, LOOKED_AT_SHARE, LOOKED_AT_MOST_S = 2.0, 0.1, 30.0
 """The shortest wait before a report is read again, the share of a core that all reports of flows may take that somebody
@@ -48,9 +51,14 @@ class ReportTurns:
     async def turn(self, source: Admin) -> AsyncIterator[Callable[[], float]]:
         """Wait for a turn to read a report, and give the function that says what processor time it took up to now.
 
+        A cluster that does not answer keeps no other flow waiting: after `LONGEST_TURN_S` the turn is the next one's.
         A source that nobody looks at keeps no connection afterwards.
         """
-        async with self._turns:
+        await self._turns.acquire()
+        with ExitStack() as turn:
+            turn.callback(self._turns.release)
+            ending = asyncio.get_running_loop().call_later(LONGEST_TURN_S, turn.close)
+            turn.callback(ending.cancel)
             began = self._charge()
             self._asking[source] += 1
             try:

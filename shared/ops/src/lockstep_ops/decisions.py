@@ -7,6 +7,7 @@ Everything else goes on by itself, or is wrong outside of Lockstep: it is among 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
 from lockstep_ops.command_words import CommandWords, choice_words, command_words
@@ -79,23 +80,32 @@ class Decision:
         return {**plain, "choices": [choice.as_json() for choice in self.choices]}
 
 
-def decisions(report: Report, rows: Mapping[str, Row]) -> tuple[Decision, ...]:
+def decisions(report: Report, rows: Mapping[str, Row], most: int | None = None) -> tuple[Decision, ...]:
     """Return what waits for a decision.
 
-    An unfinished one is the first. Then come partitions in the order of their names, services, and slots.
+    An unfinished one is the first. Then come services, slots, and partitions in the order of their names.
 
     Args:
         report: The report of the flow.
         rows: The rows that the report is of, by key.
+        most: Most partitions of which the decision is made. To make one costs, and each partition may have one.
     """
     flow = Flow.parse(report.flow)
+    halted = islice(_halted(report, rows), most)
+    return (*_of_parts(flow, report, rows), *(_halted_partition(flow, line, row) for line, row in halted))
+
+
+def count_decisions(report: Report, rows: Mapping[str, Row]) -> int:
+    """Return how many decisions there are, without making those of partitions."""
+    return sum(1 for _ in _of_parts(Flow.parse(report.flow), report, rows)) + sum(1 for _ in _halted(report, rows))
+
+
+def _of_parts(flow: Flow, report: Report, rows: Mapping[str, Row]) -> Iterator[Decision]:
+    """Yield the decisions of what is no partition: there are few."""
     restarts = [row for row in rows.values() if isinstance(row, Restarts)]
-    return (
-        *_unfinished(flow, report, rows),
-        *_halted(flow, report, rows),
-        *_failed_services(flow, report, restarts),
-        *_slots(flow, report, restarts),
-    )
+    yield from _unfinished(flow, report, rows)
+    yield from _failed_services(flow, report, restarts)
+    yield from _slots(flow, report, restarts)
 
 
 def _unfinished(flow: Flow, report: Report, rows: Mapping[str, Row]) -> Iterator[Decision]:
@@ -119,11 +129,13 @@ def _unfinished(flow: Flow, report: Report, rows: Mapping[str, Row]) -> Iterator
     )
 
 
-def _halted(flow: Flow, report: Report, rows: Mapping[str, Row]) -> Iterator[Decision]:
+def _halted(report: Report, rows: Mapping[str, Row]) -> Iterator[tuple[PartitionLine, PartitionProgress]]:
     for line in report.partitions:
+        if line.state != "halted":
+            continue
         row = rows.get(PartitionProgress.key_of(line.topic, line.partition))
-        if line.state == "halted" and isinstance(row, PartitionProgress):
-            yield _halted_partition(flow, line, row)
+        if isinstance(row, PartitionProgress):
+            yield line, row
 
 
 def _halted_partition(flow: Flow, line: PartitionLine, row: PartitionProgress) -> Decision:

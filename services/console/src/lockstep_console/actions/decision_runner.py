@@ -161,7 +161,7 @@ class DecisionRunner:
 
     async def take_up_silent(self) -> None:
         """Finish each decision of the file that was left unfinished, until cancelled."""
-        await self._console.watches.look_again(self._look)
+        await self._console.watches.look_again("unfinished decision not looked for", self._look)
 
     def _look(self, watch: "FlowWatch") -> None:
         """Take the decision up that the row of the source connector says was left unfinished, after a while."""

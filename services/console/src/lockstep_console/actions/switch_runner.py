@@ -171,7 +171,7 @@ class SwitchRunner:
 
     async def take_up_silent(self) -> None:
         """Take up each switch of the file whose console has fallen silent, until cancelled."""
-        await self._console.watches.look_again(self._look)
+        await self._console.watches.look_again("silent switch not looked for", self._look)
 
     def _look(self, watch: "FlowWatch") -> None:
         """Take the switch of a flow up if its console has been silent for long enough."""

@@ -45,7 +45,7 @@ async def _show_flow(request: ConsoleRequest) -> Answer:
     """Answer with one flow and sections of its report."""
     watch, sections = request.flow, request.names("sections", SECTIONS)
     await watch.report()
-    return request.json_answer(watch.body(sections))
+    return request.compressed(text_answer(await watch.text(sections)))
 
 
 async def _show_partitions(request: ConsoleRequest) -> Answer:
@@ -70,8 +70,10 @@ async def _show_topics(request: ConsoleRequest) -> Answer:
 async def _show_decisions(request: ConsoleRequest) -> Answer:
     """Answer with what waits for a decision in any flow."""
     await read_all(request)
-    waiting = [decision for watch in request.watches.all for decision in watch.body()["decisions"]]
-    return request.json_answer({"at_ms": now_ms(), "decisions": waiting})
+    bodies = [watch.body() for watch in request.watches.all]
+    waiting = [decision for body in bodies for decision in body["decisions"]]
+    left_out = sum(body.get("decisions_left_out", 0) for body in bodies)
+    return request.json_answer({"at_ms": now_ms(), "decisions": waiting, "left_out": left_out})
 
 
 async def read_all(request: ConsoleRequest) -> None:
@@ -81,11 +83,8 @@ async def read_all(request: ConsoleRequest) -> None:
 
 def list_head(watch: FlowWatch) -> dict[str, Any]:
     """Return the fields of every list: when it was read, and why nothing is known, if so."""
-    dated, target = watch.dated, watch.settings.flow.target
-    body: dict[str, Any] = {"at_ms": dated.at_ms}
-    if target in watch.away:
-        return {**body, "unknown": watch.away[target]}
-    return body if dated.report is not None else {**body, "unknown": dated.trouble}
+    body: dict[str, Any] = {"at_ms": watch.dated.at_ms}
+    return {**body, "unknown": watch.unknown_reason} if watch.unknown_reason else body
 
 
 CHOICE = object_of(
@@ -121,11 +120,13 @@ FLOW = perhaps(
         decisions=list_of(DECISION),
     ),
     unknown=TEXT,
+    known_ms=PERHAPS_NUMBER,
     lag_ms=PERHAPS_NUMBER,
     lag_records=PERHAPS_NUMBER,
     lag_at_least=NUMBER,
     lag_unknown=NUMBER,
     switch_blockers_left_out=NUMBER,
+    decisions_left_out=NUMBER,
     troubles=list_of(schema_of(Trouble)),
     troubles_left_out=NUMBER,
     held_back=list_of(schema_of(PausedPart)),
@@ -143,7 +144,7 @@ def list_answer(field: str, item: Schema) -> Schema:
 
 
 FLOWS = object_of(at_ms=NUMBER, flows=list_of(FLOW))
-DECISIONS = object_of(at_ms=NUMBER, decisions=list_of(DECISION))
+DECISIONS = object_of(at_ms=NUMBER, decisions=list_of(DECISION), left_out=NUMBER)
 SECTIONS_PARAMETER = Parameter("sections", f"Sections of the report, of {', '.join(SECTIONS)}, separated by commas")
 
 ROUTES = (

@@ -11,6 +11,7 @@ from lockstep_state.rows.state_rows import Row
 async def known_rows(watch: FlowWatch) -> tuple[Mapping[str, Row], dict[str, Any]]:
     """Return the rows of a flow, and the field `unknown` with a sentence if they are not, or not all, known now."""
     await watch.rows.wait_read()
+    await watch.rows.read_waiting()
     try:
         rows = watch.rows.rows
     except NewerVersion as exc:

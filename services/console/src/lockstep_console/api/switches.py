@@ -23,11 +23,13 @@ from lockstep_state.rows.state_rows import Switch
 PLANNED_WITHIN_S = 60.0
 """The seconds within which a plan has to be made. It asks both clusters one thing after another."""
 
-FOR_FAILOVER = frozenset({Allowance.UNKNOWN_LOSS, Allowance.STALE_GROUPS})
-"""Allowances that only a failover takes."""
-
+ALLOW = {
+    "type": "array",
+    "items": {"enum": [str(allowance) for allowance in Allowance]},
+    "description": "What the switch does although it refuses it otherwise (GET /switch-allowances).",
+}
 MORE = {
-    "allow": {"type": "array", "items": {"enum": [str(allowance) for allowance in Allowance]}},
+    "allow": ALLOW,
     "allowed_loss": {"type": "integer", "minimum": 0, "description": "Records that a failover may lose."},
     "diverged": {"enum": ["", "copy", "leave"]},
     "rewind_groups": {"type": "boolean"},
@@ -80,8 +82,12 @@ def switch_options(body: Mapping[str, Any], by: str, at_ms: int) -> SwitchOption
     allowed_loss = field_of(body, "allowed_loss", int, -1)
     if verb is Verb.FAILOVER and cutoff:
         raise _misfit("cutoff needs the source, which a failover does without")
-    if verb is not Verb.FAILOVER and (allowed_loss >= 0 or allows & FOR_FAILOVER):
-        raise _misfit("allowed_loss, unknown-loss and stale-groups are for a failover only")
+    if verb is not Verb.FAILOVER and allowed_loss >= 0:
+        raise _misfit("allowed_loss is for a failover only")
+    for allowance in allows:
+        if verb not in allowance.verbs:
+            verbs = " and a ".join(each for each in Verb if each in allowance.verbs)
+            raise _misfit(f"{allowance} is for a {verbs} only")
     if diverged not in ("", "copy", "leave") or (diverged and verb is not Verb.FAILBACK):
         raise _misfit("diverged is copy or leave, and for a failback only")
     if diverged == "leave" and topics:
@@ -166,11 +172,30 @@ async def _post_continue(request: ConsoleRequest) -> Answer:
 
 async def _post_abort(request: ConsoleRequest) -> Answer:
     """Take back a switch that is under way, where that is possible."""
-    watch, row, options = _under_way(request, {})
+    body = await request.json()
+    watch, row, options = _under_way(request, {"allow": texts_of(body, "allow")})
     return accepted(request.console.part(SwitchRunner).abort(watch, row, options))
 
 
+async def _show_allowances(request: ConsoleRequest) -> Answer:
+    """Answer with what a switch refuses unless it is allowed, in the words of the command line."""
+    allowances = [
+        {"name": allowance, "meaning": allowance.meaning, "verbs": [verb for verb in Verb if verb in allowance.verbs]}
+        for allowance in Allowance
+    ]
+    return request.json_answer({"allowances": allowances})
+
+
+ALLOWANCES = object_of(allowances=list_of(object_of(name=TEXT, meaning=TEXT, verbs=TEXTS)))
+
 ROUTES = (
+    Route(
+        "GET",
+        f"{API}/switch-allowances",
+        _show_allowances,
+        "What a switch refuses unless it is allowed, as the command line says it",
+        answers={200: ALLOWANCES},
+    ),
     Route(
         "POST",
         f"{API}/flows/{{flow}}/switches",
@@ -193,7 +218,7 @@ ROUTES = (
         f"{API}/flows/{{flow}}/switches/{{id}}/abort",
         _post_abort,
         "Take back a switch that is under way, where that is possible.",
-        body={"type": "object"},
+        body={"type": "object", "properties": {"allow": ALLOW}},
         answers={202: ACCEPTED},
     ),
 )

@@ -6,6 +6,7 @@ to keep it, and while nobody looks all but the last one of each key are read for
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.state.state_fold import StateFold
@@ -32,7 +33,7 @@ class RawFold:
     def __init__(self) -> None:
         self._fold, self._late_fold = StateFold(), StateFold()
         self._waiting: dict[bytes, tuple[Record, list[list[bytes]]]] = {}
-        """The last record of each key that is not read yet, and its `IDS`."""
+        """The last record of each key that is not read yet, and its `IDS`, in log order."""
         self._unreadable: dict[bytes, str] = {}
         self._newer: dict[bytes, NewerVersion] = {}
         self._merged: dict[str, Row] | None = {}
@@ -93,13 +94,20 @@ class RawFold:
                 ids, waiting = [pattern.findall(value) for pattern in IDS], self._waiting.get(key)
                 if waiting is not None and not (all(ids) and waiting[1] == ids):
                     self._read_waiting()  # a slot that woke late may have written this one
+            self._waiting.pop(key, None)  # so that it becomes the last one
             self._waiting[key] = record, ids
 
+    def read_some(self, most: int) -> bool:
+        """Read at most so many records that were kept as bytes, oldest first, and return whether more are left."""
+        for key in list(islice(self._waiting, most)):
+            self._merged = None
+            self._read(self._late_fold, self._waiting.pop(key)[0])
+        return bool(self._waiting)
+
     def _read_waiting(self) -> None:
-        """Read what was kept as bytes, in log order."""
-        waiting, self._waiting = self._waiting, {}
-        for record, _ in sorted(waiting.values(), key=lambda kept: kept[0].offset):
-            self._read(self._late_fold, record)
+        """Read what was kept as bytes."""
+        while self._waiting:
+            self.read_some(len(self._waiting))
 
     def _read(self, fold: StateFold, record: Record) -> None:
         name = record.key or b""

@@ -4,7 +4,7 @@ import { signInNeeded } from "./lib/api.js";
 import { asSentence, capitalized, inClock, visible, wholeTime } from "./lib/format.js";
 import { html, render, useEffect, useState } from "./lib/preact.js";
 import { FLOW_SCREENS, codeHref, flowHref, followAddress, route } from "./lib/route.js";
-import { decisions, flowNames, isStale, keepTime, load, loadProblem, loaded, now, session, stream } from "./lib/store.js";
+import { decisions, decisionsLeftOut, flowNames, isStale, keepTime, load, loadProblem, loaded, now, session, stream } from "./lib/store.js";
 import { connection } from "./lib/stream.js";
 import { ActionDialog } from "./parts/action_dialog.js";
 import { Age, Loading, ProblemNote, State, Text } from "./parts/basics.js";
@@ -58,7 +58,7 @@ function App() {
 
 function Header() {
   const { screen, flow } = route.value;
-  const waiting = decisions.value.length;
+  const waiting = decisions.value.length + decisionsLeftOut.value;
   const skip = (/** @type {Event} */ event) => {
     event.preventDefault(); // the address is the screen's
     document.getElementById("main")?.focus();

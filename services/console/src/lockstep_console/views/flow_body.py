@@ -4,14 +4,14 @@ A cluster that has not answered since the report was read counts at once: nothin
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from lockstep_config import FlowSettings
-from lockstep_ops.decisions import decisions
+from lockstep_ops.decisions import count_decisions, decisions
 from lockstep_ops.status.flow_status import UnknownStatus
 from lockstep_ops.status.overview_sentence import overview_sentence
-from lockstep_ops.status.report import PartitionLine, Report, Trouble, combine_if_known
+from lockstep_ops.status.report import PartitionLine, Report, Trouble
 from lockstep_ops.status.report_json import line_as_json, report_as_json
 from lockstep_rules.offsets.lag_history import summarize
 from lockstep_rules.offsets.verified_copy import find_verification
@@ -21,7 +21,13 @@ from lockstep_state.rows.state_rows import LagBlock, Row
 NOT_BEGUN_UPSTREAM = -1
 
 MOST_NAMED = 50
-"""Most troubles, and most blockers of a switch, of a flow without sections. With sections it has all of them."""
+"""Most troubles, blockers of a switch, and halted partitions to decide about, of a flow.
+
+With a section of `WHOLE` it has all of them.
+"""
+
+WHOLE = frozenset({"topics", "partitions"})
+"""The sections that may be as long as those lists. A page reads the others every two seconds."""
 
 
 def flow_body(
@@ -32,6 +38,7 @@ def flow_body(
     *,
     read_ms: int,
     now_ms: int,
+    known_ms: int = 0,
     sections: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return a flow as JSON values.
@@ -43,10 +50,11 @@ def flow_body(
         away: Why clusters of the flow do not answer now, by alias.
         read_ms: When the report was read, in Unix milliseconds, or when it was known that there is none.
         now_ms: The present time.
+        known_ms: When the last report was read, in Unix milliseconds; 0: there was none yet.
         sections: The sections of the report that are shown.
     """
     flow = settings.flow
-    if flow.target in away and not isinstance(status, UnknownStatus):
+    if flow.target in away:
         status = UnknownStatus.because(flow, away[flow.target])
     names = {"source": flow.source, "target": flow.target}
     if isinstance(status, UnknownStatus):
@@ -54,48 +62,38 @@ def flow_body(
             **status.as_json(),
             **names,
             "at_ms": read_ms,
+            "known_ms": known_ms or None,
             "sentence": f"{flow}: unknown: {status.reason}",
             "history": _history_body(rows, now_ms),
             "verified_until_ms": None,
             "decisions": [],
         }
     verified_ms = verified_until(status.partitions, rows)
+    cluster = f"cluster {flow.source}"
+    has_gone = flow.source in away and all(trouble.what != cluster for trouble in status.troubles)
+    if has_gone:
+        status = replace(status, troubles=(Trouble(cluster, away[flow.source]), *status.troubles))
+    most = None if WHOLE.intersection(sections) else MOST_NAMED
     body = {
-        **report_as_json(status, sections),
+        **report_as_json(status, sections, most_named=most),
         **names,
         "at_ms": read_ms,
         "sentence": overview_sentence(status, verified_ms, now_ms),
         "history": _history_body(rows, now_ms),
         "verified_until_ms": verified_ms,
-        "decisions": [decision.as_json() for decision in decisions(status, rows)],
+        "decisions": [decision.as_json() for decision in decisions(status, rows, most)],
     }
-    if flow.source in away:
-        body = _with_source_away(body, flow.source, away[flow.source])
-    return body if sections else _shortened(body)
-
-
-def _shortened(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the body with at most `MOST_NAMED` of each list that may have an entry for each partition."""
-    lists = {name: body[name] for name in ("switch_blockers", "troubles")}
-    return {
-        **body,
-        **{name: entries[:MOST_NAMED] for name, entries in lists.items()},
-        **{f"{name}_left_out": max(0, len(entries) - MOST_NAMED) for name, entries in lists.items()},
-    }
-
-
-def _with_source_away(body: dict[str, Any], alias: str, sentence: str) -> dict[str, Any]:
-    """Return the body of a flow whose source does not answer any more since the report was read."""
-    what = f"cluster {alias}"
-    if any(trouble["what"] == what for trouble in body["troubles"]):
-        return body
-    return {
-        **body,
-        "fine": False,
-        "switch_ready": False if body["switch_ready"] is not None else None,
-        "troubles": [asdict(Trouble(what, sentence)), *body["troubles"]],
-        "sentence": f"{body['flow']}: {sentence}",
-    }
+    if has_gone:
+        is_ready = None if body["switch_ready"] is None else False
+        body |= {"switch_ready": is_ready, "sentence": f"{flow}: {away[flow.source]}"}
+    if most is not None:
+        counts = {
+            "switch_blockers": len(status.switch_blockers),
+            "troubles": len(status.troubles),
+            "decisions": count_decisions(status, rows),
+        }
+        body |= {f"{name}_left_out": count - len(body[name]) for name, count in counts.items()}
+    return body
 
 
 def _history_body(rows: Mapping[str, Row], now_ms: int) -> dict[str, Any]:
@@ -109,12 +107,15 @@ def verified_until(partitions: Collection[PartitionLine], rows: Mapping[str, Row
 
     Partitions of which nothing is copied do not count.
     """
-    moments = [
-        _partition_verified(rows, (line.topic, line.partition))
-        for line in partitions
-        if line.upstream != NOT_BEGUN_UPSTREAM
-    ]
-    return combine_if_known(moments, min) if moments else None
+    earliest = None
+    for line in partitions:
+        if line.upstream == NOT_BEGUN_UPSTREAM:
+            continue
+        moment = _partition_verified(rows, (line.topic, line.partition))
+        if moment is None:
+            return None  # without a look at the others, of which there may be 100,000
+        earliest = moment if earliest is None else min(earliest, moment)
+    return earliest
 
 
 def _partition_verified(rows: Mapping[str, Row], tp: TopicPartition) -> int | None:

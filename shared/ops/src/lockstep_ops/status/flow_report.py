@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from lockstep_config import FlowSettings
@@ -101,7 +102,8 @@ async def read_report(
                 await wait_conclusive(logs)
                 rows, unreadable, read_ms = await read_dated()
                 logs = await read_logs(settings, source, target, rows, source_reached, logs)
-    report = build_report(
+    build = partial(
+        build_report,
         settings.flow,
         rows,
         at_ms=read_ms,
@@ -116,6 +118,8 @@ async def read_report(
         members=await _read_members(target, rows),
         delay_ms=delay_ms,
     )
+    # In a thread, since a topic of 100,000 partitions takes seconds, in which the caller answers nobody else.
+    report = await asyncio.to_thread(build)
     present = [report for report in reports if report.service in services]
     troubles = (*report.troubles, *reported_troubles(present, report.troubles), *unread)
     return replace(report, troubles=troubles, unreadable=unreadable_topics(present))

@@ -148,14 +148,14 @@ def _troubles(
     )
     yield from (Trouble("state topic", sentence) for sentence in unreadable)
     yield from (Trouble(f"cluster {alias}", reason) for alias, reason in parts.logs.troubles.items())
-    lines: tuple[tuple[str, FailableLine], ...] = (
-        *((line.service, line) for line in report.services),
-        *((f"topic {line.topic}", line) for line in report.topics),
-        *((f"partition {line.topic}-{line.partition}", line) for line in report.partitions),
-        *((f"slot {line.slot}", line) for line in report.slots),
-        *((f"group {line.group}", line) for line in report.groups),
+    failing: tuple[tuple[str, FailableLine], ...] = (
+        *((line.service, line) for line in report.services if line.cause),
+        *((f"topic {line.topic}", line) for line in report.topics if line.cause),
+        *((f"partition {line.topic}-{line.partition}", line) for line in report.partitions if line.cause),
+        *((f"slot {line.slot}", line) for line in report.slots if line.cause),
+        *((f"group {line.group}", line) for line in report.groups if line.cause),
     )
-    yield from (Trouble(subject, line.trouble, line.cause.code) for subject, line in lines if line.cause)
+    yield from (Trouble(subject, line.trouble, line.cause.code) for subject, line in failing)
     if groups_reason and reads_groups:
         yield Trouble("groups", format_sentence(groups_reason), groups_reason.code)
     if report.acls and report.acls.cause:

@@ -18,15 +18,23 @@ SECTIONS = ("services", "topics", "partitions", "slots", "groups")
 
 
 def report_as_json(
-    report: Report, sections: Collection[str] = SECTIONS, *, only_trouble: bool = False
+    report: Report, sections: Collection[str] = SECTIONS, *, only_trouble: bool = False, most_named: int | None = None
 ) -> dict[str, Any]:
-    """Return the report as JSON values: sums, troubles, and the lines of `sections`, which may be none."""
+    """Return the report as JSON values: sums, troubles, and the lines of `sections`, which may be none.
+
+    Args:
+        report: The report.
+        sections: The sections.
+        only_trouble: Whether their lines are only those in trouble.
+        most_named: Most troubles, and most blockers of a switch. None: all of them.
+    """
     body: dict[str, Any] = {name: getattr(report, name) for name in PLAIN}
     body["switch_ready"] = report.switch_ready
-    body["switch_blockers"] = blockers_as_json(report.switch_blockers)
+    body["switch_blockers"] = blockers_as_json(report.switch_blockers[:most_named])
     body["acls"] = None if report.acls is None else line_as_json(report.acls)
     for name in ("held_back", "troubles", "unreadable", "clusters"):
-        body[name] = [asdict(line) for line in getattr(report, name)]
+        most = most_named if name == "troubles" else None
+        body[name] = [asdict(line) for line in getattr(report, name)[:most]]
     for name in SECTIONS:
         if name in sections:
             body[name] = [line_as_json(line) for line in getattr(report, name) if line.cause or not only_trouble]

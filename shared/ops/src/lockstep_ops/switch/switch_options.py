@@ -30,6 +30,18 @@ class Allowance(StrEnum):
         """Return what is allowed, in the words of the help text."""
         return _MEANINGS[self]
 
+    @property
+    def verbs(self) -> frozenset[Verb]:
+        """Return the commands that take it."""
+        return _VERBS.get(self, frozenset(Verb))
+
+
+_VERBS = {
+    Allowance.UNKNOWN_LOSS: frozenset({Verb.FAILOVER}),
+    Allowance.STALE_GROUPS: frozenset({Verb.FAILOVER}),
+    Allowance.SOURCE_GONE: frozenset({Verb.SWITCHOVER, Verb.FAILBACK}),
+}
+"""The commands of those that not every command takes."""
 
 _MEANINGS = {
     Allowance.SOON: "Begin within ten minutes of the last switch between these clusters.",

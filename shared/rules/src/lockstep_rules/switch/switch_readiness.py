@@ -156,6 +156,8 @@ def _is_within(partition: SwitchPartition, scopes: Collection[str]) -> bool:
 
     The slot of a partition is unknown, so any slot counts.
     """
+    if not scopes:
+        return False
     containing = (
         Scope.for_connector(Connector.SOURCE),
         Scope(ScopeKind.TOPIC, partition.topic),

@@ -138,21 +138,27 @@ export function switchAction(flow, verb, options, check) {
  * @param {string} flow
  * @param {Api.Switch} row
  * @param {"continue" | "abort"} what
+ * @param {string[]} allow What it does although it refuses it otherwise.
  * @returns {Action}
  */
-export function underWayAction(flow, row, what) {
+export function underWayAction(flow, row, what, allow) {
   const isBack = what === "abort";
+  const inSpite = allow.length ? ` It goes on in spite of: ${allow.join(", ")}.` : "";
+  const cannotLose = "Nothing is lost by going on.";
+  const mayLose = "What the source got after the ends that are written down is not on the target, and nobody knows how much that is.";
   return {
     flow,
     title: isBack ? "Take it back" : "Go on",
     scope: `the ${row.verb} of ${scopeInWords("flow", flow)} that is under way`,
-    does: isBack
-      ? "The flow is resumed, and the opposite flow gets the state that it had. Groups that were moved stay moved."
-      : "The switch goes on with the first step that is not done. Another process that works at it ends.",
-    loses: isBack ? "No record is lost. The evidence says what is not taken back." : "Nothing is lost by going on.",
+    does: `${
+      isBack
+        ? "The flow is resumed, and the opposite flow gets the state that it had. Groups that were moved stay moved."
+        : "The switch goes on with the first step that is not done. Another process that works at it ends."
+    }${inSpite}`,
+    loses: isBack ? "No record is lost. The evidence says what is not taken back." : allow.includes("source-gone") ? mayLose : cannotLose,
     confirm: "check",
     isGrave: isBack,
     path: `/switches/${encodeURIComponent(row.switch)}/${what}`,
-    body: {},
+    body: allow.length ? { allow } : {},
   };
 }

@@ -48,6 +48,11 @@ export const decisions = computed(() => {
   return waiting.length ? waiting : NOTHING_WAITS;
 });
 
+/** How many more there are, of all flows. A flow has the first ones alone. */
+export const decisionsLeftOut = computed(() =>
+  flowNames.value.reduce((sum, name) => sum + (flowSignal(name).value?.decisions_left_out ?? 0), 0),
+);
+
 /** @typedef {(data: any) => void} Listener */
 
 /** @type {Map<string, Set<Listener>>} */

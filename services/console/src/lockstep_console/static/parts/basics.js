@@ -1,7 +1,7 @@
 // Small parts that every screen has: states, ages, troubles, what is read.
 
 import { Problem } from "../lib/api.js";
-import { ago, asSentence, capitalized, inMoment, visible, wholeTime } from "../lib/format.js";
+import { ago, asSentence, capitalized, inMoment, isKnown, visible, wholeTime } from "../lib/format.js";
 import { computed, html, useCallback, useEffect, useMemo, useRef, useState } from "../lib/preact.js";
 import { codeHref } from "../lib/route.js";
 import { now, onChanges } from "../lib/store.js";
@@ -69,6 +69,18 @@ export function Age({ ms }) {
 export function Lasting({ ms }) {
   const words = useMemo(() => computed(() => `for ${wholeTime(now.value - ms)}`), [ms]);
   return html`<time title=${inMoment(ms)} aria-live="off">${words}</time>`;
+}
+
+/**
+ * How old what is shown of a flow is, and for how long it has been unknown, if it is.
+ *
+ * @param {{ flow: Api.Flow | null }} props
+ */
+export function Freshness({ flow }) {
+  if (!flow || flow.at_ms <= 0) return null;
+  if (!flow.unknown) return html`<span class="muted">read <${Age} ms=${flow.at_ms} /></span>`;
+  const since = isKnown(flow.known_ms) ? html`unknown <${Lasting} ms=${flow.known_ms} />` : "unknown since this console began";
+  return html`<span class="muted">${since}, tried <${Age} ms=${flow.at_ms} /></span>`;
 }
 
 /** Give the keyboard a place to go on from, if what had the focus is gone: the heading of the screen. */

@@ -1,7 +1,7 @@
 // What waits for a decision: each with its range, and what each choice does and loses.
 
 import { choiceAction, scopeInWords } from "../lib/actions.js";
-import { asSentence, capitalized, inText, inWords, isKnown, visible } from "../lib/format.js";
+import { asSentence, capitalized, inCount, inText, inWords, isKnown, visible } from "../lib/format.js";
 import { html } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
 import { ActionButton, ReadOnlyNote } from "./action_dialog.js";
@@ -23,13 +23,14 @@ export function rangeInWords(range) {
     .join(", ");
 }
 
-/** @param {{ list: Api.Decision[], showsFlow?: boolean }} props */
-export function Decisions({ list, showsFlow = false }) {
+/** @param {{ list: Api.Decision[], leftOut: number, showsFlow?: boolean }} props */
+export function Decisions({ list, leftOut, showsFlow = false }) {
   return html`<div aria-live="polite">
     ${list.length > 0 && html`<${ReadOnlyNote} />`}
     <ul class="cards">
       ${list.map((decision) => html`<${DecisionCard} key=${`${decision.flow} ${decision.kind} ${decision.subject}`} decision=${decision} showsFlow=${showsFlow} />`)}
     </ul>
+    ${leftOut > 0 && html`<p class="muted">and ${inCount(leftOut, "more halted partition")}, which come as these are decided</p>`}
   </div>`;
 }
 

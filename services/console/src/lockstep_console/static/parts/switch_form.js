@@ -1,32 +1,20 @@
 // Begins a switch: the options, a check that changes nothing, and then the question.
 
 import { switchAction } from "../lib/actions.js";
-import { Problem, flowPath, post } from "../lib/api.js";
+import { Problem, flowPath, get, post } from "../lib/api.js";
 import { asSentence, capitalized, inMoment, visible } from "../lib/format.js";
 import { html, useId, useState } from "../lib/preact.js";
 import { session } from "../lib/store.js";
 import { ActionButton, ReadOnlyNote } from "./action_dialog.js";
-import { Code, Section, State, UnknownNote } from "./basics.js";
+import { Code, Pending, Section, State, UnknownNote, useResource } from "./basics.js";
 
 /** @typedef {import("../lib/actions.js").SwitchVerb} SwitchVerb */
-
-/** Both clusters are asked one thing after another. */
-const CHECKED_WITHIN_MS = 65_000;
 
 /** @type {readonly { verb: SwitchVerb, name: string, when: string }[]} */
 const VERBS = [
   { verb: "switchover", name: "Switch over", when: "Both clusters work. Clients move to the target, and no record is lost." },
   { verb: "failover", name: "Fail over", when: "The source is gone. Clients go on with what the target has." },
   { verb: "failback", name: "Fail back", when: "After a switch by this flow: clients come back to its source." },
-];
-
-/** @type {readonly { name: string, meaning: string, only?: SwitchVerb }[]} */
-const ALLOWANCES = [
-  { name: "not-ready", meaning: "Begin although the flow is not ready. A failover begins although the source answers, too." },
-  { name: "left-groups", meaning: "Go on without groups that cannot move. The evidence names them." },
-  { name: "soon", meaning: "Begin within ten minutes of the last switch between these clusters." },
-  { name: "unknown-loss", meaning: "Go on although the loss of some partitions is not known.", only: "failover" },
-  { name: "stale-groups", meaning: "Go on although the groups were read too long ago.", only: "failover" },
 ];
 
 /**
@@ -38,7 +26,7 @@ const ALLOWANCES = [
  * @property {string} allowedLoss
  * @property {string} diverged
  * @property {boolean} rewind
- * @property {string[]} allow
+ * @property {string[]} allow Those of another verb are forgotten with it.
  */
 
 /**
@@ -53,7 +41,7 @@ export function optionsOf(choices) {
   return {
     drill: choices.drill,
     topics: choices.topics.split(/[\s,]+/).filter(Boolean),
-    allow: choices.allow.filter((name) => ALLOWANCES.some((one) => one.name === name && (!one.only || one.only === verb))),
+    allow: choices.allow,
     ...(choices.rewind ? { rewind_groups: true } : {}),
     ...(choices.cutoff && verb !== "failover" ? { cutoff: new Date(choices.cutoff).toISOString() } : {}),
     ...(verb === "failover" && loss >= 0 ? { allowed_loss: loss } : {}),
@@ -82,7 +70,7 @@ export function SwitchForm({ flow, onBegun }) {
     setCheck(null);
     setIsChecking(true);
     try {
-      setCheck(await post(flowPath(flow, "/switches"), { verb: choices.verb, ...options, dry_run: true }, CHECKED_WITHIN_MS));
+      setCheck(await post(flowPath(flow, "/switches"), { verb: choices.verb, ...options, dry_run: true }));
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       setProblem(error);
@@ -99,7 +87,7 @@ export function SwitchForm({ flow, onBegun }) {
         ${VERBS.map(
           ({ verb, name, when }) =>
             html`<label class="check" key=${verb}>
-              <input type="radio" name="verb" checked=${choices.verb === verb} onChange=${() => change({ verb })} />
+              <input type="radio" name="verb" checked=${choices.verb === verb} onChange=${() => change({ verb, allow: [] })} />
               <span><strong>${name}</strong>. <span class="muted">${when}</span></span>
             </label>`,
         )}
@@ -126,8 +114,6 @@ export function SwitchForm({ flow, onBegun }) {
 function MoreOptions({ choices, change }) {
   const id = useId();
   const { verb } = choices;
-  const allow = (/** @type {string} */ name, /** @type {boolean} */ isOn) =>
-    change({ allow: isOn ? [...choices.allow, name] : choices.allow.filter((other) => other !== name) });
   return html`<details class="options">
     <summary>More options</summary>
     <p>
@@ -160,14 +146,33 @@ function MoreOptions({ choices, change }) {
       <input type="checkbox" checked=${choices.rewind} onChange=${(/** @type {any} */ event) => change({ rewind: event.currentTarget.checked })} />
       A group that went back on the source also goes back on the target
     </label>
-    ${ALLOWANCES.filter((one) => !one.only || one.only === verb).map(
-      ({ name, meaning }) =>
-        html`<label class="check" key=${name}>
-          <input type="checkbox" checked=${choices.allow.includes(name)} onChange=${(/** @type {any} */ event) => allow(name, event.currentTarget.checked)} />
-          <span><code>${name}</code> <span class="muted">${meaning}</span></span>
-        </label>`,
-    )}
+    <${Allowances} verb=${verb} chosen=${choices.allow} onChange=${(/** @type {string[]} */ allow) => change({ allow })} />
   </details>`;
+}
+
+/**
+ * What a switch refuses unless it is allowed, in the words of the command line.
+ *
+ * @param {{ verb: string, chosen: string[], onChange: (chosen: string[]) => void }} props
+ */
+export function Allowances({ verb, chosen, onChange }) {
+  const resource = useResource("allowances", (cancel) => get("switch-allowances", {}, cancel));
+  /** @type {Api.Allowance[]} */
+  const all = resource.value?.allowances ?? [];
+  return html`<${Pending} resource=${resource} what="what can be allowed" />
+    ${all
+      .filter(({ verbs }) => verbs.includes(verb))
+      .map(
+        ({ name, meaning }) =>
+          html`<label class="check" key=${name}>
+            <input
+              type="checkbox"
+              checked=${chosen.includes(name)}
+              onChange=${(/** @type {any} */ event) => onChange(event.currentTarget.checked ? [...chosen, name] : chosen.filter((other) => other !== name))}
+            />
+            <span><code>${name}</code> <span class="muted">${meaning}</span></span>
+          </label>`,
+      )}`;
 }
 
 /** @param {{ check: Api.SwitchCheck, action: import("../lib/actions.js").Action, onBegun: () => void }} props */

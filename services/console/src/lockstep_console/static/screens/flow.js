@@ -9,7 +9,7 @@ import { flowSignal, onChange, onChanges, session } from "../lib/store.js";
 import { flowTone, readinessTone } from "../lib/tone.js";
 import { meanOf, trendOf, withTail, worstOf } from "../lib/trend.js";
 import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
-import { Code, Empty, Lasting, Pending, Reason, Section, State, Text, useResource, useThrottled } from "../parts/basics.js";
+import { Code, Empty, Freshness, Lasting, Pending, Reason, Section, State, Text, useResource, useThrottled } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { Decisions } from "../parts/decisions.js";
 import { RecentCommands } from "../parts/recent_commands.js";
@@ -22,7 +22,7 @@ export function Flow({ flow }) {
   return html`<div>
     <${Summary} status=${status} />
     ${(status?.decisions ?? []).length > 0 &&
-    html`<${Section} title="Needs a decision"><${Decisions} list=${status?.decisions ?? []} /><//>`}
+    html`<${Section} title="Needs a decision"><${Decisions} list=${status?.decisions ?? []} leftOut=${status?.decisions_left_out ?? 0} /><//>`}
     ${(status?.troubles ?? []).length > 0 && html`<${Troubles} troubles=${status?.troubles ?? []} leftOut=${status?.troubles_left_out ?? 0} />`}
     <${LagCharts} flow=${flow} />
     <${SwitchReadiness} status=${status} flow=${flow} />
@@ -39,6 +39,7 @@ function Summary({ status }) {
     <p class="lead">
       <${State} word=${word} tone=${tone} />
       ${" "}<${Text} text=${asSentence(status?.sentence ?? (status?.unknown ? "" : "It is not read yet"))} />
+      ${" "}<${Freshness} flow=${status} />
     </p>
     ${status && html`<${RecoveryPoint} flow=${status} />`}
   </div>`;

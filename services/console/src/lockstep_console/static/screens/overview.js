@@ -3,9 +3,9 @@
 import { asSentence, inMoment, inTime, isKnown } from "../lib/format.js";
 import { html, useState } from "../lib/preact.js";
 import { flowHref } from "../lib/route.js";
-import { decisions, flowNames, flowSignal } from "../lib/store.js";
+import { decisions, decisionsLeftOut, flowNames, flowSignal } from "../lib/store.js";
 import { flowTone, readinessTone } from "../lib/tone.js";
-import { Age, Empty, Figures, Section, State, Text } from "../parts/basics.js";
+import { Age, Empty, Figures, Freshness, Section, State, Text } from "../parts/basics.js";
 import { Decisions } from "../parts/decisions.js";
 import { FlowMap } from "../parts/flow_map.js";
 
@@ -40,7 +40,7 @@ function FlowFilter({ onChange }) {
 function Waiting() {
   const waiting = decisions.value;
   return html`<${Section} title="Needs a decision">
-    ${waiting.length ? html`<${Decisions} list=${waiting} showsFlow />` : html`<${NothingWaits} />`}
+    ${waiting.length ? html`<${Decisions} list=${waiting} leftOut=${decisionsLeftOut.value} showsFlow />` : html`<${NothingWaits} />`}
   <//>`;
 }
 
@@ -64,7 +64,7 @@ function FlowLine({ name }) {
       <h3><a href=${flowHref(name)}><${Text} text=${name} /></a></h3>
       <${State} word=${word} tone=${tone} />
       <${State} word=${readiness.word} tone=${readiness.tone} />
-      ${flow && flow.at_ms > 0 && html`<span class="muted">read <${Age} ms=${flow.at_ms} /></span>`}
+      <${Freshness} flow=${flow} />
     </div>
     <p><${Text} text=${asSentence(unknown || flow?.sentence || "It is not read yet")} /></p>
     ${flow && html`<${RecoveryPoint} flow=${flow} />`}

@@ -1,11 +1,11 @@
 // A switch as a timeline, and how to begin one: it is checked first, and says what prevents it.
 
-import { SwitchForm } from "../parts/switch_form.js";
+import { Allowances, SwitchForm } from "../parts/switch_form.js";
 import { underWayAction } from "../lib/actions.js";
 import { Problem, download, flowPath, get } from "../lib/api.js";
 import { asSentence, capitalized, inCount, inMoment, inNumber, inTime, isKnown, visible } from "../lib/format.js";
 import { html, useState } from "../lib/preact.js";
-import { flowSignal } from "../lib/store.js";
+import { flowSignal, session } from "../lib/store.js";
 import { readinessTone, toneOf } from "../lib/tone.js";
 import { ActionButton, ReadOnlyNote } from "../parts/action_dialog.js";
 import { Details, Empty, Facts, Loading, ProblemNote, Section, State, UnknownNote, useChangedRows, useResource, useThrottled } from "../parts/basics.js";
@@ -75,12 +75,18 @@ function LastSwitch({ flow, body, rows, reload }) {
 
 /** @param {{ flow: string, body: Api.Switch, reload: () => void }} props */
 function UnderWay({ flow, body, reload }) {
+  const [allow, setAllow] = useState(/** @type {string[]} */ ([]));
   return html`<div class="notice">
     <p>Its steps are rows on the target: it goes on when this page or the console ends.</p>
     <${ReadOnlyNote} />
+    ${session.value?.may_act &&
+    html`<details class="options">
+      <summary>If a step fails again and again</summary>
+      <${Allowances} verb=${body.verb} chosen=${allow} onChange=${setAllow} />
+    </details>`}
     <div class="buttons left">
-      ${body.phase === "running" && html`<${ActionButton} action=${underWayAction(flow, body, "continue")} onSent=${reload} />`}
-      <${ActionButton} action=${underWayAction(flow, body, "abort")} onSent=${reload} />
+      ${body.phase === "running" && html`<${ActionButton} action=${underWayAction(flow, body, "continue", allow)} onSent=${reload} />`}
+      <${ActionButton} action=${underWayAction(flow, body, "abort", allow)} onSent=${reload} />
     </div>
   </div>`;
 }
