@@ -294,7 +294,7 @@ async def test_partial_success_is_a_value(broker_b: Broker, topic_name: str) -> 
     assert outcome.done == {topic_name: None}
     assert "not/allowed" in str(outcome.failed["not/allowed"])
     again = await admin.create_topics([NewTopic(topic_name, 1, 1)])
-    assert Admin.existed(again.failed[topic_name])
+    assert Admin.is_existing_topic(again.failed[topic_name])
     deadline = time.monotonic() + 15.0
     while not await admin.topic(topic_name) and time.monotonic() < deadline:
         continue  # created a moment ago; each look asks the broker

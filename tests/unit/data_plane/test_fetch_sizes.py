@@ -58,41 +58,41 @@ FIRST, SECOND = (1, 0), (1, 1)
 
 def brings_much(made: FetchSizes, now: float, connection: tuple[int, int] = FIRST) -> bool:
     """Whether it would share its partitions."""
-    return made.surplus(connection, 10, 0, now) == 5
+    return made.count_to_give(connection, 10, 0, now) == 5
 
 
 def test_first_connection_has_all_partitions_while_little_comes() -> None:
     made = sizing()
     made.on_fetched(FIRST, MUCH_BYTES - 1, 1.0)
     made.on_fetched(SECOND, MUCH_BYTES - 1, 1.0)
-    assert made.surplus(FIRST, 10, 0, 1.0) == 0
-    assert made.surplus(SECOND, 4, 6, 1.0) == 4
+    assert made.count_to_give(FIRST, 10, 0, 1.0) == 0
+    assert made.count_to_give(SECOND, 4, 6, 1.0) == 4
 
 
 def test_busy_connection_shares_evenly_with_the_other() -> None:
     made = sizing()
     for connection in (FIRST, SECOND):
         made.on_fetched(connection, MUCH_BYTES, 1.0)
-        shared = [made.surplus(connection, own, 10 - own, 1.0) for own in range(11)]
+        shared = [made.count_to_give(connection, own, 10 - own, 1.0) for own in range(11)]
         assert shared == [0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5]
-    assert made.surplus(FIRST, 1, 0, 1.0) == 0, "a single partition stays"
+    assert made.count_to_give(FIRST, 1, 0, 1.0) == 0, "a single partition stays"
 
 
 def test_second_connection_goes_on_while_either_brings_much() -> None:
     made = sizing()
     made.on_fetched(FIRST, MUCH_BYTES, 1.0)
-    assert made.surplus(SECOND, 5, 5, 0.9 + MUCH_LASTS_S) == 0
-    assert made.surplus(SECOND, 5, 5, 1.0 + MUCH_LASTS_S) == 5
+    assert made.count_to_give(SECOND, 5, 5, 0.9 + MUCH_LASTS_S) == 0
+    assert made.count_to_give(SECOND, 5, 5, 1.0 + MUCH_LASTS_S) == 5
     made.on_fetched(SECOND, MUCH_BYTES, 20.0)
-    assert made.surplus(SECOND, 5, 5, 20.0) == 0
-    assert made.surplus(FIRST, 5, 5, 20.0) == 0
+    assert made.count_to_give(SECOND, 5, 5, 20.0) == 0
+    assert made.count_to_give(FIRST, 5, 5, 20.0) == 0
 
 
 def test_connections_to_one_broker_know_nothing_of_another() -> None:
     made = sizing()
     made.on_fetched((2, 0), MUCH_BYTES, 1.0)
-    assert made.surplus(FIRST, 10, 0, 1.0) == 0
-    assert made.surplus(SECOND, 5, 5, 1.0) == 5
+    assert made.count_to_give(FIRST, 10, 0, 1.0) == 0
+    assert made.count_to_give(SECOND, 5, 5, 1.0) == 5
 
 
 def test_connection_brings_much_for_a_while_after_a_burst() -> None:

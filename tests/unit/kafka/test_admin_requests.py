@@ -116,7 +116,7 @@ async def test_request_without_an_answer_ends_if_no_broker_answers(*, whole: boo
     """librdkafka would wait for a minute, and nobody would know that the cluster is gone."""
     admin = Silent(answers=False)
     asked = (
-        admin._answer(admin.owed, "describe", "x") if whole else admin._many({"x": admin.owed}, "describe", str, str)
+        admin._answer(admin.owed, "describe", "x") if whole else admin._collect({"x": admin.owed}, "describe", str, str)
     )
     with pytest.raises(ClusterUnreachable):
         await asyncio.wait_for(asked, 5)

@@ -123,7 +123,7 @@ class CheckpointFlow:
         self._reader.reset()
         self._group_sync.reset()
         self._report.reset()
-        self._latencies.only(())
+        self._latencies.keep_only(())
         followers = (self._reverse_flow, self._group_sync.siblings)
         following = [follower.run() for follower in followers if follower is not None]
         # Offset syncs are read only when it is known whether checkpoints can be.
@@ -328,7 +328,7 @@ class CheckpointFlow:
             del planned[group]  # the next round compares again, although nothing else changes
             states[group] = states[group].keep_back(kept_back)
         self._planned = {group: plan for group, plan in self._planned.items() if not owned(group)} | planned
-        self._latencies.only(self._planned.keys() | group_offsets.committed.keys())
+        self._latencies.keep_only(self._planned.keys() | group_offsets.committed.keys())
         return states, refused
 
     def _changes(self, topics: Iterable[str]) -> tuple[object, ...]:

@@ -27,7 +27,7 @@ class CheckpointLatencies:
             window = self._windows.setdefault((checkpoint.group, *checkpoint.tp), Window())
             window.record(now_ms, took_ms)
 
-    def only(self, groups: Collection[str]) -> None:
+    def keep_only(self, groups: Collection[str]) -> None:
         """Drop the series of all other groups."""
         self._windows = {key: window for key, window in self._windows.items() if key[0] in groups}
 

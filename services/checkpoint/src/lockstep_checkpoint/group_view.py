@@ -62,7 +62,7 @@ class GroupView:
     rewound: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The result of `rewinds`."""
     positions: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    """(upstream, downstream) of the checkpoints as of the last call of `after`."""
+    """(upstream, downstream) of the checkpoints as of the last call of `with_checkpoints`."""
 
     @classmethod
     def from_row(cls, row: GroupStatus | None, *, syncs: bool) -> "GroupView":
@@ -97,7 +97,7 @@ class GroupView:
         view = self if began is None else replace(self, read_at=began.monotonic_s, read_ms=began.wall_ms)
         return replace(view, failure=NO_REASON, translation=translation, earlier=None)
 
-    def after(self, written: Mapping[TopicPartition, Checkpoint]) -> "GroupView":
+    def with_checkpoints(self, written: Mapping[TopicPartition, Checkpoint]) -> "GroupView":
         """Return the view with the checkpoints that are acknowledged now."""
         marks = rewinds(self.rewound, self.positions, written)
         positions = {tp: (int(checkpoint.upstream), int(checkpoint.downstream)) for tp, checkpoint in written.items()}

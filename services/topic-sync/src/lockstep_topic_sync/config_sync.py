@@ -232,7 +232,7 @@ class ConfigSync:
         self._retries.succeeded(topic)
 
     def _forget_others(self, topics: Mapping[str, str]) -> None:
-        self._retries.only(topics)
+        self._retries.keep_only(topics)
         self._contested &= topics.keys()
         remotes = frozenset(topics.values())
         self._target_configs = {remote: kept for remote, kept in self._target_configs.items() if remote in remotes}

@@ -78,18 +78,18 @@ class AckedPosition:
             compared_runs: As `LastAppend.compared_runs`, at or before the row.
         """
         self.load(row)
-        self.runs = self.runs.continued(row, runs)
+        self.runs = self.runs.for_chain(row, runs)
         for run in compared_runs:
             self.runs.add_run(*run)
 
     # -- what happened -------------------------------------------------------------------------------------------------
 
-    def saw_end(self, source_end: int, at_ms: int) -> None:
+    def note_source_end(self, source_end: int, at_ms: int) -> None:
         """Note where the source's log, or its committed part, ends."""
         self.source_end = source_end
         self._ends.observe(source_end, at_ms, self.upstream)
 
-    def numbered(
+    def note_chain_end(
         self, upstream: int, leader_epoch: int, append_sequence: AppendSequence, skipped_runs: Iterable[Run]
     ) -> None:
         """Note the upstream offset that belongs to our chain's end, once the source has been judged up to there.
@@ -159,7 +159,7 @@ class AckedPosition:
             source_end=self.source_end,
             lag_records=self.lag,
         )
-        return self.stats.in_row(row)
+        return self.stats.with_counts(row)
 
 
 class CopyStats:
@@ -211,7 +211,7 @@ class CopyStats:
         self._latency_ms = latency_ms if latency_ms > 0 else 0
         self._latency.measure(now_ms, spans)
 
-    def in_row(self, row: PartitionProgress) -> PartitionProgress:
+    def with_counts(self, row: PartitionProgress) -> PartitionProgress:
         """Return the row with the counts and measurements; the same row as long as nothing was counted.
 
         Each row that a slot writes passes through here, because its counts and `counts_since` have to belong together.

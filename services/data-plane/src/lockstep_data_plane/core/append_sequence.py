@@ -227,7 +227,7 @@ class AppendSequence:
         self._in_flight.append(sent)
         return sent
 
-    def gather(self, sent: InFlightBatch, base_offset: int, now_ms: int) -> bool:
+    def defer_count(self, sent: InFlightBatch, base_offset: int, now_ms: int) -> bool:
         """Note an acknowledged batch that may be counted later, and return whether it may.
 
         That is so for a small batch while others are unanswered: their answer, or a failure, follows in any case.
@@ -303,7 +303,7 @@ class AppendSequence:
             self._in_flight.remove(sent)
             self._bytes_held -= sent.outgoing.size
 
-    def marked(self) -> None:
+    def skip_marker(self) -> None:
         """Note that the marker that ends a transaction is behind our last record: it takes one offset."""
         self.downstream += 1
 
@@ -375,7 +375,7 @@ class IdentityRouting(AppendSequence):
         """Return the routing to a topic with this number of partitions."""
         return self
 
-    def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "IdentityRouting":
+    def after_resume(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "IdentityRouting":
         """Return the routing after a resume, with nothing queued: appends follow `end`."""
         appends = row.producer_id, row.producer_epoch, end.sequence, end.downstream
         number, others = self.numbers[0], end.others

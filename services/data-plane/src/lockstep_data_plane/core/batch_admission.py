@@ -213,7 +213,7 @@ class BatchAdmission:
         self.position = upstream + 1 if is_whole else records[past].offset
         if not self.records_to_skip:
             appends = self._routing.appends_to(self._routing.numbers[0])
-            self._acked.numbered(upstream, batch.leader_epoch, appends, self._already_appended.take_runs())
+            self._acked.note_chain_end(upstream, batch.leader_epoch, appends, self._already_appended.take_runs())
         return is_whole
 
     def _pass_over(self, offset: int, leader_epoch: int) -> None:

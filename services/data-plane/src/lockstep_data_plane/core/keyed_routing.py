@@ -60,7 +60,7 @@ class KeyedRouting:
     def spread_over(self, partitions: int) -> "KeyedRouting":
         return KeyedRouting(self._number, partitions)
 
-    def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "KeyedRouting":
+    def after_resume(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "KeyedRouting":
         """Return the routing after a resume, with nothing queued.
 
         The transactional id of the row's epoch has appended nothing yet, so every sequence begins at 0.
@@ -109,7 +109,7 @@ class KeyedRouting:
                 group = gathering.group(limits)
             except RecordTooLarge as exc:
                 refused = BatchRejected(str(exc), refused_record(exc.record, str(exc)))
-                gathering.cut(exc.record.offset)
+                gathering.drop_from(exc.record.offset)
                 continue
             except Exception as exc:
                 raise BatchRejected(f"records up to offset {gathering.covers}: {exc!r}") from exc
@@ -191,7 +191,7 @@ class KeyedRouting:
             else (self._transaction_group.covers, self._transaction_group.leader_epoch)
         )
 
-    def marked(self) -> None:
+    def skip_marker(self) -> None:
         """Note that the round has ended."""
         self._transaction_group = None
 

@@ -344,7 +344,7 @@ class PartitionState:
     def _on_fetched(self, event: events.Fetched) -> Effects:
         if not self.awaits(event.incarnation):
             return ()
-        self.acked.saw_end(event.source_end, event.now_ms)
+        self.acked.note_source_end(event.source_end, event.now_ms)
         self.acked.stats.fetched(event.batches, event.size, event.now_ms)
         reports: tuple[Report, ...] = ()
         if event.batches or event.decided:
@@ -388,7 +388,7 @@ class PartitionState:
     def _on_acked(self, event: events.Acked) -> Effects:
         sent, base_offset, now_ms, times_replaced = event
         in_turn = self.reads and self.sends and self._transactions is None and not times_replaced  # copying
-        if in_turn and self.routing.appends_to(sent.outgoing.target_partition).gather(sent, base_offset, now_ms):
+        if in_turn and self.routing.appends_to(sent.outgoing.target_partition).defer_count(sent, base_offset, now_ms):
             return PERSISTS  # counted with those that follow, or when progress is about to be written
         if self.routing.appends_to(sent.outgoing.target_partition).is_misplaced(base_offset):
             return self._on_failed(events.Failed(sent=sent))  # the target's log shows what is before it
@@ -498,7 +498,7 @@ class PartitionState:
         """
         row, end, self._transactions = event.row, event.end, event.transactions
         self.acked.resumed(row, event.runs, end.compared_runs)
-        self.routing = self.routing.begun(row, end, transactional=self._transactions is not None)
+        self.routing = self.routing.after_resume(row, end, transactional=self._transactions is not None)
         self._admission = BatchAdmission(self.acked, self.provenance, self.routing, row, end, self._transactions)
         self.fetch_from, self.fetched_epoch = self.position, -1
         self.misnumbered = self._ends_first = False
@@ -588,7 +588,7 @@ class PartitionState:
 
     def _on_transaction_committed(self, event: events.TransactionCommitted) -> Effects:
         self.acked.reached(*self.routing.decided(self._transaction.held))
-        self.routing.marked()
+        self.routing.skip_marker()
         return (self._count(self._transaction.committed(), event.now_ms),)
 
     # -- what is written -----------------------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ class Driver:
         Raises:
             ShutdownRequested: The target refused a record, and `lockstep.legacy.abort.on.send.failure` is true.
         """
-        while self._legacy_group is None or not await self._legacy_group.occupied():
+        while self._legacy_group is None or not await self._legacy_group.has_members():
             await self._origins.record_if_due()
             if self._changed.is_set():
                 self._changed.clear()

@@ -67,10 +67,10 @@ class LagEstimator:
         self._check_began_at = float("inf")
         self._row_changes = {tp: heard for tp, heard in self._row_changes.items() if tp in observed}
 
-    def recall(self, ends: SourceEnds, *, now: float, wall_ms: int) -> None:
+    def restore(self, ends: SourceEnds, *, now: float, wall_ms: int) -> None:
         """Take over what an earlier driver saw of the source, before the first check of this one."""
         if self._checked_at == float("-inf"):
-            self._history.recall(ends, now=now, wall_ms=wall_ms)
+            self._history.restore(ends, now=now, wall_ms=wall_ms)
 
     def forget_check(self) -> None:
         """Forget the last check, because the source could not be reached since."""
@@ -101,7 +101,7 @@ class LagEstimator:
         ages_ms = [0]
         if row is not None and upstream is not None and row.lag_records:
             ages_ms.append(row.lag_ms + max(0, wall_ms - row.at_ms))
-        if (since := self._history.since(tp, -1 if upstream is None else upstream)) is not None:
+        if (since := self._history.first_seen_ms(tp, -1 if upstream is None else upstream)) is not None:
             ages_ms.append(round(now * 1000) - since)
         return Lag(records, max(ages_ms) / 1000)
 

@@ -142,8 +142,8 @@ class SourceEndsWatch:
         source, producer = self._connect(self._ctx)
         clock = self._ctx.clock
         self._last_row = self._ctx.state.get(SourceEnds, "current") or SourceEnds()
-        self._history.recall(self._last_row, now=clock.monotonic(), wall_ms=clock.wall_ms())
-        self._first_seen.recall(self._ctx.state.rows.copy().values())
+        self._history.restore(self._last_row, now=clock.monotonic(), wall_ms=clock.wall_ms())
+        self._first_seen.restore(self._ctx.state.rows.copy().values())
         try:
             await unless_set(stop.begin(), self._run_checks(source, ControlTopicLog(producer, self._topic)))
         finally:
@@ -184,7 +184,7 @@ class SourceEndsWatch:
 
         def since_ms(tp: TopicPartition) -> int:
             row = observed[tp].row
-            since = self._history.since(tp, -1 if row is None else row.upstream)
+            since = self._history.first_seen_ms(tp, -1 if row is None else row.upstream)
             return wall_ms - (0 if since is None else round(now * 1000) - since)
 
         row = self._row(observed, asked_ms, since_ms)

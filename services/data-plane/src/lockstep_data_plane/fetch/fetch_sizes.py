@@ -74,7 +74,7 @@ class FetchSizes:
         if load.size >= MUCH_BYTES:
             load.much_at = now
 
-    def surplus(self, connection: tuple[int, int], own: int, others: int, now: float) -> int:
+    def count_to_give(self, connection: tuple[int, int], own: int, others: int, now: float) -> int:
         """Return how many of its `own` partitions the connection gives to the other one of its broker.
 
         A connection that brings much gives half of what it has more. If neither brings much, the second gives all to

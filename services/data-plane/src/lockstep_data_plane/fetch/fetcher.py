@@ -192,7 +192,7 @@ class FetchConnection:
         if self._connection is None or self._connection.closed or self._connection.is_doubtful:
             self._connection = await self._cluster.connection(self.broker, f"fetch-{self.index}")
             self._last_request = None
-            self._session.lost()
+            self._session.reset()
         await self._connection.throttle_over()
 
     def end(self) -> None:
@@ -209,7 +209,9 @@ class FetchConnection:
 
     # -- the request ---------------------------------------------------------------------------------------------------
 
-    def repeat(self, limits: FetchBudget, has_room: Callable[[PartitionState], bool]) -> asyncio.Future[Any] | None:
+    def repeat_request(
+        self, limits: FetchBudget, has_room: Callable[[PartitionState], bool]
+    ) -> asyncio.Future[Any] | None:
         """Send the last request again, from the present offsets of its partitions.
 
         A partition that has not moved is not named again, even if more of it may be in memory than before.
@@ -226,7 +228,7 @@ class FetchConnection:
             or not all(map(has_room, request.moved))
         ):
             return None
-        plan = self._session.onward([self._position(p) for p in request.moved])
+        plan = self._session.plan_moved([self._position(p) for p in request.moved])
         if plan is None:
             return None
         request.moved = []
@@ -287,7 +289,7 @@ class FetchConnection:
 
     def _parse_answer(self, request: FetchRequest, answer: Any) -> FetchResult:
         if read_error(answer) in SESSION_LOST:
-            self._session.lost()
+            self._session.reset()
             return NOTHING
         self._session.answered(read_session_id(answer))
         deliveries: list[Delivery] = []
@@ -406,7 +408,7 @@ class Fetcher:
         broker, index = fetch_connection.key
         sibling = self._connections.get((broker, 1 - index))
         own, siblings = len(fetch_connection.partitions), len(sibling.partitions) if sibling else 0
-        surplus = self._sizes.surplus(fetch_connection.key, own, siblings, now)
+        surplus = self._sizes.count_to_give(fetch_connection.key, own, siblings, now)
         for partition, leader in list(fetch_connection.partitions.items())[:surplus]:
             self._move(partition, leader, self._connection_to(broker, 1 - index))
 
@@ -432,7 +434,7 @@ class Fetcher:
             self._replicas.on_failure(partition.tp, now)
             self._send_to_leader(partition)
         elif leader is not None and partition in self._fetched_by:
-            self._replicas.named(partition.tp, broker, now)
+            self._replicas.set_preferred(partition.tp, broker, now)
             self._move(partition, leader, self._connection_to(broker))
 
     def _end_replica_leases(self, fetch_connection: FetchConnection) -> None:
@@ -458,7 +460,7 @@ class Fetcher:
             try:
                 response: asyncio.Future[object] | None = await self._ask_in_time(fetch_connection)
                 while response is not None:
-                    response = await self._next_after(response, fetch_connection)
+                    response = await self._request_next(response, fetch_connection)
             except BrokerUnreachable as exc:
                 lost = list(fetch_connection.partitions.items())
                 fetch_connection.end()
@@ -470,7 +472,7 @@ class Fetcher:
                     else:
                         self._redirect(partition, None)
 
-    async def _next_after(
+    async def _request_next(
         self, response: asyncio.Future[object], fetch_connection: FetchConnection
     ) -> asyncio.Future[object] | None:
         """Ask again, and hand over what a large answer brought.
@@ -521,7 +523,7 @@ class Fetcher:
 
     def _ask(self, fetch_connection: FetchConnection, limits: FetchBudget) -> asyncio.Future[object] | None:
         """Ask for the partitions that have room, or return None if none has."""
-        response = fetch_connection.repeat(limits, lambda p: self._has_room(p, limits))
+        response = fetch_connection.repeat_request(limits, lambda p: self._has_room(p, limits))
         if response is None:
             self._end_replica_leases(fetch_connection)
             eligible = [p for p in fetch_connection.eligible if self.limits.allows(p)]

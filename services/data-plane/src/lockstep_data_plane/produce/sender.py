@@ -195,7 +195,7 @@ class ProduceConnection:
 
     def _answered(self, request: _SentRequest, answer: Any) -> None:
         """Process an answer as soon as it is read, since a turn of the event loop costs as much as a batch."""
-        self._over(request)
+        self._remove_sent(request)
         self._request_size.answered(request.size)
         key: Any
         by_id = int(answer.__version__) >= PRODUCE_BY_TOPIC_ID
@@ -239,12 +239,12 @@ class ProduceConnection:
         if self.connection.closed and not self._has_ended:
             self._has_ended = True
             self._request_size.closed(request.size, self._opened_after)
-        self._over(request)
+        self._remove_sent(request)
         self._lost(request, "cancelled" if future.cancelled() else str(future.exception()))
         if self.connection.closed:
             self.pump()  # what waits for its turn is lost too, and would wait here for ever
 
-    def _over(self, request: _SentRequest) -> None:
+    def _remove_sent(self, request: _SentRequest) -> None:
         self._sent.remove(request)
         self._duration_s = time.monotonic() - request.sent_at
         self._under_way -= request.size
@@ -253,7 +253,7 @@ class ProduceConnection:
         lost = NoProduceAnswer(cause)
         self._on_answers([(target_partition.partition, sent, lost) for target_partition, sent, _ in request.picked])
 
-    def stuck(self, now: float, patience_s: float) -> bool:
+    def is_stuck(self, now: float, patience_s: float) -> bool:
         """Return whether the oldest unanswered request has waited too long.
 
         The caller gives the connection up then.
@@ -385,7 +385,7 @@ class Sender:
         """Close connections whose broker has not answered in time. Their batches then count as unanswered."""
         now = time.monotonic()
         for produce_connection in self._produce_connections.values():
-            if not produce_connection.connection.closed and produce_connection.stuck(
+            if not produce_connection.connection.closed and produce_connection.is_stuck(
                 now, self._cluster.timeouts.data_request_s
             ):
                 produce_connection.give_up()

@@ -53,13 +53,13 @@ class EventReporter:
     def trouble(self, partition: PartitionState, error: BaseException) -> None:
         """Note an error that stops the partition's progress."""
         self._troubled.add(partition)
-        self._troubles.began(partition.name, self.as_trouble(error))
+        self._troubles.record_failure(partition.name, self.as_trouble(error))
 
     def recovered(self, partition: PartitionState) -> None:
         """Note that records of the partition are copied again."""
         if partition in self._troubled:
             self._troubled.discard(partition)
-            self._troubles.over(partition.name)
+            self._troubles.record_success(partition.name)
 
     def forget(self, partition: PartitionState) -> None:
         """Forget a partition that has left. Another slot finds out whether it works."""
@@ -69,9 +69,9 @@ class EventReporter:
     def report_slot_failure(self, part: str, error: BaseException | None) -> None:
         """Note that something fails that all partitions share, or that it works again if `error` is None."""
         if error is None:
-            self._troubles.over(part)
+            self._troubles.record_success(part)
         else:
-            self._troubles.began(part, self.as_trouble(error))
+            self._troubles.record_failure(part, self.as_trouble(error))
 
     def as_trouble(self, exc: BaseException) -> ClusterError:
         """Return the exception as a ClusterError, which names the cluster if it is known."""

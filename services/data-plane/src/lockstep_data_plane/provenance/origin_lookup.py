@@ -180,7 +180,7 @@ class OriginLookup:
 
     # -- Traces --------------------------------------------------------------------------------------------------------
 
-    async def learn(self, producer_ids: Iterable[int]) -> None:
+    async def look_up(self, producer_ids: Iterable[int]) -> None:
         """Look up the origins of these producer ids of the source. Raises RetriableError.
 
         An id that a batch had before the call is decided for good.
@@ -223,10 +223,10 @@ class OriginLookup:
             producer_id = await new_producer_id(self._settings)
             await self._control_writer.write(origin_row(producer_id, flow, origin, rule.target))
 
-    async def own(self, producer_id: int) -> None:
+    async def claim(self, producer_id: int) -> None:
         """Write down that this producer id is one of the flow's own records, unless that is known.
 
-        Transactions have ids of their own. The row is acknowledged on return. Raises as `learn`.
+        Transactions have ids of their own. The row is acknowledged on return. Raises as `look_up`.
         """
         if producer_id in self._written_down:
             return
@@ -251,7 +251,7 @@ class OriginLookup:
         """Return every producer id that the flow may have in the target's log now, but for its own.
 
         The id of a transactional id is not among them: it marks records of the source, which have the flow's own.
-        Raises as `learn`.
+        Raises as `look_up`.
         """
         if self._mode != "relay":
             return frozenset()
@@ -298,7 +298,7 @@ class OriginLookup:
             producer_ids, self._to_look_up = self._to_look_up, set()
             began = loop.time()
             try:
-                await self.learn(producer_ids)
+                await self.look_up(producer_ids)
             except RETRIABLE_ERRORS as exc:
                 self._to_look_up |= producer_ids
                 self._trouble(exc)

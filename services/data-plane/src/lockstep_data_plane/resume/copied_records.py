@@ -46,7 +46,7 @@ async def copied_records(
     """
     transform = partition.transform if row.transform else None
     async for batches, aborted in log_between(source, partition.tp, position, end, isolation):
-        await partition.provenance.learn(batches_with_records(batches))
+        await partition.provenance.look_up(batches_with_records(batches))
         for batch in batches:
             elsewhere = partition.provenance.copy_producer_id(batch) is None
             action, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)

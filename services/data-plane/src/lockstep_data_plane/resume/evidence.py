@@ -257,7 +257,7 @@ class EvidenceReader:
             self._source.unsupported.add_case("offset_for_leader_epoch", UnsupportedCase.CONTRADICTS_LOG)
         search = evidence.search()
         while search.is_open:
-            search.learn(await first_batch(self._source, tp, search.middle, row.upstream + 1))
+            search.narrow(await first_batch(self._source, tp, search.middle, row.upstream + 1))
         return LogEnds(start, end, search.agreed)
 
     def policy(self, topic: str) -> Callable[[GapCase], str]:

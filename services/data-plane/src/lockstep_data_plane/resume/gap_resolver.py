@@ -97,7 +97,7 @@ class GapResolver:
             await self._control_writer.progress.write(partition.tp, row.upstream)
         return row
 
-    async def passing_over(
+    async def row_behind_refusal(
         self, partition: PartitionState, ranges: tuple[tuple[int, int], ...]
     ) -> PartitionProgress | None:
         """Return the row with which a drained partition goes on behind the refused batch.

@@ -235,7 +235,7 @@ class Resumer:
             row = _under_transform(row, former, partition)
         elif not former.begins and self._fence.owns(former):  # only its transform is another one
             row = replace(row, upstream_epoch=former.upstream_epoch, skips=former.skips, open_run=former.open_run)
-        row = fence.begin(row, self._sequences.left_epoch(former))
+        row = fence.begin(row, self._sequences.last_used_epoch(former))
         if takes_over:
             # Progress is written first, because it counts as soon as the row is transactional.
             await self._control_writer.progress.write(partition.tp, row.upstream)

@@ -87,7 +87,7 @@ class TransactionRunner:
             task.cancel()
             await asyncio.wait([task])
         producer = await self._coordinators.fence(self._id(partition))
-        await partition.provenance.own(producer.id)  # before the first batch that has it
+        await partition.provenance.claim(producer.id)  # before the first batch that has it
         return producer, await self.progress(partition)
 
     async def progress(self, partition: PartitionState) -> int | None:
@@ -115,7 +115,7 @@ class TransactionRunner:
                 self._run_transaction(partition, partition.incarnation), name=f"transaction of {partition.name}"
             )
 
-    def busy(self, partition: PartitionState) -> bool:
+    def is_under_way(self, partition: PartitionState) -> bool:
         """Return whether this slot has a transaction of the partition under way."""
         return partition in self._tasks
 

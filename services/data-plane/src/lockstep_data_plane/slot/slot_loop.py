@@ -189,7 +189,7 @@ class SlotLoop:
             own_counts: The number of this slot's partitions, by topic.
             flow_counts: The number of the flow's partitions, by topic.
         """
-        self._fetcher.schedule.rates.share(own_counts, flow_counts)
+        self._fetcher.schedule.rates.set_shares(own_counts, flow_counts)
 
     def check(self) -> None:
         """Raise the mistake that ended a fetch, a lookup or an evaluation, and report the state of the clusters.

@@ -54,7 +54,7 @@ class EvaluationPatience:
         self._began: float | None = None
         self._timeouts = 0
 
-    def is_over(self, trouble: BaseException, now: float) -> bool:
+    def is_exhausted(self, trouble: BaseException, now: float) -> bool:
         """Return whether the partition has to halt after this error, at a time of a monotonic clock.
 
         An error that is not about the transform begins the wait anew.
@@ -265,7 +265,7 @@ class TransformStage:
                     raise
                 raise self._unavailable(partition, str(exc)) from exc
             except RETRIABLE_ERRORS as exc:
-                if patience.is_over(exc, loop.time()):
+                if patience.is_exhausted(exc, loop.time()):
                     raise self._unavailable(partition, str(exc)) from exc
                 self._waits.add(partition)
                 self._trouble(exc)

@@ -307,7 +307,7 @@ class VerifySlot:
         # Of a copy in transactions the target also holds the appends that were aborted and then repeated.
         target_isolation = "read_committed" if progress.transactional else "read_uncommitted"
         target = LogStretch(self._target, remote, stretch.begin[1], ends[1], target_isolation)
-        learn = self._origins.learn if traces else None
+        learn = self._origins.look_up if traces else None
         transform = self._transforms.find(tp[0]) if progress.transform else None
         made = None if transform is None else partial(transform_batch, transform, tp=tp)
         try:

@@ -28,10 +28,10 @@ class OwnClasses:
         """
         return _has(self.replaced, flow, key)
 
-    def takes_key(self, flow: Flow | None, key: str) -> bool:
+    def accepts_key(self, flow: Flow | None, key: str) -> bool:
         return _has(self.keys, flow, key)
 
-    def near_key(self, flow: Flow | None, key: str) -> tuple[str, ...]:
+    def find_similar_keys(self, flow: Flow | None, key: str) -> tuple[str, ...]:
         """Return the properties of those classes that `key` is a misspelling of."""
         return near(key, tuple(sorted(self.keys.get(flow, frozenset()) | self.keys.get(None, frozenset()))))
 

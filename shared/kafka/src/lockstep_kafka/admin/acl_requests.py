@@ -100,7 +100,7 @@ class AclRequests(AdminRequests):
         async def change(piece: Sequence[AclBinding]) -> Outcome[AclBinding]:
             originals = {make(*_fields(b)): b for b in piece}
             futures = ask(list(originals), request_timeout=timeout)
-            outcome = await self._many(
+            outcome = await self._collect(
                 futures, operation, lambda a: f"{a.restype.name.lower()} {a.name}", lambda a: str(originals[a])
             )
             return Outcome({str(b): b for b in piece if str(b) in outcome.done}, outcome.failed, outcome.denied)

@@ -156,7 +156,7 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
 
         Two aliases with the same id are the same cluster.
         """
-        return str((await self._up()).cluster_id)
+        return str((await self._reachable_metadata()).cluster_id)
 
     async def broker_count(self) -> int:
         """Return the number of brokers, including brokers that are down now but hold replicas.
@@ -179,7 +179,7 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
         """
         # A cluster that is just starting answers without brokers. librdkafka (2.16) then aborts the process. So such
         # a cluster is not asked, and other clusters are asked seldom.
-        await self._up()
+        await self._reachable_metadata()
         try:
             described = await self._again_if_closed(self._describe_cluster, "the cluster")
         except RequestUnsupported:
@@ -194,9 +194,9 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
 
     async def _brokers(self) -> list[int]:
         """Return the ids of the brokers that are up now, at least one."""
-        return list((await self._up()).brokers)
+        return list((await self._reachable_metadata()).brokers)
 
-    async def _up(self) -> ClusterMetadata:
+    async def _reachable_metadata(self) -> ClusterMetadata:
         """Return the metadata of a cluster of which at least one broker is up, with at most one topic if it has many.
 
         Raises:

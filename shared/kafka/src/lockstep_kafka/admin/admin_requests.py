@@ -257,7 +257,7 @@ class AdminRequests:
                 result = await self._result(future)
             except KafkaException as exc:
                 raise await self._trouble(exc.args[0], operation, resource, began) from exc
-        self._knows(operation)
+        self._note_supported(operation)
         return result
 
     async def _result(self, future: Future[Any]) -> Any:
@@ -267,13 +267,13 @@ class AdminRequests:
 
         Raises:
             KafkaException: The request failed.
-            ClusterUnreachable: No broker answers, see `_settle`.
+            ClusterUnreachable: No broker answers, see `_wait_settled`.
         """
         if not future.done():
-            await self._settle(future)
+            await self._wait_settled(future)
         return future.result()
 
-    async def _settle(self, future: Future[Any]) -> None:
+    async def _wait_settled(self, future: Future[Any]) -> None:
         """Wait until a request has an answer or an error.
 
         librdkafka waits for a broker as long as the request's timeout. So a cluster that is away would be noticed
@@ -326,7 +326,7 @@ class AdminRequests:
         self._poll()  # otherwise librdkafka keeps the errors of an absent broker for ever
         self._complaints.clear()
 
-    async def _many(
+    async def _collect(
         self, futures: Mapping[Any, Any], operation: str, resource: Callable[[Any], str], key: Callable[[Any], str]
     ) -> Outcome[Any]:
         outcome: Outcome[Any] = Outcome()
@@ -344,10 +344,10 @@ class AdminRequests:
                     trouble = await self._trouble(exc.args[0], operation, resource(subject), began)
                     self._sort(outcome, key(subject), trouble)
         if outcome.done:
-            self._knows(operation)
+            self._note_supported(operation)
         return outcome
 
-    def _knows(self, operation: str) -> None:
+    def _note_supported(self, operation: str) -> None:
         """Note that the cluster knows a request.
 
         This ends an earlier refusal: the cluster was upgraded, or its brokers had only stopped one after the other.

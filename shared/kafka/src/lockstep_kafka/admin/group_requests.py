@@ -163,7 +163,7 @@ class GroupRequests(OperationRequests):
         answer = asyncio.ensure_future(
             self._until_answered(name, DESCRIBES, lambda: self._ask_coordinator(name, describe))
         )
-        return await self._many({name: answer}, DESCRIBES, lambda name: f"group {name}", str)
+        return await self._collect({name: answer}, DESCRIBES, lambda name: f"group {name}", str)
 
     def bound_groups(self, at_once: int) -> None:
         """Set the limit of requests about single groups in flight."""

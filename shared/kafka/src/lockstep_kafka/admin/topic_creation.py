@@ -189,6 +189,6 @@ def _creation(
     refused: Mapping[str, Mapping[str, str]],
     factors: Mapping[str, int],
 ) -> Creation:
-    existed = tuple(name for name, trouble in troubles.items() if Admin.existed(trouble))
+    existed = tuple(name for name, trouble in troubles.items() if Admin.is_existing_topic(trouble))
     failed = {name: trouble for name, trouble in troubles.items() if name not in existed}
     return Creation(tuple(done), existed, failed, refused, factors)

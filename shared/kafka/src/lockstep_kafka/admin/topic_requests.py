@@ -63,7 +63,7 @@ class TopicRequests(OperationRequests):
 
     async def _describe(self, names: Sequence[str]) -> Outcome[TopicDescription]:
         futures = (await self._connected()).describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
-        outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
+        outcome = await self._collect(futures, "describe", lambda name: f"topic {name}", str)
         descriptions: dict[str, TopicDescription] = {}
         for name, topic in outcome.done.items():
             replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
@@ -84,7 +84,7 @@ class TopicRequests(OperationRequests):
         futures = (await self._connected()).describe_topics(
             TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._timeout
         )
-        outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
+        outcome = await self._collect(futures, "describe", lambda name: f"topic {name}", str)
         done = {name: said_operations(described) for name, described in outcome.done.items()}
         operations_by_topic = {name: operations for name, operations in done.items() if operations is not None}
         return Outcome(operations_by_topic, outcome.failed, outcome.denied)
@@ -92,7 +92,7 @@ class TopicRequests(OperationRequests):
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Outcome[None]:
         """Create each topic.
 
-        One that exists already is in `failed` with code TOPIC_ALREADY_EXISTS: see `existed`.
+        One that exists already is in `failed` with code TOPIC_ALREADY_EXISTS: see `is_existing_topic`.
         """
 
         async def create(piece: Sequence[NewTopic]) -> Outcome[None]:
@@ -105,7 +105,7 @@ class TopicRequests(OperationRequests):
             futures = (await self._connected()).create_topics(
                 new, operation_timeout=self._timeout, request_timeout=self._timeout, validate_only=validate_only
             )
-            return await self._many(futures, "create", lambda name: f"topic {name}", str)
+            return await self._collect(futures, "create", lambda name: f"topic {name}", str)
 
         return await together(in_pieces(topics, CHANGED_AT_ONCE, partial(self._again_if_closed, create)))
 
@@ -120,10 +120,10 @@ class TopicRequests(OperationRequests):
         futures = (await self._connected()).delete_topics(
             topics, operation_timeout=self._timeout, request_timeout=self._timeout
         )
-        return await self._many(futures, "delete", lambda name: f"topic {name}", str)
+        return await self._collect(futures, "delete", lambda name: f"topic {name}", str)
 
     @staticmethod
-    def existed(trouble: ClusterError) -> bool:
+    def is_existing_topic(trouble: ClusterError) -> bool:
         """Return whether a creation was refused only because the topic exists already."""
         return isinstance(trouble, RequestRefused) and trouble.code == KafkaError.TOPIC_ALREADY_EXISTS
 
@@ -152,7 +152,7 @@ class TopicRequests(OperationRequests):
                 operation_timeout=self._timeout,
                 request_timeout=self._timeout,
             )
-            return await self._many(futures, "add partitions to", lambda name: f"topic {name}", str)
+            return await self._collect(futures, "add partitions to", lambda name: f"topic {name}", str)
 
         return await together(in_pieces(totals.items(), CHANGED_AT_ONCE, grow))
 
@@ -167,7 +167,9 @@ class TopicRequests(OperationRequests):
     async def _describe_configs(self, topics: Sequence[str]) -> Outcome[tuple[TopicConfig, ...]]:
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
         futures = (await self._connected()).describe_configs(resources, request_timeout=self._timeout)
-        outcome = await self._many(futures, "describe configs of", lambda r: f"topic {r.name}", lambda r: str(r.name))
+        outcome = await self._collect(
+            futures, "describe configs of", lambda r: f"topic {r.name}", lambda r: str(r.name)
+        )
         done = {
             name: tuple(
                 _topic_config(e, ConfigSource(int(e.source)))
@@ -214,7 +216,7 @@ class TopicRequests(OperationRequests):
         if resources:
             futures = (await self._connected()).alter_configs(resources, request_timeout=self._timeout)
             troubles.merge(
-                await self._many(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
+                await self._collect(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
             )
         return troubles
 
@@ -228,7 +230,7 @@ class TopicRequests(OperationRequests):
                     resource.add_incremental_config(ConfigEntry(key, value or "", incremental_operation=operation))
                 resources.append(resource)
             futures = (await self._connected()).incremental_alter_configs(resources, request_timeout=self._timeout)
-            return await self._many(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
+            return await self._collect(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
 
         return await together(in_pieces(changes.items(), CHANGED_AT_ONCE, partial(self._again_if_closed, alter)))
 

@@ -76,7 +76,7 @@ class FetchSession:
         self._planned = {tp: (leader, offset, before) for tp, leader, offset, before in positions}
         return SessionRequest(self._id, self._epoch, changed, forgotten)
 
-    def onward(self, moved: Sequence[FetchPosition]) -> SessionRequest | None:
+    def plan_moved(self, moved: Sequence[FetchPosition]) -> SessionRequest | None:
         """Return the request that repeats the last plan with other offsets for these partitions.
 
         The result is None if the broker has no session.
@@ -93,13 +93,13 @@ class FetchSession:
         A broker that has no room for a session answers with session id 0.
         """
         if session_id == NO_SESSION:
-            self.lost()
+            self.reset()
         elif session_id != self._id:
             self._id, self._epoch = session_id, 1
         else:
             self._epoch = 1 if self._epoch == LAST_EPOCH else self._epoch + 1
 
-    def lost(self) -> None:
+    def reset(self) -> None:
         """Note that the session is lost, or the connection is another one.
 
         The next plan names all partitions.

@@ -70,7 +70,7 @@ async def read_takeover_state(settings: FlowSettings, place: OffsetLocation) -> 
     control = settings.control
     source, target = ClusterSnapshot(source_client(settings)), ClusterSnapshot(target_client(settings))
     own = OffsetLocation("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
-    await asyncio.gather(source.reach(), target.reach())
+    await asyncio.gather(source.probe(), target.probe())
     unread = PassedOverRecords()
     (offsets, common), target_names, groups = await asyncio.gather(
         _read_target(settings, target.admin, place, unread),

@@ -283,9 +283,9 @@ class FlowContext:
         if sent.cancelled():
             return
         if isinstance(trouble := sent.exception(), ClusterError):
-            self.periodic.troubles.began(EVENTS, trouble)
+            self.periodic.troubles.record_failure(EVENTS, trouble)
         else:
-            self.periodic.troubles.over(EVENTS)
+            self.periodic.troubles.record_success(EVENTS)
 
     def fenced_log(self, topic: str) -> ControlTopicLog:
         """Return another control topic of the target (heartbeats, checkpoints) to append to.

@@ -79,10 +79,10 @@ class PeriodicTasks:
                 with self._around(name):
                     await round_()
             except (ClusterError, ClassFailed) as trouble:
-                self.troubles.began(name, trouble)
+                self.troubles.record_failure(name, trouble)
                 self._ended(name, True)
                 _answer(waiting, trouble)
-                wait = backoff.after(trouble)
+                wait = backoff.next_after(trouble)
             except asyncio.CancelledError as exc:
                 # The futures get an error: to cancel them would cancel their callers, and nothing would show that.
                 if not cancelled_from_within():
@@ -95,7 +95,7 @@ class PeriodicTasks:
                 _answer(waiting, exc)
                 raise
             else:
-                self.troubles.over(name)
+                self.troubles.record_success(name)
                 self._ended(name, False)
                 backoff.reset()
                 _answer(waiting, None)

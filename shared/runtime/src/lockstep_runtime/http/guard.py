@@ -150,7 +150,7 @@ class GuardedConnection(web.RequestHandler):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(ANSWERED_WITHIN_S * 1000))
         return True
 
-    async def taken(self) -> None:
+    async def wait_written(self) -> None:
         """Return once the kernel has taken all that was written.
 
         A client that takes nothing for `ANSWERED_WITHIN_S` is dropped.

@@ -176,7 +176,7 @@ class CompactedTopic(ABC, Generic[F]):
             self.is_denied = False
             self._replace(self.finish_fold(fold))
             self._restarts.backoff.reset()
-            self._troubles.over(self._name)
+            self._troubles.record_success(self._name)
             self._is_judged.set()
             self._log.debug(f"{self._name} read", f"{self.topic} on {self._admin.alias}")
             await unless_set(self._changed, follower.failed())
@@ -192,9 +192,9 @@ class CompactedTopic(ABC, Generic[F]):
         self.is_missing = isinstance(trouble, TopicMissing)
         self.is_denied = self.is_denied or is_denied
         if self.is_missing and self._optional:
-            self._troubles.over(self._name)
+            self._troubles.record_success(self._name)
         else:
-            self._troubles.began(self._name, trouble)
+            self._troubles.record_failure(self._name, trouble)
         self._is_judged.set()
 
     def _replace(self, fold: F | None) -> None:

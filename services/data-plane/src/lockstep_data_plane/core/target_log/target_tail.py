@@ -57,7 +57,7 @@ class LastAppend:
         """
         return self.sequence if producer_id == own else dict(self.others).get(producer_id, -1)
 
-    def further(self, producer_id: int, own: int, sequence: int) -> "LastAppend":
+    def extended_to(self, producer_id: int, own: int, sequence: int) -> "LastAppend":
         """Return the end of a chain that goes on to `sequence` under this producer id, with all records between gone.
 
         `own` is the partition's own producer id.
@@ -75,7 +75,7 @@ class LastAppend:
 
         `own` is the partition's own producer id.
         """
-        end = self.further(batch.producer_id, own, add_sequence(batch.base_sequence, batch.last_offset_delta))
+        end = self.extended_to(batch.producer_id, own, add_sequence(batch.base_sequence, batch.last_offset_delta))
         count = end.behind - self.behind
         is_whole = self.stretches is not None and count <= batch.last_offset_delta + 1
         stretches = _joined(self.stretches or (), batch.last_offset + 1 - count, count) if is_whole else None
@@ -277,7 +277,7 @@ class TargetTail:
         end, own = self.end, self._row.producer_id
         for producer_id, sequence in ends.items():
             if (sequence - end.sequence_under(producer_id, own)) % SEQUENCES in range(1, SEQUENCES // 2):
-                end = replace(end.further(producer_id, own, sequence), downstream=max(end.downstream, self.removed))
+                end = replace(end.extended_to(producer_id, own, sequence), downstream=max(end.downstream, self.removed))
         return end
 
     @property

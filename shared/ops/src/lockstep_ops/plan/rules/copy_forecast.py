@@ -68,7 +68,11 @@ def copy_forecast(facts: FlowFacts, rate: CopyRate) -> CopyForecast:
     known_growths = [growth for growth in growths if growth is not None]
     growth = round(sum(known_growths)) if known_growths else None
     spare_rate = rate.per_second - (growth or 0)
-    curve = SharedRate.among((start.bytes or 0 for start in starts.values()), spare_rate) if spare_rate > 0 else None
+    curve = (
+        SharedRate.of_partitions((start.bytes or 0 for start in starts.values()), spare_rate)
+        if spare_rate > 0
+        else None
+    )
     topics = tuple(_topics(facts, starts, curve))
     return CopyForecast(
         rate=rate.per_second,
