@@ -78,7 +78,7 @@ def noted(made: Connection, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def question(partition: PartitionState) -> FetchRequest:
     """What asks for this partition alone."""
     asked = {partition.tp: (partition, partition.incarnation)}
-    return FetchRequest(asked, {TOPIC_ID: partition.topic}, by_id=True, is_repeatable=False, each=0)
+    return FetchRequest(asked, {TOPIC_ID: partition.topic}, by_id=True, is_repeatable=False, max_partition_bytes=0)
 
 
 def answer(

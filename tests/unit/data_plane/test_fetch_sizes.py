@@ -24,26 +24,29 @@ def limits(made: FetchSizes, round_trip_s: float, *, connections: int = 1, parti
 
 @pytest.mark.parametrize("round_trip_s", [0.0, 0.001])
 def test_near_broker_is_asked_for_as_much_as_configured(round_trip_s: float) -> None:
-    assert limits(sizing(), round_trip_s).each == MIB
+    assert limits(sizing(), round_trip_s).max_partition_bytes == MIB
 
 
 def test_far_broker_is_asked_for_what_covers_its_round_trip() -> None:
-    assert limits(sizing(), 0.080).each == partition_bytes(MIB, 0.080, 4, CAP) > MIB
+    assert limits(sizing(), 0.080).max_partition_bytes == partition_bytes(MIB, 0.080, 4, CAP) > MIB
 
 
 def test_size_that_the_file_sets_is_kept_however_far_the_broker_is() -> None:
-    assert limits(sizing(grows=False), 0.080).each == MIB
+    assert limits(sizing(grows=False), 0.080).max_partition_bytes == MIB
 
 
 def test_all_partitions_share_what_a_slot_asks_for() -> None:
-    assert limits(sizing(), 0.080, partitions=400).each == MIB
-    assert limits(sizing(), 0.080, partitions=2).each > limits(sizing(), 0.080, partitions=8).each
+    assert limits(sizing(), 0.080, partitions=400).max_partition_bytes == MIB
+    assert (
+        limits(sizing(), 0.080, partitions=2).max_partition_bytes
+        > limits(sizing(), 0.080, partitions=8).max_partition_bytes
+    )
 
 
 def test_whole_answer_is_at_most_what_the_settings_and_the_memory_allow() -> None:
-    assert limits(sizing(max_bytes=5 * MIB), 0.080).at_most == 5 * MIB
-    assert limits(sizing(), 0.080).at_most == CAP // 2
-    assert limits(sizing(), 0.080, connections=2).at_most == CAP // 4
+    assert limits(sizing(max_bytes=5 * MIB), 0.080).max_bytes == 5 * MIB
+    assert limits(sizing(), 0.080).max_bytes == CAP // 2
+    assert limits(sizing(), 0.080, connections=2).max_bytes == CAP // 4
 
 
 def test_nothing_is_asked_for_where_the_memory_is_taken() -> None:

@@ -115,7 +115,7 @@ async def transformed_records(
     records: list[PlainRecord] = []
     while True:
         answer = await transform.transform([batch], start, tp)
-        failed = next((each.offset for each in answer.failures if not skipped(each.offset, skips)), None)
+        failed = next((failure.offset for failure in answer.failures if not skipped(failure.offset, skips)), None)
         records += [
             record
             for record in answer.records()

@@ -58,11 +58,14 @@ class FetchSizes:
             connections: The number of connections that have partitions.
             partitions: The number of partitions that the slot fetches.
         """
-        each = self._settings.max_partition_bytes
+        max_partition_bytes = self._settings.max_partition_bytes
         if self._settings.grows:
-            each = partition_bytes(each, round_trip_s, partitions, self._budget.cap)
+            max_partition_bytes = partition_bytes(max_partition_bytes, round_trip_s, partitions, self._budget.cap)
         return self._budget.grant(
-            connections=connections, partitions=partitions, each=each, at_most=self._settings.max_bytes
+            connections=connections,
+            partitions=partitions,
+            max_partition_bytes=max_partition_bytes,
+            max_bytes=self._settings.max_bytes,
         )
 
     def on_fetched(self, connection: tuple[int, int], size: int, now: float) -> None:

@@ -98,7 +98,7 @@ NOTHING = FetchResult()
 
 @dataclass(slots=True)
 class FetchRequest:
-    """A request for at most `each` bytes of each partition in its present incarnation.
+    """A request for at most `max_partition_bytes` bytes of each partition in its present incarnation.
 
     `moved` has the partitions of which batches have come since. If `is_repeatable`, the request has all partitions of
     its connection, and the next request differs only by those that moved.
@@ -108,7 +108,7 @@ class FetchRequest:
     names: Mapping[Any, str]
     by_id: bool
     is_repeatable: bool
-    each: int
+    max_partition_bytes: int
     moved: list[PartitionState] = field(default_factory=list)
 
 
@@ -224,7 +224,7 @@ class FetchConnection:
         if (
             request is None
             or not request.is_repeatable
-            or request.each != limits.each
+            or request.max_partition_bytes != limits.max_partition_bytes
             or not all(map(has_room, request.moved))
         ):
             return None
@@ -247,9 +247,9 @@ class FetchConnection:
             names=topic_names(positions),
             by_id=all(leader.topic_id is not None for leader in self.partitions.values()),
             is_repeatable=is_repeatable and len(roomy) == len(self.partitions),
-            each=limits.each,
+            max_partition_bytes=limits.max_partition_bytes,
         )
-        return self._send(request, self._session.plan(positions, limits.each), limits, wait_ms, rack)
+        return self._send(request, self._session.plan(positions, limits.max_partition_bytes), limits, wait_ms, rack)
 
     def _position(self, partition: PartitionState) -> FetchPosition:
         leader, before = self.partitions[partition], partition.fetched_epoch
@@ -263,7 +263,7 @@ class FetchConnection:
     ) -> asyncio.Future[Any]:
         if self._connection is None:
             raise BrokerUnreachable(f"broker {self.broker} is not connected")
-        self.asked_bytes = min(limits.at_most, len(request.partitions) * limits.each)
+        self.asked_bytes = min(limits.max_bytes, len(request.partitions) * limits.max_partition_bytes)
         encoded = fetch_request(
             self._connection.version("fetch"),
             plan.changed,
@@ -272,7 +272,7 @@ class FetchConnection:
             wait_ms=wait_ms,
             session=plan,
             rack=rack,
-            partition_bytes=request.each,
+            partition_bytes=request.max_partition_bytes,
             max_bytes=self.asked_bytes,
             by_id=request.by_id,
         )
@@ -544,7 +544,7 @@ class Fetcher:
     def _limits(self, fetch_connection: FetchConnection) -> FetchBudget | None:
         return self._sizes.limits(
             fetch_connection.round_trip_s,
-            connections=sum(1 for each in self._connections.values() if each.partitions),
+            connections=sum(1 for connection in self._connections.values() if connection.partitions),
             partitions=len(self._fetched_by),
         )
 

@@ -76,10 +76,10 @@ class HeadersColumn(NamedTuple):
         if not _is_valid(self.valid, index):
             return []
         begin, end = _ends(self.ends, index, is_wide=False)
-        return [(self._name(each), self.values.read(each)) for each in range(begin, end)]
+        return [(self._name(index), self.values.read(index)) for index in range(begin, end)]
 
-    def _name(self, each: int) -> bytes:
-        name = self.names.read(each)
+    def _name(self, index: int) -> bytes:
+        name = self.names.read(index)
         if name is None:
             raise ValueError("a header has no name")
         return name
@@ -210,7 +210,7 @@ def _with_readable_names(columns: RecordColumns) -> RecordColumns:
     """Return the columns with U+FFFD in the names of headers that are not UTF-8, which Arrow's texts have to be."""
     headers, unreadable = [columns.headers.read(row) for row in range(columns.rows)], set()
     names: list[bytes | None] = []
-    for row, name in ((row, name) for row, each in enumerate(headers) for name, _ in each):
+    for row, name in ((row, name) for row, pairs in enumerate(headers) for name, _ in pairs):
         readable = name.decode("utf-8", "replace").encode()
         if readable != name:
             unreadable.add(row)
@@ -234,7 +234,7 @@ def _columns_of(batches: Sequence[UnpackedBatch], start: int) -> RecordColumns:
                 records.append(record)
                 types.append(0 if unpacked.append_time is None else 1)
     headers = [[(name.encode(*NAMES), value) for name, value in record.headers] for record in records]
-    flat = [header for each in headers for header in each]
+    flat = [header for pairs in headers for header in pairs]
     columns = RecordColumns(
         len(records),
         _packed("q", [record.offset for record in records]),
@@ -242,10 +242,10 @@ def _columns_of(batches: Sequence[UnpackedBatch], start: int) -> RecordColumns:
         _packed("i", types),
         _bytes_column([record.key for record in records]),
         _bytes_column([record.value for record in records]),
-        _bytes_column([_header_block(each) for each in headers])._replace(valid=None),
+        _bytes_column([_header_block(pairs) for pairs in headers])._replace(valid=None),
         HeadersColumn(
-            _bits([bool(each) for each in headers]),
-            _packed("i", _running_sums(len(each) for each in headers)),
+            _bits([bool(pairs) for pairs in headers]),
+            _packed("i", _running_sums(len(pairs) for pairs in headers)),
             _bytes_column([name for name, _ in flat])._replace(valid=None),
             _bytes_column([value for _, value in flat]),
         ),
@@ -386,7 +386,7 @@ class BatchOfRows:
     def of(cls, batches: Sequence[UnpackedBatch], columns: RecordColumns) -> "BatchOfRows":
         """Return the batches by the first row that may come from each."""
         offsets = memoryview(columns.offsets).cast("q")
-        return cls(tuple(bisect_left(offsets, each.batch.base_offset) for each in batches), tuple(batches))
+        return cls(tuple(bisect_left(offsets, unpacked.batch.base_offset) for unpacked in batches), tuple(batches))
 
     def at(self, row: int) -> UnpackedBatch:
         """Return the batch of a row."""

@@ -203,19 +203,19 @@ class TransformStage:
             self._judge(delivery)
             return
         aborted = AbortedTransactions(fetched.aborted)
-        for each in evaluation_requests(
+        for request in evaluation_requests(
             delivery.batches, partition.position, aborted, partition.provenance, partition.limits, partition.skips
         ):
             if not partition.awaits(delivery.incarnation):
                 return
-            match each:
+            match request:
                 case PassedOver(batch):
                     part = DecidedRecords(None, batch.last_offset, batch.leader_epoch)
                     self._decided(Decided(delivery, (batch,), (part,)))
                 case RejectedBatch(batch, reason):
                     raise _unreadable(delivery, batch, reason)
                 case EvaluationRequest():
-                    await self._evaluate_request(delivery, each)
+                    await self._evaluate_request(delivery, request)
 
     async def _evaluate_request(self, delivery: Delivery, request: EvaluationRequest) -> None:
         partition = delivery.partition
@@ -227,8 +227,8 @@ class TransformStage:
             except TransformRefused as exc:
                 if len(request.batches) == 1:
                     raise _unreadable(delivery, request.batches[0], str(exc)) from exc
-                for each in request.batches:  # those before the damaged one are good
-                    await self._evaluate_request(delivery, request._replace(batches=(each,)))
+                for batch in request.batches:  # those before the damaged one are good
+                    await self._evaluate_request(delivery, request._replace(batches=(batch,)))
                 return
             if made is None or not partition.awaits(delivery.incarnation):
                 return

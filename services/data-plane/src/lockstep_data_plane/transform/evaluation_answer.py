@@ -146,7 +146,7 @@ class EvaluationCount:
             NeedsDecision: As `evaluator`.
         """
         present = [made for batch in batches if (made := in_format_2(batch, UNPACKED_AT_MOST)) is not None]
-        evaluation = asyncio.ensure_future(evaluator.evaluate([each.data for each in present], start, tp[1], tp[0]))
+        evaluation = asyncio.ensure_future(evaluator.evaluate([batch.data for batch in present], start, tp[1], tp[0]))
         evaluation.add_done_callback(error_retrieved)
         answer = await asyncio.shield(evaluation)
         outgoing = answer.outgoing()

@@ -312,7 +312,7 @@ class _TableReader:
 def head_of(made: MadeRows, row: int) -> MadeRows:
     """Return the rows in front of a row of the source."""
     count = bisect_left(memoryview(made.rows.rows).cast("B").cast("i"), row)
-    failures = {each: condition for each, condition in made.failures.items() if each < row}
+    failures = {failed: condition for failed, condition in made.failures.items() if failed < row}
     return replace(made, rows=made.rows.head(count), count=count, failures=failures)
 
 

@@ -101,8 +101,8 @@ class TrialSession:
             SparkNotStarted: Spark did not start.
             LockstepError: The JVM ended, or did not answer in time.
         """
-        has_statement = not all(each.function for each in requests)
-        self._total = has_statement + sum(_steps(each) for each in requests)
+        has_statement = not all(request.function for request in requests)
+        self._total = has_statement + sum(_steps(request) for request in requests)
         jvm = await self._start_jvm() if has_statement else None
         return tuple([await self._run_request(jvm, request) for request in requests])
 
@@ -257,6 +257,14 @@ def _function_mistake(error: TransformError) -> TrialMistake:
 
 def _mistakes(refused: StatementRefused) -> tuple[TrialMistake, ...]:
     return tuple(
-        TrialMistake(each.code, each.line, each.column, each.fragment, each.message, each.condition, each.suggestion)
-        for each in refused.findings
+        TrialMistake(
+            finding.code,
+            finding.line,
+            finding.column,
+            finding.fragment,
+            finding.message,
+            finding.condition,
+            finding.suggestion,
+        )
+        for finding in refused.findings
     )

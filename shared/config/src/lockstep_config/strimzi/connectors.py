@@ -259,9 +259,7 @@ class _FlowReader:
         self, key: str, settings: Mapping[ConnectorName, ConfigSetting], leading: ConnectorName, name: ConnectorName
     ) -> None:
         default = default_value(key, self.flow)
-        leading_value, value = (
-            settings[each].value.strip() if each in settings else default for each in (leading, name)
-        )
+        leading_value, value = (settings[key].value.strip() if key in settings else default for key in (leading, name))
         # Heartbeats do not depend on these keys, and a topic that is not mirrored has no checkpoints.
         is_independent = name == "heartbeat" and key not in ALIAS_KEYS
         if leading_value == value or is_independent or (name not in settings and key not in NAMING_KEYS):

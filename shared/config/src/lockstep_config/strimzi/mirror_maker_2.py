@@ -170,7 +170,7 @@ def _is_target(mirror: _Mirror, worker: Part | None, lines: Lines) -> bool:
 
 
 def _is_new(mirror: _Mirror, mirrors: Sequence[_Mirror], lines: Lines) -> bool:
-    earlier = next(each for each in mirrors if each.flow == mirror.flow)
+    earlier = next(other for other in mirrors if other.flow == mirror.flow)
     if earlier is mirror or not mirror.flow.source:
         return True
     message = f"mirrors {mirror.flow} again, after {earlier.part.path} in line {earlier.part.line}: keep one"

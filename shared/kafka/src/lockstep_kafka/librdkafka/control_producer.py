@@ -316,7 +316,7 @@ class ControlProducer:
 
         Records that the producer had taken come first.
         """
-        refused = sorted(self._refused, key=lambda each: each[1].code() == KafkaError._FATAL)
+        refused = sorted(self._refused, key=lambda refusal: refusal[1].code() == KafkaError._FATAL)
         self._refused.clear()
         for record, error in refused:
             if not self._gives_ids and error.code() != KafkaError._PURGE_INFLIGHT and not self._stopping.is_set():

@@ -122,7 +122,7 @@ class _Reading:
         records: dict[int, list[TrialRecord]] = {}
         for partition, record in sorted(newest, key=lambda read: (read[0], read[1].offset)):
             records.setdefault(partition, []).append(record)
-        return tuple(TrialPartition(self._topic, partition, tuple(each)) for partition, each in records.items())
+        return tuple(TrialPartition(self._topic, partition, tuple(read)) for partition, read in records.items())
 
 
 def _as_record(message: Message) -> TrialRecord:

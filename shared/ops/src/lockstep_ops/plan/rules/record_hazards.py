@@ -70,7 +70,7 @@ def find_filtered_compacted(facts: FlowFacts, copy: CopyForecast) -> Iterator[Fi
             continue
         names = ((facts.source, topic.topic), (facts.target, facts.settings.remote_topic(topic.topic)))
         present = (cluster.topics[name] for cluster, name in names if name in cluster.topics)
-        if any("compact" in each.configs.get("cleanup.policy", "") for each in present):
+        if any("compact" in topic.configs.get("cleanup.policy", "") for topic in present):
             yield topic.topic, f"{topic.topic} is compacted, and {lost}"
 
 
