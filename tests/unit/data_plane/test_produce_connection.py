@@ -281,7 +281,7 @@ async def test_partition_that_waits_for_its_turn_is_lost_with_the_connection() -
     made._on_answers = lambda answers: lost.extend(partition for partition, _, answer in answers if answer)
     partitions = [waiting(number, 1) for number in range(AHEAD + 1)]
     for partition in partitions:
-        made.ready(to_target(partition), LEADER)
+        made.mark_ready(to_target(partition), LEADER)
         made.pump()
     assert len(stream.frames) == AHEAD
     requests, made.connection._requests, made.connection._writer = made.connection._requests, deque(), None

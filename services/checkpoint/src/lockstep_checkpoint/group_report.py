@@ -8,7 +8,13 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
-from lockstep_checkpoint.group_view import GroupView, ReadingTime, TranslationState, by_partition, joined
+from lockstep_checkpoint.group_view import (
+    GroupView,
+    ReadingTime,
+    TranslationState,
+    join_sentences,
+    sentences_by_partition,
+)
 from lockstep_checkpoint.unanswered_reading import unanswered_since
 from lockstep_rules.groups.group_sync import HELD, REFUSED, Ahead
 from lockstep_rules.selection_count import GROUP_KEYS, NOT_COUNTED, SelectionCount
@@ -191,7 +197,7 @@ class GroupReport:
         view = self._view(group)
         if self._is_gone(group):
             return
-        sentence = joined(by_partition(left_out)) or format_sentence(cause)
+        sentence = join_sentences(sentences_by_partition(left_out)) or format_sentence(cause)
         if view.held_reason != sentence:
             level = self._level("more groups left alone", cause) or logging.INFO
             text = f"{group} on {self._ctx.flow.target}: {sentence}"
@@ -237,7 +243,7 @@ class GroupReport:
         reported = {(part.tp, part.state) for part in self._view(group).ahead}
         new = [part for part in ahead if (part.tp, part.state) not in reported]
         if new:
-            skips = joined(tuple(map(str, new)))
+            skips = join_sentences(tuple(map(str, new)))
             text = f"{group} on {self._ctx.flow.target}: consumers that move there skip records: {skips}"
             await self._ctx.event("GroupAhead", group, text, states=_states(new))
 

@@ -97,7 +97,7 @@ class LogCursor:
         self._topic_id = ""
         self._position = -1
 
-    async def unread(self, on_restart: Callable[[], None] = lambda: None) -> AsyncIterator[list[Batch]]:
+    async def read_new_batches(self, on_restart: Callable[[], None] = lambda: None) -> AsyncIterator[list[Batch]]:
         """Yield the batches up to the present end of the log. A batch counts as read when the next is asked for.
 
         Args:

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from lockstep_config.flow import client_settings
 from lockstep_heartbeat import metrics
-from lockstep_heartbeat.heartbeat_record import beat, pulse
-from lockstep_heartbeat.upstream_clusters import MOST_UPSTREAMS, Upstream, age_seconds, upstreams
+from lockstep_heartbeat.heartbeat_record import make_heartbeat, make_pulse
+from lockstep_heartbeat.upstream_clusters import MOST_UPSTREAMS, Upstream, age_seconds, find_upstreams
 from lockstep_heartbeat.upstream_monitor import UpstreamMonitor
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.topics.control_topics import service_topics
@@ -93,7 +93,9 @@ class Heartbeats:
 
     async def _measure_upstream(self) -> None:
         ctx = self._ctx
-        self._upstreams = upstreams(ctx.settings.policy, await ctx.target.topic_names(), ctx.settings.aliases.source)
+        self._upstreams = find_upstreams(
+            ctx.settings.policy, await ctx.target.topic_names(), ctx.settings.aliases.source
+        )
         if self._monitor is not None:
             self._monitor.listen_to({upstream.topic for upstream in self._upstreams[:MOST_UPSTREAMS]})
 
@@ -102,7 +104,7 @@ class Heartbeats:
         ctx.must_act()
         try:
             await self._ensure_topic()
-            heartbeat = beat(ctx.settings.aliases, ctx.clock.wall_ms())
+            heartbeat = make_heartbeat(ctx.settings.aliases, ctx.clock.wall_ms())
             key, value = encode_heartbeat(heartbeat)
             await ctx.fenced_log(self._topic).append(key, value, partition=0, timestamp_ms=heartbeat.timestamp_ms)
         except ClusterError as trouble:
@@ -124,7 +126,7 @@ class Heartbeats:
         self._topic_exists = True
 
     async def _log_failure(self, failure: Reason | None) -> None:
-        row = pulse(self._ctx.flow, self._ctx.state.get(FlowPulse, str(self._ctx.flow)), failure)
+        row = make_pulse(self._ctx.flow, self._ctx.state.get(FlowPulse, str(self._ctx.flow)), failure)
         if row is not None:
             await self._ctx.state.write(row)
 

@@ -12,7 +12,7 @@ from lockstep_config.credentials.permissions import EVERY, Access, Grant, Remedy
 from lockstep_config.flow import client_settings
 from lockstep_kafka.admin.acl_reader import AclsUnsupported, NoAuthorizer, OAuthRules, read_acls
 from lockstep_kafka.admin.admin import PROBE, Admin
-from lockstep_kafka.admin.request_pieces import together
+from lockstep_kafka.admin.request_pieces import merge_outcomes
 from lockstep_kafka.admin.topic_creation import Creation, create_fitting_topics
 from lockstep_kafka.common.admin_types import GroupDescription, GroupOffset, NewTopic, Outcome, TopicDescription
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
@@ -247,7 +247,7 @@ class ClusterSnapshot:
         """Return the effective configs of each topic. One that does not exist is absent."""
 
         async def read(new_topics: Sequence[str]) -> Outcome[tuple[TopicConfig, ...]]:
-            outcome = await together(self.admin.config_pieces(new_topics))
+            outcome = await merge_outcomes(self.admin.config_pieces(new_topics))
             # Nearly all configs of all topics are alike: the same value is kept once.
             alike = self._configs.setdefault
             done = {name: tuple(alike(config, config) for config in configs) for name, configs in outcome.done.items()}

@@ -18,6 +18,6 @@ def filters_records(statement: str) -> bool:
     return _WHERE.search(_TEXTS.sub(" ", statement)) is not None
 
 
-def made_columns(statement: str) -> frozenset[str]:
+def assigned_columns(statement: str) -> frozenset[str]:
     """Return the columns of a record that the statement gives to an expression by `AS`."""
     return frozenset(name.lower() for name in _ALIAS.findall(_TEXTS.sub(" ", statement)))

@@ -151,7 +151,7 @@ class LegacyGroupFollower:
 
     # -- who is in the group -------------------------------------------------------------------------------------------
 
-    async def until_free(self, producer_id: int) -> None:
+    async def wait_until_empty(self, producer_id: int) -> None:
         """Return when the group has no members. Nothing is copied before."""
         self._mark = commit_metadata(self._ctx.flow, producer_id)
         self._started.clear()

@@ -68,7 +68,9 @@ class AckedPosition:
         """Return whether a written row is known. Before that, `row` would say that nothing was ever copied."""
         return self.written.producer_id != -1
 
-    def resumed(self, row: PartitionProgress, runs: Iterable[OffsetRuns], compared_runs: Iterable[Run] = ()) -> None:
+    def resume_from(
+        self, row: PartitionProgress, runs: Iterable[OffsetRuns], compared_runs: Iterable[Run] = ()
+    ) -> None:
         """Continue the copy from `row`.
 
         Args:
@@ -105,12 +107,12 @@ class AckedPosition:
         for run in skipped_runs:
             self.runs.add_run(*run)
 
-    def reached(self, upstream: int, leader_epoch: int) -> None:
+    def advance_to(self, upstream: int, leader_epoch: int) -> None:
         """Note that no record up to this upstream offset has to be copied any more."""
         if upstream > self.upstream:
             self.upstream, self.upstream_epoch = upstream, leader_epoch
 
-    def appended(self, acks: Sequence[Ack], append_sequence: AppendSequence) -> None:
+    def count_appended(self, acks: Sequence[Ack], append_sequence: AppendSequence) -> None:
         """Note that the target has acknowledged these outgoing batches."""
         for outgoing, downstream, _, _, _ in acks:
             if outgoing.covers > self.upstream:
@@ -180,7 +182,7 @@ class CopyStats:
         self._age = _Ages()
         self._latency = _Ages()
 
-    def fetched(self, batches: Iterable[Batch], size: int, now_ms: int) -> None:
+    def count_fetched(self, batches: Iterable[Batch], size: int, now_ms: int) -> None:
         """Count batches that came from the source, `size` bytes together, and measure their age."""
         self._since_ms = self._since_ms or now_ms
         self.counts["read_bytes"] += size
@@ -197,7 +199,7 @@ class CopyStats:
             ],
         )
 
-    def acknowledged(self, acks: Sequence[Ack], now_ms: int) -> None:
+    def count_acknowledged(self, acks: Sequence[Ack], now_ms: int) -> None:
         """Count batches that the target has acknowledged, and measure their latency."""
         counts, spans = self.counts, []
         for outgoing, _, size, _, at_ms in acks:

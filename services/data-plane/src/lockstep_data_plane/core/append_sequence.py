@@ -90,7 +90,7 @@ class Ack(NamedTuple):
     at_ms: int = 0
 
 
-def window(round_trip_s: float, under_way: int, duration_s: float) -> int:
+def window_size(round_trip_s: float, under_way: int, duration_s: float) -> int:
     """Return how many batches of a partition may be unanswered on a producing connection.
 
     Producers that send again keep to the five batches that a broker remembers of them. Here nothing is sent again
@@ -427,7 +427,7 @@ class IdentityRouting(AppendSequence):
     def on_failed(self) -> None:
         """Note that the copy of the partition failed."""
 
-    def joining(self) -> frozenset[int]:
+    def join_transaction(self) -> frozenset[int]:
         """Let the batches that wait join the transaction.
 
         Returns:
@@ -440,7 +440,7 @@ class IdentityRouting(AppendSequence):
         """Return whether nothing more is to be appended in the transaction that is ending."""
         return self.unanswered == 0
 
-    def decided(self, held: Sequence[Ack]) -> tuple[int, int]:
+    def decided_up_to(self, held: Sequence[Ack]) -> tuple[int, int]:
         """Return the (upstream offset, leader epoch) up to which everything is decided once the transaction ends.
 
         `held` are the batches that the transaction holds. (-1, -1): it decides nothing.

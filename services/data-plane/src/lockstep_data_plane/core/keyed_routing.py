@@ -10,7 +10,13 @@ from collections.abc import Sequence
 
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence, IdentityRouting, InFlightBatch, Skips
 from lockstep_data_plane.core.key_partitioner import BatchGroup, KeyPartitioner, StickyPartition
-from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords, refused_record, skipped, unread
+from lockstep_data_plane.core.quarantine_entry import (
+    BatchRejected,
+    RefusedRecords,
+    read_unread_records,
+    refused_record,
+    skipped,
+)
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch, OutgoingBatch
@@ -83,7 +89,7 @@ class KeyedRouting:
     def queue_records(
         self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int
     ) -> int | None:
-        records = unread(batch, position, skips, limits.unpacked_at_most, limits.rules)
+        records = read_unread_records(batch, position, skips, limits.unpacked_at_most, limits.rules)
         if not records:
             return None
         gathering = self._gathering = self._gathering or KeyPartitioner(position - 1)
@@ -162,7 +168,7 @@ class KeyedRouting:
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
-    def joining(self) -> frozenset[int]:
+    def join_transaction(self) -> frozenset[int]:
         while self._queued_groups and (
             self._transaction_group is None or sum(sequence.bytes_held for sequence in self._sequences) < ROUND_BYTES
         ):
@@ -184,7 +190,7 @@ class KeyedRouting:
     def all_sent(self) -> bool:
         return not self.broken and all(sequence.idle for sequence in self._sequences)
 
-    def decided(self, held: Sequence[Ack]) -> tuple[int, int]:
+    def decided_up_to(self, held: Sequence[Ack]) -> tuple[int, int]:
         return (
             (-1, -1)
             if self._transaction_group is None

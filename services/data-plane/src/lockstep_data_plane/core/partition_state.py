@@ -315,7 +315,7 @@ class PartitionState:
 
         Everything up to that offset is decided once the transaction has ended.
         """
-        return self.routing.decided(self._transaction.held)[0], self._transaction.progress_sequence
+        return self.routing.decided_up_to(self._transaction.held)[0], self._transaction.progress_sequence
 
     # -- phases --------------------------------------------------------------------------------------------------------
 
@@ -345,7 +345,7 @@ class PartitionState:
         if not self.awaits(event.incarnation):
             return ()
         self.acked.note_source_end(event.source_end, event.now_ms)
-        self.acked.stats.fetched(event.batches, event.size, event.now_ms)
+        self.acked.stats.count_fetched(event.batches, event.size, event.now_ms)
         reports: tuple[Report, ...] = ()
         if event.batches or event.decided:
             sends = self.phase is Phase.COPYING
@@ -416,8 +416,8 @@ class PartitionState:
         if acks:
             self.no_progress_since_resume = False
             if isinstance(self.routing, IdentityRouting):
-                self.acked.appended(acks, self.routing)
-            self.acked.stats.acknowledged(acks, now_ms)
+                self.acked.count_appended(acks, self.routing)
+            self.acked.stats.count_acknowledged(acks, now_ms)
         return Persist(acks)
 
     # -- failures and refusals -----------------------------------------------------------------------------------------
@@ -497,7 +497,7 @@ class PartitionState:
         A partition that is paused or stopped is judged only up to the end of its appends.
         """
         row, end, self._transactions = event.row, event.end, event.transactions
-        self.acked.resumed(row, event.runs, end.compared_runs)
+        self.acked.resume_from(row, event.runs, end.compared_runs)
         self.routing = self.routing.after_resume(row, end, transactional=self._transactions is not None)
         self._admission = BatchAdmission(self.acked, self.provenance, self.routing, row, end, self._transactions)
         self.fetch_from, self.fetched_epoch = self.position, -1
@@ -570,8 +570,8 @@ class PartitionState:
 
     def _on_transaction_joining(self, event: events.TransactionJoining) -> Effects:
         if self._transaction.stage is TransactionStage.CLOSED:
-            self._transaction.opening()
-        joins = self.routing.joining() - self._transaction.joined
+            self._transaction.mark_opening()
+        joins = self.routing.join_transaction() - self._transaction.joined
         return (JoinTransaction(joins),) if joins else ()
 
     def _on_transaction_joined(self, event: events.TransactionJoined) -> Effects:
@@ -579,17 +579,17 @@ class PartitionState:
         return OFFERS
 
     def _on_transaction_opened(self, event: events.TransactionOpened) -> Effects:
-        self._transaction.opened(event.at_s)
+        self._transaction.mark_opened(event.at_s)
         return OFFERS
 
     def _on_transaction_ending(self, event: events.TransactionEnding) -> Effects:
-        self._transaction.ending(event.at_s)
+        self._transaction.mark_ending(event.at_s)
         return ()
 
     def _on_transaction_committed(self, event: events.TransactionCommitted) -> Effects:
-        self.acked.reached(*self.routing.decided(self._transaction.held))
+        self.acked.advance_to(*self.routing.decided_up_to(self._transaction.held))
         self.routing.skip_marker()
-        return (self._count(self._transaction.committed(), event.now_ms),)
+        return (self._count(self._transaction.take_committed(), event.now_ms),)
 
     # -- what is written -----------------------------------------------------------------------------------------------
 

@@ -176,7 +176,7 @@ class Driver:
             async with self._origin.confirmed():
                 while True:
                     if self._legacy_group is not None:
-                        await self._legacy_group.until_free(self._origin.producer_id)
+                        await self._legacy_group.wait_until_empty(self._origin.producer_id)
                     self._changed.set()
                     async with self._source_monitor.running(), self._lag_recorder.running():
                         await self._keep_slots()

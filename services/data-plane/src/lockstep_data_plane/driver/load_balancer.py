@@ -157,7 +157,7 @@ class LoadBalancer:
         """
         self._since = {slot: self._since.get(slot, now) for slot in _heavy_slots(_loads(held, rates))}
         lasting = [slot for slot, since in self._since.items() if now - since >= PATIENCE_S]
-        better = rebalanced(held, rates, lasting)
+        better = move_one_partition(held, rates, lasting)
         if better:
             self._since = {}
         else:
@@ -176,7 +176,7 @@ def _heavy_slots(loads: Mapping[int, float]) -> list[int]:
     return sorted((slot for slot, load in loads.items() if load > limit), key=lambda slot: (-loads[slot], slot))
 
 
-def rebalanced(
+def move_one_partition(
     held: Held, rates: Mapping[TopicPartition, float], heavy_slots: Collection[int] | None = None
 ) -> dict[int, list[TopicPartition]]:
     """Return the same partitions with one moved, or two exchanged, between each heavy slot and a light one.

@@ -15,7 +15,7 @@ from datetime import timedelta
 from lockstep_config.flow import client_settings
 from lockstep_data_plane.driver.end_history import EndHistory, FirstSeen, ObservedPartition
 from lockstep_kafka.admin.admin import Admin, service_admin
-from lockstep_kafka.common.asyncio_util import to_next_tick, unless_set
+from lockstep_kafka.common.asyncio_util import run_unless_set, to_next_tick
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_rules.offsets.lag import LogRange, is_of_another_log
@@ -145,7 +145,7 @@ class SourceEndsWatch:
         self._history.restore(self._last_row, now=clock.monotonic(), wall_ms=clock.wall_ms())
         self._first_seen.restore(self._ctx.state.rows.copy().values())
         try:
-            await unless_set(stop.begin(), self._run_checks(source, ControlTopicLog(producer, self._topic)))
+            await run_unless_set(stop.begin(), self._run_checks(source, ControlTopicLog(producer, self._topic)))
         finally:
             await producer.stop(within=0.0)
             await source.close()

@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from lockstep_data_plane.core.append_sequence import FAR_S, FAR_WINDOW, WINDOW, InFlightBatch, window
+from lockstep_data_plane.core.append_sequence import FAR_S, FAR_WINDOW, WINDOW, InFlightBatch, window_size
 from lockstep_data_plane.core.effects import Append
 from lockstep_data_plane.core.events import ConnectionReady
 from lockstep_data_plane.core.partition_state import PartitionState
@@ -120,7 +120,7 @@ class ProduceConnection:
         sizes.
         """
 
-    def ready(self, target_partition: TargetPartition, leader: PartitionLeader) -> None:
+    def mark_ready(self, target_partition: TargetPartition, leader: PartitionLeader) -> None:
         """Note that a batch may be waiting for that partition of the target. `pump` sends it."""
         self._ready[target_partition] = leader
 
@@ -183,7 +183,7 @@ class ProduceConnection:
 
     def _window(self, picked: int = 0) -> int:
         """Return the window for batches in flight, with `picked` bytes that are not sent yet."""
-        return window(self.connection.round_trip_s, self._under_way + picked, self._duration_s)
+        return window_size(self.connection.round_trip_s, self._under_way + picked, self._duration_s)
 
     def _request(self, picked: Sequence[Picked]) -> EncodedRequest:
         return produce_request(
@@ -351,14 +351,14 @@ class Sender:
                 attached[0].remove(target_partition)
         self._indexes.pop(partition, None)
 
-    def ready(self, partition: PartitionState) -> None:
+    def mark_ready(self, partition: PartitionState) -> None:
         """Note that a batch was queued for the partition. `pump` sends it."""
         for target_partition in self._targets.get(partition, ()):
             attached = self._attached.get(target_partition)
             if attached is None:
                 continue
             if _is_usable(attached[0].connection) or partition.routing.appends_to(target_partition.number).unanswered:
-                attached[0].ready(target_partition, attached[1])
+                attached[0].mark_ready(target_partition, attached[1])
             elif target_partition not in self._reopening:
                 # Brokers close what is idle, firewalls forget it: no harm if nothing was on its way.
                 self._reopening[target_partition] = asyncio.create_task(self._reopen(target_partition))
@@ -373,7 +373,7 @@ class Sender:
             self._indexes.pop(partition, None)
         elif partition.sends and target_partition in self._attached:
             produce_connection, leader = self._attached[target_partition]
-            produce_connection.ready(target_partition, leader)
+            produce_connection.mark_ready(target_partition, leader)
             produce_connection.pump()
 
     def pump(self) -> None:

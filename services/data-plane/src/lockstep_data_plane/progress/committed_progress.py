@@ -115,7 +115,7 @@ class CommittedProgressReader:
             raise KafkaProtocolError(code, about, self._target.alias, ("topic", self.topic, "Read"))
         return self.topic, partition_for(self._key(tp), count)
 
-    async def newest(self, tp: TopicPartition) -> int | None:
+    async def read_newest(self, tp: TopicPartition) -> int | None:
         """Return the last upstream offset of `tp` from a committed transaction or a record outside of transactions.
 
         It holds as of a moment after this call, and is None if there is no such record.
@@ -149,5 +149,5 @@ class _PartitionLog:
 
     async def _read_on(self) -> None:
         async with self._target.led(self._tp):
-            async for batches in self._cursor.unread(self.fold.reset):
+            async for batches in self._cursor.read_new_batches(self.fold.reset):
                 self.fold.apply(batches)

@@ -83,12 +83,12 @@ class EventReporter:
             return ProtocolUnfit(exc.alias, exc.reason)
         denied = isinstance(exc, BrokerUnreachable) or (isinstance(exc, KafkaProtocolError) and exc.code in DENIED)
         if isinstance(exc, BrokerUnreachable | KafkaProtocolError) and denied and exc.needs is not None:
-            return self.denied(exc.alias, *exc.needs)
+            return self.to_denied_error(exc.alias, *exc.needs)
         if isinstance(exc, BrokerUnreachable) and exc.alias:
             return ClusterUnreachable(exc.alias, self._clusters[exc.alias].bootstrap, str(exc))
         return ClusterError("", str(exc) or type(exc).__name__)
 
-    def denied(self, alias: str, kind: str, name: str, operation: str) -> NotPermitted:
+    def to_denied_error(self, alias: str, kind: str, name: str, operation: str) -> NotPermitted:
         """Return the error for an operation that the cluster refused on a resource, with the command that grants it."""
         remedy = self._access[alias].remedy(kind, name, operation)
         return NotPermitted(alias, operation.upper(), f"{kind} {name}", remedy)

@@ -25,7 +25,7 @@ class OriginFilter:
         )
         self._copied: dict[int, bool] = {}
 
-    def concerns(self, topic: str) -> bool:
+    def traces(self, topic: str) -> bool:
         """Return whether a topic's batches are traced: not if the target topic's name says where they came from."""
         return self._mode is not None and self._settings.hides_origin(topic)
 

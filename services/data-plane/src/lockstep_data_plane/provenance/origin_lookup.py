@@ -63,7 +63,7 @@ class OriginRows:
         await self._cluster.refresh(topics)
         for topic in topics:
             cursor = self._cursors.setdefault(topic, LogCursor(self._cluster, (topic, 0)))
-            async for batches in cursor.unread():
+            async for batches in cursor.read_new_batches():
                 self.rows += rows_in(batches, topic, self._pass_over)
 
 
@@ -174,7 +174,7 @@ class OriginLookup:
     async def _own_state(self) -> list[str]:
         return [state_topic(self._settings.flow, self._settings.group_id)]
 
-    def concerns(self, topic: str) -> bool:
+    def traces(self, topic: str) -> bool:
         """Return whether a topic's batches are traced: not if the target topic's name says where they came from."""
         return self._mode is not None and self._settings.hides_origin(topic)
 

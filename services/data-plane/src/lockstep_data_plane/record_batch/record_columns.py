@@ -24,9 +24,9 @@ from lockstep_data_plane.record_batch.layout import (
     Batch,
     CorruptRecordError,
 )
-from lockstep_data_plane.record_batch.pure_python_codec import NAMES, PlainRecord, sized
+from lockstep_data_plane.record_batch.pure_python_codec import NAMES, PlainRecord, with_length
 from lockstep_data_plane.record_batch.rebuild import RECORD_BYTES
-from lockstep_state.codecs.varint import zigzag
+from lockstep_state.codecs.varint import encode_zigzag
 from lockstep_state.errors import NeedsDecision
 
 Buffer = Any
@@ -254,7 +254,7 @@ def _columns_of(batches: Sequence[UnpackedBatch], start: int) -> RecordColumns:
 
 
 def _header_block(headers: Sequence[tuple[bytes, bytes | None]]) -> bytes:
-    return zigzag(len(headers)) + b"".join(sized(name) + sized(value) for name, value in headers)
+    return encode_zigzag(len(headers)) + b"".join(with_length(name) + with_length(value) for name, value in headers)
 
 
 def _packed(kind: str, numbers: Sequence[int]) -> bytes:
@@ -371,8 +371,15 @@ def _encoded(source: RecordColumns, given: RowsOfColumns, row: int, source_row: 
         block = source.blocks.read(source_row) or b""
     else:
         block = _header_block(given.headers.read(row))
-    record = b"\0" + zigzag(pure_python_codec.wrapped(delta)) + zigzag(row) + sized(key) + sized(value) + block
-    return zigzag(len(record)) + record
+    record = (
+        b"\0"
+        + encode_zigzag(pure_python_codec.wrapped(delta))
+        + encode_zigzag(row)
+        + with_length(key)
+        + with_length(value)
+        + block
+    )
+    return encode_zigzag(len(record)) + record
 
 
 @dataclass(frozen=True, slots=True)

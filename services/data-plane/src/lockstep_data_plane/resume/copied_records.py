@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from lockstep_data_plane.core.evaluation import TransformUnavailable, unavailable
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import batches_with_records
-from lockstep_data_plane.core.quarantine_entry import unread, wholly_skipped
+from lockstep_data_plane.core.quarantine_entry import read_unread_records, wholly_skipped
 from lockstep_data_plane.core.record_transform import TopicTransform, transformed_records
 from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, TargetLimits, classify
@@ -53,7 +53,7 @@ async def copied_records(
             if action in (BatchAction.SKIP, BatchAction.REFUSE) or wholly_skipped(batch, position, row.skips):
                 yield [], max(batch.base_offset, batch.last_offset + 1)
             elif transform is None:
-                yield unread(batch, position, row.skips), next_offset(batch)
+                yield read_unread_records(batch, position, row.skips), next_offset(batch)
             else:
                 records, failed = await evaluated_records(transform, batch, position, partition.tp, row.skips)
                 yield records, next_offset(batch) if failed is None else failed

@@ -59,7 +59,7 @@ class GapResolver:
         self._transaction_runner = transaction_runner
         self._io = io
 
-    async def decided(
+    async def carry_out(
         self, partition: PartitionState, topic: MirroredTopic, row: PartitionProgress, gap: GapFound
     ) -> PartitionProgress:
         """Carry out the policy's decision, and return the row from which the copy goes on.

@@ -133,7 +133,7 @@ class Resumer:
             raise _copy_end_lost(partition)
         if row.transactional:
             fence, committed = await self._take_over(partition)
-            if committed is None and await self._lost_rows.committed_behind(partition, row) is not None:
+            if committed is None and await self._lost_rows.find_committed_behind(partition, row) is not None:
                 raise _copy_end_lost(partition)
             row = fence.take_over(_behind(row, committed))
         compared = partition if row.transactional else partition.with_identity_routing()
@@ -204,7 +204,7 @@ class Resumer:
                 unwritten = False
             if isinstance(located, Position):
                 return await self._reported(partition, row, located)
-            row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, located))
+            row = await uninterrupted(self.gap_resolver.carry_out(partition, topic, row, located))
 
     async def _begin(self, partition: PartitionState, topic: MirroredTopic, former: PartitionProgress) -> Position:
         """Return where the copy goes on, as `_go_on`, in a new chain.
@@ -262,11 +262,11 @@ class Resumer:
             HaltPartition: Nothing proves where the copy ends.
             RetriableError: A cluster does not answer or refuses a request.
         """
-        append = await self._lost_rows.unaccounted(partition, transactional=committed is None)
+        append = await self._lost_rows.find_unaccounted(partition, transactional=committed is None)
         if append is None:
             return None
         new_row = await self._new_row(partition, topic, former, committed)
-        row = await self._lost_rows.rebuilt(partition, new_row, append, committed)
+        row = await self._lost_rows.rebuild(partition, new_row, append, committed)
         if row is not None and fence.owns(row):
             await uninterrupted(self._write(partition, row))
             return await self._go_on(partition, topic, row)
@@ -278,7 +278,7 @@ class Resumer:
         gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
         if gap.decision is None:
             await uninterrupted(self._write(partition, replace(row, begins=LOST)))
-        row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, gap))
+        row = await uninterrupted(self.gap_resolver.carry_out(partition, topic, row, gap))
         return await self._go_on(partition, topic, row)
 
     async def _doubt(self, partition: PartitionState, row: PartitionProgress, text: str) -> GapFound:
@@ -341,10 +341,10 @@ class Resumer:
             RetriableError: A cluster does not answer or refuses a request.
         """
         fence, committed = await self._take_over(partition)
-        if committed is None and (append := await self._lost_rows.committed_behind(partition, row)) is not None:
+        if committed is None and (append := await self._lost_rows.find_committed_behind(partition, row)) is not None:
             self._io.step(partition, RowLoaded(row))
             gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
-            row = await self.gap_resolver.decided(partition, topic, row, gap)
+            row = await self.gap_resolver.carry_out(partition, topic, row, gap)
         row = await self._committed(partition, row, committed)
         return fence.take_over(row if partition.routing.in_one_log else replace(row, downstream=-1))
 
@@ -366,7 +366,7 @@ class Resumer:
     def _newest(self, partition: PartitionState) -> PartitionProgress | None:
         """Return the newest written row, or the partition's own row if that says more."""
         read_row = self._rows.get(partition.tp)
-        return newest(row_after(partition), read_row) if partition.acked.is_loaded else read_row
+        return newest_row(row_after(partition), read_row) if partition.acked.is_loaded else read_row
 
     async def _metadata(self, partition: PartitionState) -> None:
         """Require metadata of both sides that is not older than the partition's need of it.
@@ -395,7 +395,7 @@ def _copy_end_lost(partition: PartitionState) -> HaltPartition:
     return HaltPartition(GapCase.DOUBT, cause)
 
 
-def newest(own_row: PartitionProgress, read_row: PartitionProgress | None) -> PartitionProgress:
+def newest_row(own_row: PartitionProgress, read_row: PartitionProgress | None) -> PartitionProgress:
     """Return our own row, unless another slot has decided since, or has begun the chain that we have not begun."""
     if read_row is None or read_row.producer_id != own_row.producer_id:
         return own_row

@@ -95,7 +95,7 @@ class TransactionRunner:
 
         Only committed progress counts. Raises KafkaProtocolError and BrokerUnreachable.
         """
-        return await self._progress.newest(partition.tp)
+        return await self._progress.read_newest(partition.tp)
 
     def start(self, partition: PartitionState) -> TransactionState:
         """Return the transactions of a partition that has just been fenced."""

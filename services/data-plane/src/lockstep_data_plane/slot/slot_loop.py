@@ -321,7 +321,7 @@ class SlotLoop:
             self._plane.offset_lag_max,
             routing=KeyedRouting(tp[1]) if self._plane.by_key else IdentityRouting(tp[1]),
             limits=self._limits(topic),
-            provenance=self._origins if self._origins.concerns(tp[0]) else NO_PROVENANCE,
+            provenance=self._origins if self._origins.traces(tp[0]) else NO_PROVENANCE,
             has_foreign_writers=self._settings.hides_origin(tp[0]),
             transform=self._transforms.find(tp[0]),
             is_evaluated=evaluated is not None,
@@ -371,7 +371,7 @@ class SlotLoop:
                     if effect.acks:
                         self._count(partition, effect.acks)
                 case OfferAppends():
-                    self._sender.ready(partition)
+                    self._sender.mark_ready(partition)
                 case StopFetching():
                     self._fetcher.detach(partition)
                 case Fetch():
@@ -400,7 +400,7 @@ class SlotLoop:
             self.appended += ack.outgoing.count
             self.appended_bytes += ack.size
         if self._control_writer.syncs is not None and partition.routing.in_one_log:
-            self._control_writer.syncs.acknowledged(partition.tp, acks)
+            self._control_writer.syncs.send_due(partition.tp, acks)
         self._reporter.recovered(partition)
 
     def _update_held(self, partition: PartitionState) -> None:
@@ -439,7 +439,7 @@ class SlotLoop:
         self._sender.pump()
 
     def _evaluate_or_judge(self, delivery: Delivery) -> None:
-        if self._stage.concerns(delivery.partition):
+        if self._stage.evaluates(delivery.partition):
             self._stage.hold(delivery)
             self._update_held(delivery.partition)
         else:

@@ -136,7 +136,7 @@ class TransformStage:
         self._queues.pop(partition, None)
         self._end_wait(partition)
 
-    def concerns(self, partition: PartitionState) -> bool:
+    def evaluates(self, partition: PartitionState) -> bool:
         """Return whether the records of a partition are evaluated."""
         return partition in self._transforms
 

@@ -328,7 +328,7 @@ class RecordAlignment:
 
     def _only_source(self, record: AlignedRecord) -> None:
         named = self._offsets.find_target(record.offset)
-        absence = self._offsets.absence(record.offset)
+        absence = self._offsets.explain_absence(record.offset)
         if absence is not None:
             self._findings.not_compared(absence, record.offset, -1)
         elif named is not None and any(first <= named + self.shift <= last for first, last in self.unreadable):

@@ -92,7 +92,7 @@ async def command(
     output: str,
 ) -> int:
     from lockstep_cli.flow_selection import choose_flows
-    from lockstep_kafka.common.asyncio_util import unless_set
+    from lockstep_kafka.common.asyncio_util import run_unless_set
     from lockstep_ops.clusters import target_client
 
     flow_settings = choose_flows(file, flows, all_enabled=not flows)
@@ -111,7 +111,7 @@ async def command(
     async def follow() -> None:
         await asyncio.gather(*(_show(view, no_follow) for view in views))
 
-    await unless_set(screen.closed, follow())
+    await run_unless_set(screen.closed, follow())
     return Exit.TROUBLE if any(view.denied for view in views) else Exit.FINE
 
 

@@ -145,7 +145,7 @@ def build_with_layers(
 ) -> tuple[Configuration, Layers]:
     """Build a configuration as `build_configuration`, and return its lines too, by where they belong."""
     text, outside = without_external_files(text, path) if alone else (text, frozenset[str]())
-    findings = Diagnostics(path, [*text.problems, *_still_lacking(text)], list(text.unused), list(text.notes))
+    findings = Diagnostics(path, [*text.problems, *_find_lacking(text)], list(text.unused), list(text.notes))
     if findings.problems and not text.entries:
         raise ConfigurationError(findings.problems)
     entries = _resolved(text.entries, environment, findings)
@@ -196,7 +196,7 @@ def build_with_layers(
     return configuration, layers
 
 
-def _still_lacking(text: PropertiesText) -> list[Problem]:
+def _find_lacking(text: PropertiesText) -> list[Problem]:
     keys = {entry.key for entry in text.entries}
     # A worker's keys are allowed at the top too.
     return [lack for lack in text.lacking if keys.isdisjoint((lack.key, lack.key.partition(".")[2]))]

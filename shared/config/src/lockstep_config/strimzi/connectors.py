@@ -23,7 +23,7 @@ from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.strimzi.connector_names import NAMING_KEYS, connector_names, default_value, explain_difference
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place
-from lockstep_config.text.secrets import masked
+from lockstep_config.text.secrets import mask_value
 from lockstep_rules.versions import DEFAULT_VERSION
 from lockstep_state.names import Flow
 
@@ -266,7 +266,7 @@ class _FlowReader:
             return
         if leading not in settings and key not in KEYS:
             return
-        leading_value, value = masked(key, leading_value), masked(key, value)
+        leading_value, value = mask_value(key, leading_value), mask_value(key, value)
         present, stated = self.connectors.present, settings.get(leading)
         unset = f"{present[leading].in_config(key)}, which is unset,"
         counts = f"{stated.path} in line {stated.line}" if stated else unset

@@ -50,7 +50,7 @@ def is_secret(key: str) -> bool:
     return bool(_SECRET.search(key)) and not _PUBLIC.search(key)
 
 
-def masked(key: str, value: str) -> str:
+def mask_value(key: str, value: str) -> str:
     """Return `value` as it may be shown to people: `MASK` if `key` holds a secret, else itself.
 
     An empty secret stays empty.

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
 from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 
 from lockstep_kafka.admin.operation_requests import OperationRequests, said_operations
-from lockstep_kafka.admin.request_pieces import in_pieces, together
+from lockstep_kafka.admin.request_pieces import ask_in_pieces, merge_outcomes
 from lockstep_kafka.common.admin_types import NewTopic, Outcome, TopicDescription
 from lockstep_kafka.common.errors import ClusterError, RequestRefused, RequestUnsupported
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
@@ -46,7 +46,7 @@ class TopicRequests(OperationRequests):
         not be described is in `denied`.
         """
         requested = sorted(await self.topic_names() if names is None else set(names))
-        outcome = await together(in_pieces(requested, DESCRIBED_AT_ONCE, self._describe))
+        outcome = await merge_outcomes(ask_in_pieces(requested, DESCRIBED_AT_ONCE, self._describe))
         # A topic with an invalid name, for example one that is too long, cannot exist.
         nowhere = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION)
         failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code not in nowhere}
@@ -78,7 +78,7 @@ class TopicRequests(OperationRequests):
         If the cluster has no authorizer, all operations are returned. A topic that does not exist, or that we may not
         describe, is in `failed` or `denied`. It is absent from the outcome if the brokers do not report operations.
         """
-        return await together(in_pieces(sorted(set(names)), DESCRIBED_AT_ONCE, self._topic_operations))
+        return await merge_outcomes(ask_in_pieces(sorted(set(names)), DESCRIBED_AT_ONCE, self._topic_operations))
 
     async def _topic_operations(self, names: Sequence[str]) -> Outcome[frozenset[str]]:
         futures = (await self._connected()).describe_topics(
@@ -107,7 +107,7 @@ class TopicRequests(OperationRequests):
             )
             return await self._collect(futures, "create", lambda name: f"topic {name}", str)
 
-        return await together(in_pieces(topics, CHANGED_AT_ONCE, partial(self._again_if_closed, create)))
+        return await merge_outcomes(ask_in_pieces(topics, CHANGED_AT_ONCE, partial(self._again_if_closed, create)))
 
     async def delete_topics(self, names: Iterable[str]) -> Outcome[None]:
         """Delete each topic.
@@ -154,7 +154,7 @@ class TopicRequests(OperationRequests):
             )
             return await self._collect(futures, "add partitions to", lambda name: f"topic {name}", str)
 
-        return await together(in_pieces(totals.items(), CHANGED_AT_ONCE, grow))
+        return await merge_outcomes(ask_in_pieces(totals.items(), CHANGED_AT_ONCE, grow))
 
     def config_pieces(self, topics: Iterable[str]) -> AsyncIterator[Outcome[tuple[TopicConfig, ...]]]:
         """Yield the effective configs of each topic, `CHANGED_AT_ONCE` topics at a time, in the order given.
@@ -162,7 +162,7 @@ class TopicRequests(OperationRequests):
         All at once would be 350,000 values for 10,000 topics. A topic that does not exist is absent from the outcome.
         """
         ask = partial(self._again_if_closed, self._describe_configs)
-        return in_pieces(dict.fromkeys(topics), CHANGED_AT_ONCE, ask)
+        return ask_in_pieces(dict.fromkeys(topics), CHANGED_AT_ONCE, ask)
 
     async def _describe_configs(self, topics: Sequence[str]) -> Outcome[tuple[TopicConfig, ...]]:
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
@@ -200,7 +200,7 @@ class TopicRequests(OperationRequests):
         return Outcome(outcome.done | rewritten.done, failed | rewritten.failed, outcome.denied | rewritten.denied)
 
     async def _alter_all(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
-        read = await together(self.config_pieces(changes))
+        read = await merge_outcomes(self.config_pieces(changes))
         resources, unclear = [], dict[str, RequestRefused]()
         for name, configs in read.done.items():
             if any(config.is_source_unknown for config in configs):
@@ -232,7 +232,9 @@ class TopicRequests(OperationRequests):
             futures = (await self._connected()).incremental_alter_configs(resources, request_timeout=self._timeout)
             return await self._collect(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
 
-        return await together(in_pieces(changes.items(), CHANGED_AT_ONCE, partial(self._again_if_closed, alter)))
+        return await merge_outcomes(
+            ask_in_pieces(changes.items(), CHANGED_AT_ONCE, partial(self._again_if_closed, alter))
+        )
 
 
 def _topic_config(entry: ConfigEntry, source: ConfigSource) -> TopicConfig:

@@ -66,7 +66,7 @@ async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
             task.cancel()
 
 
-async def unless_set(event: asyncio.Event, work: Awaitable[Any]) -> None:
+async def run_unless_set(event: asyncio.Event, work: Awaitable[Any]) -> None:
     """Run the work until it is done or the event is set.
 
     The work has ended when this returns. It raises what the work raises.

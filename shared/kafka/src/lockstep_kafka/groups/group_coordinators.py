@@ -227,10 +227,10 @@ class GroupCoordinators:
                 raise
             except NO_ANSWER as exc:
                 failed = exc
-                self._found_silent(address)
+                self._mark_silent(address)
                 continue
             except asyncio.CancelledError:  # also raised at the end of the attempt: the broker is silent
-                self._found_silent(address)
+                self._mark_silent(address)
                 raise
             self._silent.discard(address)
             if answer.error_code:
@@ -238,7 +238,7 @@ class GroupCoordinators:
             return str(answer.host), int(answer.port)
         raise failed
 
-    def _found_silent(self, address: Address) -> None:
+    def _mark_silent(self, address: Address) -> None:
         self._silent.add(address)
         self._close(address)
 

@@ -14,7 +14,7 @@ from lockstep_config.clients.token_source import TokenUnavailable
 from lockstep_kafka.messages.message_versions import filled, message
 from lockstep_kafka.messages.metadata_codec import metadata_request
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError, innermost
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError, innermost_cause
 from lockstep_rules.clusters.cluster_kind import ApiVersions
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.kafka.kafka_error_names import error_name
@@ -119,7 +119,7 @@ class BrokerSession:
         except TokenUnavailable as exc:
             raise SessionRefused(OpeningStep.TOKEN, str(exc), connection.offered) from exc
         except (OSError, TimeoutError) as exc:
-            raise SessionRefused(connection.step, innermost(exc), connection.offered) from exc
+            raise SessionRefused(connection.step, innermost_cause(exc), connection.offered) from exc
         return cls(connection)
 
     def close(self) -> "asyncio.Future[None]":
@@ -239,7 +239,7 @@ class BrokerSession:
             return await self._connection.request(entity)
         except OSError as exc:
             is_closed = isinstance(exc, ConnectionClosedError)
-            raise BrokerRequestFailed(innermost(exc), is_closed=is_closed) from exc
+            raise BrokerRequestFailed(innermost_cause(exc), is_closed=is_closed) from exc
 
 
 def clock_reading(node: str, at_ms: float, before_s: float, after_s: float) -> ClockReading:

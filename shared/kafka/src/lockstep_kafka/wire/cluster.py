@@ -125,7 +125,7 @@ class ClusterClient:
             try:
                 connection = await self._open((broker, "metadata"), address)
                 version = connection.version("metadata")
-                self._learn(await connection.request(metadata_request(version, requested)), requested)
+                self._store_metadata(await connection.request(metadata_request(version, requested)), requested)
                 self._answered = address
                 return
             except BrokerUnreachable as exc:
@@ -149,7 +149,7 @@ class ClusterClient:
         answer = await connection.request(metadata_request(connection.version("metadata"), None))
         return [str(topic.name) for topic in answer.topics if topic.name is not None]
 
-    def _learn(self, answer: Any, requested: Sequence[str]) -> None:
+    def _store_metadata(self, answer: Any, requested: Sequence[str]) -> None:
         self.cluster_id = getattr(answer, "cluster_id", None) or ""  # from version 2 on
         self._brokers = {int(b.node_id): (b.host, int(b.port)) for b in answer.brokers}
         self._racks = {(b.host, int(b.port)): b.rack or "" for b in answer.brokers}

@@ -16,7 +16,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.credentials.certificate_expiry import CertificateEnds, certificate_ends
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
-from lockstep_kafka.common.asyncio_util import to_next_tick, unless_set, without_end
+from lockstep_kafka.common.asyncio_util import run_unless_set, to_next_tick, without_end
 from lockstep_kafka.common.errors import ClusterError, ClusterReplaced, errors_in
 from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_kafka.topics.control_topics import ensure_control_topics, flow_topics
@@ -169,7 +169,7 @@ class FlowRunner:
     async def _run_session(self) -> None:
         try:
             await self._apply_settings()
-            await unless_set(self._renewing, self._session())
+            await run_unless_set(self._renewing, self._session())
         except* StoresUnusable as group:
             raise ClusterError(self.ctx.target.alias, str(next(errors_in(group)))) from group
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.common.asyncio_util import unless_set
+from lockstep_kafka.common.asyncio_util import run_unless_set
 from lockstep_kafka.common.errors import ClusterError, LogTruncated, NotPermitted, TopicMissing
 from lockstep_kafka.topics.control_topics import ControlTopic
 from lockstep_kafka.topics.topic_follower import TopicFollower
@@ -118,11 +118,11 @@ class CompactedTopic(ABC, Generic[F]):
             await first()
         await self._restarts.run_forever(self._follow)
 
-    async def judged(self) -> None:
+    async def wait_judged(self) -> None:
         """Return once the topic was read to its end for the first time, or it is known why it cannot be."""
         await self._is_judged.wait()
 
-    async def loaded(self) -> None:
+    async def wait_loaded(self) -> None:
         """Return once there is a fold."""
         await self._is_loaded.wait()
 
@@ -179,7 +179,7 @@ class CompactedTopic(ABC, Generic[F]):
             self._troubles.record_success(self._name)
             self._is_judged.set()
             self._log.debug(f"{self._name} read", f"{self.topic} on {self._admin.alias}")
-            await unless_set(self._changed, follower.failed())
+            await run_unless_set(self._changed, follower.failed())
         raise LogTruncated(self._admin.alias, self.topic, PARTITION, position)
 
     def _fail(self, trouble: ClusterError) -> None:

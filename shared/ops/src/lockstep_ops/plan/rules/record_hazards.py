@@ -12,7 +12,7 @@ from lockstep_ops.plan.rules.flow_plan import CopyForecast, TopicForecast
 from lockstep_ops.plan.rules.hazard_checks import Finding
 from lockstep_ops.plan.rules.log_growth import stored_per_second
 from lockstep_rules.policy import HEARTBEATS
-from lockstep_rules.statement_outline import filters_records, made_columns
+from lockstep_rules.statement_outline import assigned_columns, filters_records
 
 LEAST_ROOM_MS = 3_600_000
 """The time that retention has to keep records of a delayed topic beyond the delay, at least. It is also the delay."""
@@ -100,7 +100,7 @@ def find_transformed_identity(facts: FlowFacts, copy: CopyForecast) -> Iterator[
                 topic.topic,
                 f"{topic.topic}: the transform {transform.name}, a function, may make key or timestamp anew",
             )
-        elif made := made_columns(transform.sql) & {"key", "timestamp"}:
+        elif made := assigned_columns(transform.sql) & {"key", "timestamp"}:
             names = " and ".join(sorted(made))
             yield topic.topic, f"{topic.topic}: the transform {transform.name} makes {names} anew"
 
