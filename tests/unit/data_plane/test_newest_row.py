@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_data_plane.resume.resumer import newest_row
+from lockstep_data_plane.resume.resumed_rows import newest_row
 from lockstep_state.rows.state_rows import PartitionProgress
 
 OURS = 4000

@@ -13,7 +13,7 @@ from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_data_plane.driver.flow_origin import FlowOrigin, create_topics
 from lockstep_data_plane.driver.lag_recorder import LagRecorder
-from lockstep_data_plane.driver.load_balancer import LoadBalancer, assign, mirrored_partitions
+from lockstep_data_plane.driver.load_balancer import LoadBalancer, assign
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
 from lockstep_data_plane.driver.orphaned_slots import OrphanedSlots
 from lockstep_data_plane.driver.pending_ends import PendingEnds
@@ -28,6 +28,7 @@ from lockstep_data_plane.slot.desired_partitions import closed_slots, has_failed
 from lockstep_data_plane.slot.slot_spec import slot_count
 from lockstep_data_plane.spark.flow_transforms import FlowTransforms
 from lockstep_data_plane.spark.session import SparkSession
+from lockstep_data_plane.verify.partition_share import copied_partitions
 from lockstep_kafka.common.asyncio_util import set_within, to_next_tick, without_end
 from lockstep_kafka.common.errors import ClusterError, LeadershipLost, ShutdownRequested
 from lockstep_runtime.flow.context import Answer, FlowContext
@@ -278,7 +279,7 @@ class Driver:
             begins: Whether partitions of a legacy flow may begin at the group's offsets.
         """
         ctx = self.ctx
-        mirrored = mirrored_partitions(ctx.state.all(MirroredTopic), by_key=ctx.settings.data_plane.by_key)
+        mirrored = copied_partitions(ctx.state.all(MirroredTopic), by_key=ctx.settings.data_plane.by_key)
         if begins and self._legacy_group is not None and not await self._legacy_group.start_partitions(mirrored):
             return
         rows = ctx.state.all(Assignment)

@@ -12,20 +12,9 @@ from heapq import heapify, heapreplace
 from operator import itemgetter
 
 from lockstep_state.offsets import TopicPartition
-from lockstep_state.rows.state_rows import MirroredTopic
 
 BASE = 1.0
 """The weight of a partition without traffic: it still costs its share of each fetch."""
-
-
-def mirrored_partitions(topics: Iterable[MirroredTopic], *, by_key: bool) -> list[TopicPartition]:
-    """Return the partitions that slots are to copy: those of all mirrored topics."""
-    return [
-        (topic.source_topic, number)
-        for topic in topics
-        if topic.phase == "mirrored"
-        for number in range(topic.copied(by_key=by_key))
-    ]
 
 
 def assign(

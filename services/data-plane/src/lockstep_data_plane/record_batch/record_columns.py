@@ -373,7 +373,7 @@ def _encoded(source: RecordColumns, given: RowsOfColumns, row: int, source_row: 
         block = _header_block(given.headers.read(row))
     record = (
         b"\0"
-        + encode_zigzag(pure_python_codec.wrapped(delta))
+        + encode_zigzag(pure_python_codec.wrap_integer(delta))
         + encode_zigzag(row)
         + with_length(key)
         + with_length(value)

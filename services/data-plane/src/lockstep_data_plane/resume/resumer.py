@@ -17,6 +17,7 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.resume.evidence import EvidenceReader, first_offset
 from lockstep_data_plane.resume.gap_resolver import GapResolver, HaltPartition, row_after
 from lockstep_data_plane.resume.lost_row import LostRowFinder
+from lockstep_data_plane.resume.resumed_rows import move_behind, newest_row, transform_change, with_present_transform
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_kafka.common.asyncio_util import uninterrupted
 from lockstep_kafka.common.errors import ClusterError
@@ -135,7 +136,7 @@ class Resumer:
             fence, committed = await self._take_over(partition)
             if committed is None and await self._lost_rows.find_committed_behind(partition, row) is not None:
                 raise _copy_end_lost(partition)
-            row = fence.take_over(_behind(row, committed))
+            row = fence.take_over(move_behind(row, committed))
         compared = partition if row.transactional else partition.with_identity_routing()
         # A copy that spreads by keys counts nothing past. Nor does one whose records would now be made in another way:
         # what is judged is not what was appended.
@@ -145,9 +146,9 @@ class Resumer:
             raise HaltPartition(end.case, end.halts(ReasonCode.COPY_END_UNKNOWN))
         if row.transactional:
             return Position(row, LastAppend.from_row(row))
-        return await self._reported(partition, row, end) if isinstance(end, Position) else end
+        return await self._report_doubled(partition, row, end) if isinstance(end, Position) else end
 
-    async def _reported(self, partition: PartitionState, row: PartitionProgress, position: Position) -> Position:
+    async def _report_doubled(self, partition: PartitionState, row: PartitionProgress, position: Position) -> Position:
         """Return the position, once the records that the target has twice behind the row are written and reported.
 
         Raises:
@@ -168,7 +169,7 @@ class Resumer:
         Raises:
             RetriableError: The row could not be written.
         """
-        changed = _under_transform(row, row, partition)
+        changed = with_present_transform(row, row, partition)
         await uninterrupted(self._write(partition, changed))
         self._report_transform(partition, row, changed)
         return changed
@@ -178,7 +179,7 @@ class Resumer:
         if former.producer_id < 0 or former.transform == row.transform:
             return
         name, old, new, first = partition.name, former.transform, row.transform, row.upstream + 1
-        text = f"{name}: records from offset {first} on are copied {_words(new)}, and those before {_words(old)}"
+        text = f"{name}: {transform_change(old, new, first)}"
         self._control_writer.event("TransformChanged", name, text, old=old, new=new, first=first)
 
     async def _go_on(
@@ -203,7 +204,7 @@ class Resumer:
                 await uninterrupted(self._write(partition, row))
                 unwritten = False
             if isinstance(located, Position):
-                return await self._reported(partition, row, located)
+                return await self._report_doubled(partition, row, located)
             row = await uninterrupted(self.gap_resolver.carry_out(partition, topic, row, located))
 
     async def _begin(self, partition: PartitionState, topic: MirroredTopic, former: PartitionProgress) -> Position:
@@ -232,7 +233,7 @@ class Resumer:
         goes_on = takes_over and not former.begins
         row = former if goes_on else await self._new_row(partition, topic, former, committed)
         if goes_on:
-            row = _under_transform(row, former, partition)
+            row = with_present_transform(row, former, partition)
         elif not former.begins and self._fence.owns(former):  # only its transform is another one
             row = replace(row, upstream_epoch=former.upstream_epoch, skips=former.skips, open_run=former.open_run)
         row = fence.begin(row, self._sequences.last_used_epoch(former))
@@ -243,7 +244,9 @@ class Resumer:
             return await self._go_on(partition, topic, row, unwritten=True)
         await uninterrupted(self._write(partition, row))
         self._report_transform(partition, former, row)
-        return await self._go_on(partition, topic, await self._committed(partition, row, committed) if goes_on else row)
+        return await self._go_on(
+            partition, topic, await self._row_behind_committed(partition, row, committed) if goes_on else row
+        )
 
     async def _recover(
         self,
@@ -275,13 +278,13 @@ class Resumer:
         if fence is self._sequences and append.producer_id == self._sequences.producer_id:
             return None
         row = fence.begin(new_row, -1)
-        gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
+        gap = await self._gap_in_doubt(partition, row, append.sentence(partition.name, partition.target_name))
         if gap.decision is None:
             await uninterrupted(self._write(partition, replace(row, begins=LOST)))
         row = await uninterrupted(self.gap_resolver.carry_out(partition, topic, row, gap))
         return await self._go_on(partition, topic, row)
 
-    async def _doubt(self, partition: PartitionState, row: PartitionProgress, text: str) -> GapFound:
+    async def _gap_in_doubt(self, partition: PartitionState, row: PartitionProgress, text: str) -> GapFound:
         """Return the gap of a copy whose end nothing proves, with the policy's decision where it goes on."""
         ends = await self._evidence.log_ends(partition.tp, row)
         gap = GapFound(case=GapCase.DOUBT, text=text, next_upstream=row.upstream + 1, start=ends.start, end=ends.end)
@@ -297,7 +300,7 @@ class Resumer:
         """
         begins_behind = committed
         if former.begins != RESET:
-            begins_behind = former.upstream if former.begins else _behind(former, committed).upstream
+            begins_behind = former.upstream if former.begins else move_behind(former, committed).upstream
         differs = await self._evidence.recreated(partition, topic.source_topic_id, topic.target_topic_id)
         if differs is not None:
             raise ClusterError("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
@@ -317,7 +320,7 @@ class Resumer:
             doubled=former.doubled,
             gaps=former.gaps,
         )
-        return _under_transform(row, former, partition)
+        return with_present_transform(row, former, partition)
 
     async def _take_over(self, partition: PartitionState) -> tuple[TransactionFence, int | None]:
         """Take over the partition's transactional id, which ends its open transaction.
@@ -343,19 +346,19 @@ class Resumer:
         fence, committed = await self._take_over(partition)
         if committed is None and (append := await self._lost_rows.find_committed_behind(partition, row)) is not None:
             self._io.step(partition, RowLoaded(row))
-            gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
+            gap = await self._gap_in_doubt(partition, row, append.sentence(partition.name, partition.target_name))
             row = await self.gap_resolver.carry_out(partition, topic, row, gap)
-        row = await self._committed(partition, row, committed)
+        row = await self._row_behind_committed(partition, row, committed)
         return fence.take_over(row if partition.routing.in_one_log else replace(row, downstream=-1))
 
-    async def _committed(
+    async def _row_behind_committed(
         self, partition: PartitionState, row: PartitionProgress, committed: int | None
     ) -> PartitionProgress:
         """Return the row behind what is committed, if the source's log up to the row is the one that was copied.
 
         Otherwise the row stays as it is.
         """
-        further = _behind(row, committed)
+        further = move_behind(row, committed)
         same_log = further is row or (await self._evidence.log_ends(partition.tp, row)).agreed > row.upstream
         return further if same_log else row
 
@@ -393,30 +396,3 @@ class Resumer:
 def _copy_end_lost(partition: PartitionState) -> HaltPartition:
     cause = ReasonCode.COPY_END_LOST.to_reason(partition=partition.name, case=GapCase.DOUBT.value)
     return HaltPartition(GapCase.DOUBT, cause)
-
-
-def newest_row(own_row: PartitionProgress, read_row: PartitionProgress | None) -> PartitionProgress:
-    """Return our own row, unless another slot has decided since, or has begun the chain that we have not begun."""
-    if read_row is None or read_row.producer_id != own_row.producer_id:
-        return own_row
-    further = (read_row.producer_epoch, read_row.begun) > (own_row.producer_epoch, own_row.begun)
-    return read_row if further else own_row
-
-
-def _behind(row: PartitionProgress, committed: int | None) -> PartitionProgress:
-    """Return the row behind what is committed, if that is further on."""
-    if committed is None or committed <= row.upstream:
-        return row
-    return replace(row, upstream=committed, upstream_epoch=-1)
-
-
-def _under_transform(row: PartitionProgress, former: PartitionProgress, partition: PartitionState) -> PartitionProgress:
-    """Return the row of a copy that goes on behind `row` with the partition's present transform."""
-    version = partition.transform_version
-    if former.transform == version:
-        return replace(row, transform=version, transform_since=former.transform_since)
-    return replace(row, transform=version, transform_since=row.upstream + 1 if former.producer_id >= 0 else -1)
-
-
-def _words(version: str) -> str:
-    return f"with transform {version}" if version else "as they are"

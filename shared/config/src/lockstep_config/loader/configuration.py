@@ -151,7 +151,7 @@ def build_with_layers(
     entries = _resolved(text.entries, environment, findings)
     aliases, stated = _aliases(entries, findings)
     cells = read_cells(entries, aliases)
-    layers = precedence.layered(cells)
+    layers = precedence.sort_layers(cells)
     classes = own_classes(layers)
     findings.stated = frozenset(entry.key for entry in entries)
     findings.unknown_keys = _unknown_keys(layers, environment)
@@ -166,7 +166,7 @@ def build_with_layers(
     # An option of a command has no line, but a file of its own.
     reported = {problem.key for problem in findings.problems if problem.line or problem.file != path}
     wrong = {entry.key for entry in entries if entry.shown in reported} | outside
-    sound = precedence.layered(cell for cell in cells if cell.entry.key not in wrong)
+    sound = precedence.sort_layers(cell for cell in cells if cell.entry.key not in wrong)
     flows = tuple(flow_settings(sound, flow, findings) for flow in find_flows(sound, aliases))
     flows = with_shared_acls(with_siblings(with_opposites(flows)))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
