@@ -139,7 +139,7 @@ class Scene:
     meanwhile: Iterable[int] = ()
     committed: int | None = None
     remembers: PartitionProgress | None = None
-    misnumbered: bool = False
+    counting_failed: bool = False
     same_name: bool = False
     without: Collection[str] = ()
     closes_on: Collection[str] = ()
@@ -272,8 +272,8 @@ class Scene:
         if self.remembers is not None:
             end = LastAppend(self.remembers.sequence, self.remembers.downstream)
             partition.step(Resumed(self.remembers, end))
-        if self.misnumbered:
-            partition.misnumbered = True
+        if self.counting_failed:
+            partition.counting_failed = True
         return partition
 
 

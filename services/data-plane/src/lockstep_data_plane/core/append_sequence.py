@@ -367,7 +367,7 @@ class IdentityRouting(AppendSequence):
         self.numbers: Sequence[int] = (number,)
         """The partitions of the target that records go to."""
 
-    def fits(self, partitions: int) -> bool:
+    def fits_partitions(self, partitions: int) -> bool:
         """Return whether the copy can go on as it is if the target's topic has this number of partitions."""
         return True
 

@@ -60,7 +60,7 @@ class KeyedRouting:
         self._queued_groups: deque[BatchGroup] = deque()
         self._transaction_group: BatchGroup | None = None
 
-    def fits(self, partitions: int) -> bool:
+    def fits_partitions(self, partitions: int) -> bool:
         return len(self._sequences) == partitions
 
     def spread_over(self, partitions: int) -> "KeyedRouting":

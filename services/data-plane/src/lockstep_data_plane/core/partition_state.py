@@ -1,5 +1,6 @@
 """The state of one partition, and the only way to change it: `step(event) -> effects` (no I/O, no clock).
 
+`SlotLoop` (`slot/slot_loop.py`) calls `step` when something happens, and carries out the effects (`effects.py`).
 A partition is always in one phase (`phases.py`). A partition in trouble never stops another: each has its own phase.
 Other modules only read the public attributes; `step` alone changes them. `HANDLERS`, at the end, names the handler of
 each event.
@@ -53,7 +54,8 @@ class PartitionState:
     """The partition `topic`-`number` of a flow, as one slot copies it.
 
     Its parts have states of their own. `acked` says how far the copy is, and `routing` what waits and what is in
-    flight. `BatchAdmission` has what is being judged, and `TransactionState` the transactions.
+    flight. It is an `IdentityRouting`, or a `KeyedRouting` where the key of each record chooses the partition of the
+    target. `BatchAdmission` has what is being judged, and `TransactionState` the transactions.
     """
 
     def __init__(
@@ -136,7 +138,7 @@ class PartitionState:
         """The records that were refused and could be quarantined."""
         self.quarantined_entries = 0
         """The number of entries of `refusal` that the quarantine topic has already."""
-        self.misnumbered = False
+        self.counting_failed = False
         """Counting has failed, so the records themselves have to say where the copy is."""
         self._ends_first = False
         """Only the source failed, so the open transaction is committed before the partition resumes."""
@@ -440,7 +442,7 @@ class PartitionState:
 
     def _miscount(self, sentence: str) -> tuple[Report, ...]:
         """Fail because counting does not say where the copy is; the records themselves are to say it."""
-        self.misnumbered = True
+        self.counting_failed = True
         return self._fail(sentence)
 
     def _fail(
@@ -487,7 +489,7 @@ class PartitionState:
         return PERSISTS
 
     def _on_target_sized(self, event: events.TargetSized) -> Effects:
-        if not self.routing.fits(event.partitions):
+        if not self.routing.fits_partitions(event.partitions):
             self.routing = self.routing.spread_over(event.partitions)
         return ()
 
@@ -501,7 +503,7 @@ class PartitionState:
         self.routing = self.routing.after_resume(row, end, transactional=self._transactions is not None)
         self._admission = BatchAdmission(self.acked, self.provenance, self.routing, row, end, self._transactions)
         self.fetch_from, self.fetched_epoch = self.position, -1
-        self.misnumbered = self._ends_first = False
+        self.counting_failed = self._ends_first = False
         self.incarnation += 1
         self.no_progress_since_resume = True
         self._move(PhaseEvent.FOUND if self.resolves_end else PhaseEvent.RESUMED)
@@ -534,7 +536,7 @@ class PartitionState:
                 pairs = zip(former_ids, present_ids, strict=True)
                 is_other = any(former and present and former != present for former, present in pairs)
                 reports = self._fail("its topic was re-created" if is_other else "its topic has an id now, or none")
-            elif not self.routing.fits(event.target_partitions):
+            elif not self.routing.fits_partitions(event.target_partitions):
                 reports = self._fail(f"{self.target_topic} has {event.target_partitions} partitions now")
         return (PERSIST, *reports)
 

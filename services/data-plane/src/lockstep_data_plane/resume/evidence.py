@@ -133,7 +133,7 @@ class EvidenceReader:
         match: MatchedPosition | ComparedCopy | TransformedMatch | str | None = None
         if isinstance(target, ReadBackTail) and target.is_whole and source.agreed > row.upstream:
             match = await self._compare(partition, row, target, source)
-        counts = counts and not partition.misnumbered and not row.transform
+        counts = counts and not partition.counting_failed and not row.transform
         while isinstance(located := locate(row, source, target, fence, policy, counts=counts, match=match), NeedsMore):
             try:
                 isolation = self._settings.data_plane.isolation_level

@@ -259,7 +259,7 @@ class PartitionTasks:
         partitions = self.target.partitions(partition.target_topic)
         if not partitions:
             raise BrokerUnreachable(f"topic {partition.target_topic} is not there", self.target.alias)
-        if not partition.routing.fits(partitions):
+        if not partition.routing.fits_partitions(partitions):
             self.sender.detach(partition)
         partition.step(TargetSized(partitions))
         await self.sender.attach(partition, alone=row.transactional)
