@@ -18,7 +18,7 @@ from lockstep_data_plane.verify.log_comparison import LogStretch, ReadLimit, com
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules
-from lockstep_kafka.messages.message_versions import EncodedRequest, message
+from lockstep_kafka.messages.message_versions import EncodedRequest, load_message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.connection import Connection
@@ -58,7 +58,7 @@ class Leading(Connection):
         if fetch:
             nothing = self.empty.pop(0) if self.empty else False
             return self._fetched(topic.topic_id, asked.fetch_offset, nothing)
-        m = message("list_offsets", int(entity.__version__), "response")
+        m = load_message("list_offsets", int(entity.__version__), "response")
         offset = len(self.log) if asked.timestamp == -1 else 0
         code = 0 if self.leads else NOT_LEADER
         part = m.ListOffsetsPartitionResponse(partition_index=0, error_code=code, timestamp=None, offset=offset)
@@ -67,7 +67,7 @@ class Leading(Connection):
         )
 
     def _fetched(self, topic_id: UUID, offset: int, nothing: bool) -> Any:
-        m = message("fetch", 13, "response")
+        m = load_message("fetch", 13, "response")
         until = len(self.log) if self._last_stable < 0 else self._last_stable
         part = m.PartitionData(
             partition_index=0,

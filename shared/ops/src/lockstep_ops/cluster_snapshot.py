@@ -153,7 +153,7 @@ class ClusterSnapshot:
     # -- the cluster ---------------------------------------------------------------------------------------------------
 
     async def probe(self, within: timedelta = PROBE) -> None:
-        """Return when a broker answers. Raises as `Admin.probe`."""
+        """Wait until a broker answers. Raises as `Admin.probe`."""
         await self._read_once("reached", lambda: self.admin.probe(within))
 
     async def cluster_id(self) -> str:

@@ -116,7 +116,7 @@ async def producing(settings: FlowSettings, within: float, side: Side = "target"
 
 
 async def wait_for_answer(answered: asyncio.Event, failed: Coroutine[Any, Any, None], within: float) -> None:
-    """Return when the answer is there, or after `within` seconds. It raises what `failed` raises in that time."""
+    """Wait for the answer, at most `within` seconds. It raises what `failed` raises in that time."""
     try:
         async with asyncio.timeout(within) as limit:
             await run_unless_set(answered, failed)

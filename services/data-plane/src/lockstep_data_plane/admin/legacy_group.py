@@ -152,7 +152,7 @@ class LegacyGroupFollower:
     # -- who is in the group -------------------------------------------------------------------------------------------
 
     async def wait_until_empty(self, producer_id: int) -> None:
-        """Return when the group has no members. Nothing is copied before."""
+        """Wait until the group has no members. Nothing is copied before."""
         self._mark = commit_metadata(self._ctx.flow, producer_id)
         self._started.clear()
         empty_checks = 0

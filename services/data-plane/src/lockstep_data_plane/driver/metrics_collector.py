@@ -326,7 +326,7 @@ class MetricsCollector:
         task = (common.connector(ctx.flow, common.SOURCE), str(slot))
         status = self._current_status(slot, slot_run) or SlotStatus(slot=slot, phase="started")
         consumer = (self._consumer(slot),)
-        producer = (common.quoted(f"connector-producer-{ctx.flow}.{common.SOURCE}-{slot}"),)
+        producer = (common.quote_label(f"connector-producer-{ctx.flow}.{common.SOURCE}-{slot}"),)
         yield Sample(m.SLOT_PARTITIONS, labels, partitions)
         yield from _row_samples(status, labels, self._slot_series[slot].totals())
         yield Sample(m.SYNC_LATENCY, labels, window_stats(status.sync_window, now)[3] / 1000)
@@ -351,7 +351,7 @@ class MetricsCollector:
     def _consumer(self, slot: int) -> str:
         """Return the client id that MM2's task of the same number has."""
         flow = self._ctx.flow
-        return common.quoted(f"{flow}|{flow}.{common.SOURCE}-{slot}|replication-consumer")
+        return common.quote_label(f"{flow}|{flow}.{common.SOURCE}-{slot}|replication-consumer")
 
 
 def _row_samples(row: Row, labels: tuple[str, ...], totals: Mapping[str, int]) -> Iterator[Sample]:

@@ -193,7 +193,7 @@ class FetchConnection:
             self._connection = await self._cluster.connection(self.broker, f"fetch-{self.index}")
             self._last_request = None
             self._session.reset()
-        await self._connection.throttle_over()
+        await self._connection.wait_unthrottled()
 
     def end(self) -> None:
         """Forget the connection that was lost, and the answer with it."""

@@ -128,7 +128,7 @@ class CommittedProgressReader:
         if partition is None:
             return None
         log = self._logs.setdefault(partition[1], _PartitionLog(self._target, partition, self._pass_over))
-        await log.reading.done()
+        await log.reading.run()
         entry = log.fold.offsets.for_connector(self._connector).get(self._key(tp))
         return None if entry is None else entry.offset
 
@@ -148,6 +148,6 @@ class _PartitionLog:
         self.reading = SingleFlight(self._read_on)
 
     async def _read_on(self) -> None:
-        async with self._target.led(self._tp):
+        async with self._target.leader_for_request(self._tp):
             async for batches in self._cursor.read_new_batches(self.fold.reset):
                 self.fold.apply(batches)

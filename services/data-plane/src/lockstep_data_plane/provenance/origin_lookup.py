@@ -50,7 +50,7 @@ class OriginRows:
         self._cluster = cluster
         self._topics = topics
         self._cursors: dict[str, LogCursor] = {}
-        self.read = SingleFlight(self._read_on).done
+        self.read = SingleFlight(self._read_on).run
         """Read at least to the present ends of the topics. Callers that ask meanwhile share the next reading.
 
         Raises KafkaProtocolError and BrokerUnreachable. What was read until then is kept.

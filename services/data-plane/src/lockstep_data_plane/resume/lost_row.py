@@ -164,7 +164,7 @@ class _NewestSyncs:
             RetriableError: The cluster does not answer or refuses a request.
         """
         try:
-            await self._reading.done()
+            await self._reading.run()
         except KafkaProtocolError as exc:
             if exc.code not in DENIED:
                 raise
@@ -178,7 +178,7 @@ class _NewestSyncs:
                 return
             about = f"cluster {self._cluster.alias}: topic {self._topic}"
             raise KafkaProtocolError(code, about, self._cluster.alias, ("topic", self._topic, "Read"))
-        async with self._cluster.led((self._topic, 0)):
+        async with self._cluster.leader_for_request((self._topic, 0)):
             async for batches in self._cursor.read_new_batches(self._newest.clear):
                 self._fold(batches)
 

@@ -124,7 +124,7 @@ class Resumer:
             HaltPartition: The end is unknown.
             RetriableError: The target does not answer or refuses a request.
         """
-        await self._refreshing_target.done()
+        await self._refreshing_target.run()
         row = self._newest(partition)
         if row is None or row.is_set:
             return None
@@ -379,7 +379,7 @@ class Resumer:
         """
         has_leader = self._source.leader(partition.tp) is not None
         if partition.incarnation or not has_leader or not self._target.leader(partition.target_tp):
-            await self._refreshing.done()
+            await self._refreshing.run()
         copied_id, present_id = self._source_cluster_id, self._source.cluster_id
         if copied_id and present_id and present_id != copied_id:
             text = f"cluster {self._source.alias} is another one: its id is {present_id}, and {copied_id} was copied"

@@ -119,7 +119,7 @@ class TransactionRunner:
         """Return whether this slot has a transaction of the partition under way."""
         return partition in self._tasks
 
-    async def ended(self, partition: PartitionState) -> None:
+    async def wait_ended(self, partition: PartitionState) -> None:
         """Wait until this slot has no transaction of the partition under way."""
         if (event := self._landed.get(partition)) is not None:
             event.set()
@@ -215,7 +215,7 @@ class TransactionRunner:
         key, value = encode_source_progress(source, partition.topic, partition.number, upstream, connector)
         (outgoing,) = build([PlainRecord(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
         data = stamp(outgoing.data, producer.id, producer.epoch, sequence, transactional=True)
-        async with self._target.led(progress_partition) as leader:
+        async with self._target.leader_for_request(progress_partition) as leader:
             connection = await self._target.connection(leader.broker, "progress")
             version = min(connection.version("produce"), PRODUCE_BY_TOPIC_ID - 1)  # by name, as control topics are
             request = produce_request(

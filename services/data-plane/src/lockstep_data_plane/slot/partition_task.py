@@ -32,7 +32,7 @@ from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.transform_stage import EvaluationPatience
-from lockstep_kafka.common.asyncio_util import cancelled, error_retrieved, set_within
+from lockstep_kafka.common.asyncio_util import cancelled, retrieve_error, set_within
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.wire.cluster import ClusterClient
@@ -165,7 +165,7 @@ class PartitionTasks:
             elif partition.phase not in (Phase.SETTLING, Phase.DRAINING) or not partition.drained:
                 await changed.wait()
             elif partition.ends_transaction_first and self.transaction_runner.is_under_way(partition):
-                await self.transaction_runner.ended(partition)
+                await self.transaction_runner.wait_ended(partition)
             elif self._quarantines(partition):
                 await self._quarantine(partition, pauses)
             else:
@@ -274,7 +274,7 @@ class PartitionTasks:
         It stops waiting for the source in that case too, since the source may be gone for good.
         """
         changed, resuming = self.changes[partition], asyncio.ensure_future(self.resumer.resume(partition, topic))
-        resuming.add_done_callback(error_retrieved)  # this task may be cancelled in the turn in which it fails
+        resuming.add_done_callback(retrieve_error)  # this task may be cancelled in the turn in which it fails
         try:
             while not resuming.done() and partition.phase is Phase.RESUMING and not partition.resolves_end:
                 changed.clear()

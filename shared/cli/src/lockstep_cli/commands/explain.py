@@ -47,11 +47,11 @@ def complete_code(_: click.Context, __: click.Parameter, begin: str) -> list[Com
 @asynchronous
 async def command(code: str, output: str) -> int:
     from lockstep_cli.rendering.findings import explained_lines
-    from lockstep_ops.findings.catalogue import find, find_similar_codes
+    from lockstep_ops.findings.catalogue import find, nearest
 
     kinds = find(code)
     if not kinds:
-        near = find_similar_codes(code)
+        near = nearest(code)
         advice = f"Did you mean {' or '.join(near)}?" if near else "lockstep explain --help says what has a code."
         raise CannotUse(f"{code!r} is not a code of this release. {advice}")
     text = "\n\n".join("\n".join(explained_lines(kind)) for kind in kinds)

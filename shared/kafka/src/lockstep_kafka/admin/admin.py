@@ -34,7 +34,7 @@ OPENED = timedelta(seconds=1)
 """Longest duration of opening a connection, if the caller needs the result at once."""
 
 
-async def connects(host: str, port: int, within: timedelta) -> str | None:
+async def find_connect_error(host: str, port: int, within: timedelta) -> str | None:
     """Return the reason why no TCP connection can be opened to this address, or None if one can."""
     try:
         await _connect(host, port, within)
@@ -76,7 +76,7 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
     """True once a broker has answered at the bootstrap addresses."""
 
     async def probe(self, within: timedelta = PROBE) -> None:
-        """Return when a broker answers.
+        """Wait until a broker answers.
 
         Raises:
             ClusterUnreachable: Raised at once if something other than a broker answers. Raised after half of `within`
@@ -114,7 +114,7 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
         return ["".join(address) for address in addresses] if is_silent else []
 
     async def require_open(self, within: timedelta = OPENED) -> None:
-        """Return unless every bootstrap address refuses connections or has an unknown name.
+        """Require a bootstrap address that does not refuse connections and has a known name.
 
         librdkafka would try again until its timeout is over.
 
@@ -144,7 +144,9 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
         ends_at = time.monotonic() + within.total_seconds()
         brokers = (await self._brokers_metadata(within.total_seconds())).brokers.values()
         remaining = timedelta(seconds=max(0.0, ends_at - time.monotonic()))
-        reasons = await asyncio.gather(*(connects(str(broker.host), broker.port, remaining) for broker in brokers))
+        reasons = await asyncio.gather(
+            *(find_connect_error(str(broker.host), broker.port, remaining) for broker in brokers)
+        )
         return {
             f"broker {broker.id} at {broker.host}:{broker.port}": reason
             for broker, reason in zip(brokers, reasons, strict=True)

@@ -19,11 +19,11 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
 from lockstep_kafka.common.admin_types import Outcome
-from lockstep_kafka.common.asyncio_util import error_retrieved
+from lockstep_kafka.common.asyncio_util import retrieve_error
 from lockstep_kafka.common.auth_errors import (
     NOT_A_BROKER,
     NOT_VERIFIED,
-    advertised_by_no_name,
+    explain_unresolved_name,
     login_name,
     refused_login,
 )
@@ -284,7 +284,7 @@ class AdminRequests:
                 either.
         """
         answer = asyncio.ensure_future(future) if isawaitable(future) else asyncio.wrap_future(future)
-        answer.add_done_callback(error_retrieved)  # the waiting task may be cancelled, and the answer comes later
+        answer.add_done_callback(retrieve_error)  # the waiting task may be cancelled, and the answer comes later
         try:
             while not (await asyncio.wait([answer], timeout=self._quick))[0]:
                 await self._brokers_metadata(self._quick)
@@ -387,7 +387,8 @@ class AdminRequests:
         if verdict is ErrorMeaning.UNREACHABLE:
             sentence = self._complaints[-1] if self._complaints else error_text(error)
             unnamed = next(
-                filter(None, (advertised_by_no_name(complaint, self.bootstrap) for complaint in self._complaints)), None
+                filter(None, (explain_unresolved_name(complaint, self.bootstrap) for complaint in self._complaints)),
+                None,
             )
             self._complaints.clear()
             if self._unanswered.is_due():

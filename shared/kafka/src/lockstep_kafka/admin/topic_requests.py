@@ -128,7 +128,7 @@ class TopicRequests(OperationRequests):
         return isinstance(trouble, RequestRefused) and trouble.code == KafkaError.TOPIC_ALREADY_EXISTS
 
     @staticmethod
-    def refused_configs(trouble: ClusterError) -> bool:
+    def may_be_refused_configs(trouble: ClusterError) -> bool:
         """Return whether a topic may be refused for its configs.
 
         The brokers do not know a key, or the brokers or their operator's policy do not allow a value. The code is

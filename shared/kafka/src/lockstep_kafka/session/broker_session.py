@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockstep_config.clients.token_source import TokenUnavailable
-from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.message_versions import load_message, make_entity
 from lockstep_kafka.messages.metadata_codec import metadata_request
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError, innermost_cause
@@ -160,8 +160,8 @@ class BrokerSession:
         version = min(newest, SAYS_OPERATIONS[-1])
         if version < max(oldest, SAYS_OPERATIONS[0]):
             return False
-        request = filled(
-            message("metadata", version, "request").MetadataRequest,
+        request = make_entity(
+            load_message("metadata", version, "request").MetadataRequest,
             topics=(),
             allow_auto_topic_creation=False,
             include_cluster_authorized_operations=True,
@@ -232,7 +232,7 @@ class BrokerSession:
         except BrokerUnreachable as exc:  # also raised by a controller, which has no Metadata
             reason = f"the broker knows {APIS[api].name} in no version of ours"
             raise BrokerRequestFailed(reason, is_unknown=True) from exc
-        return await self._call(request(message(api, version, "request")))
+        return await self._call(request(load_message(api, version, "request")))
 
     async def _call(self, entity: Any) -> Any:
         try:

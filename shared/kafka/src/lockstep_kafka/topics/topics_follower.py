@@ -17,7 +17,7 @@ from functools import partial
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
-from lockstep_kafka.common.asyncio_util import error_retrieved
+from lockstep_kafka.common.asyncio_util import retrieve_error
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, LogTruncated
 from lockstep_kafka.librdkafka.client_factory import create_client
 from lockstep_kafka.topics.topic_reader import AT_ONCE, FOLLOWING, Record, passes, reading_error
@@ -63,11 +63,11 @@ class FollowedTopic:
         self._caught_up: asyncio.Future[None] = loop.create_future()
         self._ended: asyncio.Future[None] = loop.create_future()
         for future in (self._caught_up, self._ended):
-            future.add_done_callback(error_retrieved)
+            future.add_done_callback(retrieve_error)
         self._note_position(first)
 
     async def caught_up(self) -> None:
-        """Return once every record before `end` was handed over. It raises the errors of `failed` too."""
+        """Wait until every record before `end` was handed over. It raises the errors of `failed` too."""
         await asyncio.shield(self._caught_up)
 
     async def failed(self) -> None:

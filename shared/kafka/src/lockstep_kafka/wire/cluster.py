@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from lockstep_config.flow.client_settings import wire_connection
-from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.message_versions import load_message, make_entity
 from lockstep_kafka.messages.metadata_codec import PartitionLeader, metadata_request, read_topics
 from lockstep_kafka.messages.request_size import RequestSize
 from lockstep_kafka.wire.connection import Connection
@@ -186,7 +186,7 @@ class ClusterClient:
         return leader
 
     @asynccontextmanager
-    async def led(self, tp: TopicPartition) -> AsyncIterator[PartitionLeader]:
+    async def leader_for_request(self, tp: TopicPartition) -> AsyncIterator[PartitionLeader]:
         """Give the partition's leader for a request, from the metadata if it is not known yet.
 
         After any error inside, the leader is forgotten, because another broker may lead by then. The next try finds
@@ -204,7 +204,7 @@ class ClusterClient:
             self._leaders.pop(tp, None)
             raise
 
-    def refused(self, tp: TopicPartition, code: int, about: str, needs: str) -> KafkaProtocolError:
+    def to_error(self, tp: TopicPartition, code: int, about: str, needs: str) -> KafkaProtocolError:
         """Return the error for an answer about the partition.
 
         If another broker may lead by now, the leader is forgotten until the metadata is fetched again.
@@ -320,11 +320,13 @@ class ClusterClient:
         """
 
         def request(m: Any, _: PartitionLeader) -> Any:
-            partition = filled(
+            partition = make_entity(
                 m.ListOffsetsPartition, partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp
             )
             topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
-            return filled(m.ListOffsetsRequest, replica_id=replica_id, isolation_level=int(committed), topics=(topic,))
+            return make_entity(
+                m.ListOffsetsRequest, replica_id=replica_id, isolation_level=int(committed), topics=(topic,)
+            )
 
         oldest = WITH_ISOLATION if committed else 0
         return int((await self.ask_leader(tp, "list_offsets", request, "offsets", oldest=oldest)).offset)
@@ -356,11 +358,13 @@ class ClusterClient:
         """
         leader = self.require_leader(tp)
         connection = await self.connection(leader.broker, purpose)
-        answer = await connection.request(request(message(api, connection.version(api, oldest), "request"), leader))
+        answer = await connection.request(
+            request(load_message(api, connection.version(api, oldest), "request"), leader)
+        )
         partition_answer = answer.topics[0].partitions[0]
         if partition_answer.error_code != KafkaErrorCode.NONE:
             about = f"cluster {self.alias}: {subject} of {tp[0]}-{tp[1]}"
-            raise self.refused(tp, int(partition_answer.error_code), about, needs)
+            raise self.to_error(tp, int(partition_answer.error_code), about, needs)
         return partition_answer
 
 

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.messages.coordinator_codec import TRANSACTION_KEY, coordinator_request, read_coordinator
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.errors import RetriableError
@@ -124,7 +124,7 @@ class TransactionCoordinators:
                     broker = self._brokers[transactional_id] = await self._coordinator(transactional_id)
                 purpose = f"transactions-{crc32(transactional_id.encode()) % CONNECTIONS}"
                 connection = await self._cluster.connection(broker, purpose)
-                answer = await connection.request(request(message(api, connection.version(api), "request")))
+                answer = await connection.request(request(load_message(api, connection.version(api), "request")))
                 code = _code(answer)
             except BrokerUnreachable:
                 self._brokers.pop(transactional_id, None)

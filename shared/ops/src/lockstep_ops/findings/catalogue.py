@@ -134,7 +134,7 @@ def find(code: str) -> tuple[FindingKind, ...]:
     return tuple(kind for kind in FINDINGS if kind.code.casefold() == code.casefold())
 
 
-def find_similar_codes(code: str) -> tuple[str, ...]:
+def nearest(code: str) -> tuple[str, ...]:
     """Return the codes that look most like this one, the nearest first."""
     by_key = {kind.code.casefold(): kind.code for kind in FINDINGS}
     return tuple(by_key[key] for key in difflib.get_close_matches(code.casefold(), by_key, 3, 0.6))

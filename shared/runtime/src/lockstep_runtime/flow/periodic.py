@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
 from lockstep_config.keys.python_classes import ClassFailed
-from lockstep_kafka.common.asyncio_util import cancelled_from_within, set_within
+from lockstep_kafka.common.asyncio_util import is_cancelled_from_within, set_within
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
@@ -85,7 +85,7 @@ class PeriodicTasks:
                 wait = backoff.next_after(trouble)
             except asyncio.CancelledError as exc:
                 # The futures get an error: to cancel them would cancel their callers, and nothing would show that.
-                if not cancelled_from_within():
+                if not is_cancelled_from_within():
                     _answer(waiting, RoundInterrupted(name))
                     raise
                 defect = RuntimeError(f"{name} was cancelled from within")

@@ -151,7 +151,7 @@ class GuardedConnection(web.RequestHandler):
         return True
 
     async def wait_written(self) -> None:
-        """Return once the kernel has taken all that was written.
+        """Wait until the kernel has taken all that was written.
 
         A client that takes nothing for `ANSWERED_WITHIN_S` is dropped.
 

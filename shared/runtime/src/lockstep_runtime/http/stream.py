@@ -46,7 +46,7 @@ class AnswerStream:
         return self._connection.ended.is_set()
 
     async def ended(self) -> None:
-        """Return once the client has gone."""
+        """Wait until the client has gone."""
         await self._connection.ended.wait()
 
     async def send(self, part: bytes) -> None:

@@ -119,11 +119,11 @@ class CompactedTopic(ABC, Generic[F]):
         await self._restarts.run_forever(self._follow)
 
     async def wait_judged(self) -> None:
-        """Return once the topic was read to its end for the first time, or it is known why it cannot be."""
+        """Wait until the topic was read to its end for the first time, or it is known why it cannot be."""
         await self._is_judged.wait()
 
     async def wait_loaded(self) -> None:
-        """Return once there is a fold."""
+        """Wait until the topic was read to its end and its fold can be asked."""
         await self._is_loaded.wait()
 
     async def verify(self) -> None:
