@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from lockstep_data_plane.transform.compiled_transform import StatementRefused, TransformFinding
+from lockstep_data_plane.transform.compiled_transform import StatementRefused
+from lockstep_state.codecs.transform_trial import TrialMistake
 from tests.support.transform_jvm import TransformJvm
 
 WHERE = "SELECT value FROM records WHERE"
 
 
-def refused(jvm: TransformJvm, statement: str) -> Sequence[TransformFinding]:
+def refused(jvm: TransformJvm, statement: str) -> Sequence[TrialMistake]:
     with pytest.raises(StatementRefused) as caught:
         jvm.compile(statement)
     assert "Exception" not in str(caught.value), "an error is no stack trace"

@@ -18,13 +18,14 @@ from lockstep_kafka.common.admin_types import GroupDescription, GroupOffset, New
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
 from lockstep_kafka.groups.group_protocols import list_group_protocols
 from lockstep_kafka.session.batch_heads import BatchHead, read_batch_heads
-from lockstep_kafka.session.broker_session import BrokerRequestFailed, BrokerSession, QuotaEntry, SessionRefused
+from lockstep_kafka.session.broker_session import BrokerRequestFailed, BrokerSession, SessionRefused
 from lockstep_kafka.session.cluster_reader import ClusterReading, read_cluster_versions
 from lockstep_kafka.session.log_sizes import read_log_sizes
 from lockstep_kafka.topics.control_topic_faults import ControlTopicFaults, read_faults
 from lockstep_kafka.topics.control_topics import ControlTopic
 from lockstep_ops.clusters import cluster_roles, source_client, target_client
 from lockstep_ops.permission_check import HeldPermissions, missing_permissions, named_groups, topics_for
+from lockstep_rules.clusters.client_quotas import ClientQuota
 from lockstep_rules.clusters.cluster_capabilities import Role, capabilities_of
 from lockstep_state.acl_binding import AclBinding
 from lockstep_state.offsets import TopicPartition
@@ -176,7 +177,7 @@ class ClusterSnapshot:
         arguments = self.admin.properties, self._client_id, PROBE.total_seconds(), tried
         return await self._read_once("versions", lambda: _or_unknown_of_brokers(read_cluster_versions(*arguments)))
 
-    async def quotas(self, session: BrokerSession | None) -> tuple[QuotaEntry, ...] | Unknown:
+    async def quotas(self, session: BrokerSession | None) -> tuple[ClientQuota, ...] | Unknown:
         """Return every client quota, which are asked for on this connection."""
         if session is None:
             return Unknown(_reported("there is no connection to ask on"))

@@ -32,9 +32,9 @@ class PlainRecord(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]]
 
 
-def wrap_integer(number: int, bits: int = LONG) -> int:
-    """Return the number as Java's arithmetic has it: the largest number of so many bits is followed by the smallest."""
-    half = 1 << bits - 1
+def wrap_integer(number: int) -> int:
+    """Return the number as Java's `long` has it: the largest number of 64 bits is followed by the smallest."""
+    half = 1 << LONG - 1
     return (number + half & (half << 1) - 1) - half
 
 

@@ -132,7 +132,7 @@ class TrialSession:
         try:
             compiled = await in_thread("compile", lambda: jvm.compiler.compile(request.statement))
         except StatementRefused as exc:
-            return TrialResult(request.name, _mistakes(exc))
+            return TrialResult(request.name, exc.findings)
         self._done += 1
         outcomes: tuple[TrialOutcome, ...] = ()
         cost, version = None, ""
@@ -253,18 +253,3 @@ def _function_mistake(error: TransformError) -> TrialMistake:
     if isinstance(error, TransformRefused):
         return TrialMistake(error.code, 0, 0, "", error.message)
     return TrialMistake("FUNCTION_NOT_EVALUATED", 0, 0, "", str(error))
-
-
-def _mistakes(refused: StatementRefused) -> tuple[TrialMistake, ...]:
-    return tuple(
-        TrialMistake(
-            finding.code,
-            finding.line,
-            finding.column,
-            finding.fragment,
-            finding.message,
-            finding.condition,
-            finding.suggestion,
-        )
-        for finding in refused.findings
-    )

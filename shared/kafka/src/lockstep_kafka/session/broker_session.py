@@ -15,6 +15,7 @@ from lockstep_kafka.messages.message_versions import load_message, make_entity
 from lockstep_kafka.messages.metadata_codec import metadata_request
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError, innermost_cause
+from lockstep_rules.clusters.client_quotas import ClientQuota
 from lockstep_rules.clusters.cluster_kind import ApiVersions
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.kafka.kafka_error_names import error_name
@@ -66,18 +67,6 @@ class AdvertisedBroker:
     id: int
     host: str
     port: int
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaEntry:
-    """Quotas of one entity.
-
-    A `user` or `client_id` of None is not part of the entity. "" is the default of that kind.
-    """
-
-    user: str | None
-    client_id: str | None
-    values: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +172,7 @@ class BrokerSession:
             seconds.append(time.perf_counter() - began)
         return tuple(seconds)
 
-    async def quotas(self) -> tuple[QuotaEntry, ...]:
+    async def quotas(self) -> tuple[ClientQuota, ...]:
         """Return every client quota of the cluster.
 
         Raises:
@@ -193,7 +182,7 @@ class BrokerSession:
             "describe_client_quotas", lambda m: m.DescribeClientQuotasRequest(components=(), strict=False)
         )
         _check(int(answer.error_code), answer.error_message)
-        return tuple(_quota_entry(entry) for entry in answer.entries or ())
+        return tuple(_client_quota(entry) for entry in answer.entries or ())
 
     async def controller_clock(self) -> ClockReading:
         """Return the clock of the active controller, which is in its answer (KRaft, Kafka 3.3).
@@ -255,10 +244,10 @@ def clock_reading(node: str, at_ms: float, before_s: float, after_s: float) -> C
     return ClockReading(node, at_ms - ours_ms, abs(after_s - before_s) * 500)
 
 
-def _quota_entry(entry: Any) -> QuotaEntry:
+def _client_quota(entry: Any) -> ClientQuota:
     names = {str(entity.entity_type): entity.entity_name or "" for entity in entry.entity}
     values = {str(value.key): float(value.value) for value in entry.values}
-    return QuotaEntry(names.get("user"), names.get("client-id"), values)
+    return ClientQuota(names.get("user"), names.get("client-id"), values)
 
 
 def _check(code: int, message: str | None = None) -> None:

@@ -89,7 +89,13 @@ class TrialMistake:
     fragment: str
     message: str
     condition: str = ""
+    """Spark's error condition; "": Spark accepts the statement."""
     suggestion: str = ""
+
+    def __str__(self) -> str:
+        location = f"line {self.line}, column {self.column}: " if self.line else ""
+        meant = f" ({self.fragment})" if self.fragment else ""
+        return f"{location}{self.message}{meant}"
 
 
 @dataclass(frozen=True, slots=True)
