@@ -81,11 +81,11 @@ def topics_on_source(
         named = {topic for topic in by_name if topic is not None and target_topic(rule, topic) == copy}
         return filter(rule.counts, named | copies.get(copy, set()))
 
-    def about(row: GroupStatus) -> set[str]:
+    def list_copies(row: GroupStatus) -> set[str]:
         copies_with_offset = {topic for topic, *_ in row.positions} | {topic for topic, *_ in row.ahead}
         return copies_with_offset | {topic for topic, _, _ in (*row.behind, *row.waiting)}
 
-    return {row.group: frozenset(topic for copy in about(row) for topic in originals(copy)) for row in rows}
+    return {row.group: frozenset(topic for copy in list_copies(row) for topic in originals(copy)) for row in rows}
 
 
 class SourceGroups:

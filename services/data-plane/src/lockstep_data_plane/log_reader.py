@@ -56,8 +56,8 @@ async def log_between(
             in_vain += 1
         for fetched in read_response([tp], answer, topic_names(positions)):
             if fetched.code != KafkaErrorCode.NONE:
-                about = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
-                raise cluster.to_error(tp, fetched.code, about, "Read")
+                context = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
+                raise cluster.to_error(tp, fetched.code, context, "Read")
             if isolation == "read_committed":
                 end = min(end, fetched.last_stable)
             if batches := list(scan(fetched.records)):

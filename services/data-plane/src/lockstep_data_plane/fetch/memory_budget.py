@@ -33,14 +33,14 @@ class MemoryBudget:
     def __init__(self, cap: int) -> None:
         self.cap = cap
         self._held: dict[Hashable, int] = {}
-        self._asked: dict[Hashable, int] = {}
+        self._requested: dict[Hashable, int] = {}
         self._used = 0
         self._wakes_at = NEVER
 
     @property
     def held(self) -> int:
         """The bytes that are fetched and not yet acknowledged."""
-        return self._used - sum(self._asked.values())
+        return self._used - sum(self._requested.values())
 
     def held_by(self, partition: Hashable) -> int:
         """Return the bytes that the partition holds."""
@@ -52,7 +52,7 @@ class MemoryBudget:
 
     def reserve(self, connection: Hashable, size: int) -> bool:
         """Note how many bytes are asked for on the connection. Return as `set_held` does."""
-        return self._set(self._asked, connection, size)
+        return self._set(self._requested, connection, size)
 
     def grant(
         self, *, connections: int, partitions: int, max_partition_bytes: int, max_bytes: int

@@ -111,8 +111,8 @@ class CommittedProgressReader:
             code = self._target.trouble(self.topic) or KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if code == KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return None
-            about = f"cluster {self._target.alias}: topic {self.topic}"
-            raise KafkaProtocolError(code, about, self._target.alias, ("topic", self.topic, "Read"))
+            context = f"cluster {self._target.alias}: topic {self.topic}"
+            raise KafkaProtocolError(code, context, self._target.alias, ("topic", self.topic, "Read"))
         return self.topic, partition_for(self._key(tp), count)
 
     async def read_newest(self, tp: TopicPartition) -> int | None:

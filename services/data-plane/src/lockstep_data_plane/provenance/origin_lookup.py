@@ -105,8 +105,8 @@ async def state_topics(cluster: ClusterClient, expected: Collection[str]) -> lis
     for topic in expected:
         code = cluster.trouble(topic)
         if code not in (KafkaErrorCode.NONE, KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-            about = f"cluster {cluster.alias}: {topic}, which says where records came from"
-            raise KafkaProtocolError(code, about, cluster.alias, ("topic", topic, "Read"))
+            context = f"cluster {cluster.alias}: {topic}, which says where records came from"
+            raise KafkaProtocolError(code, context, cluster.alias, ("topic", topic, "Read"))
     return sorted(name for name in names if is_state_topic(name))
 
 

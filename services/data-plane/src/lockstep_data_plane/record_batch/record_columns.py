@@ -331,46 +331,46 @@ class UnmatchedOffset(NeedsDecision):
         self.offset = offset
 
 
-def write_rows(source: RecordColumns, given: RowsOfColumns) -> WrittenRecords:
-    """Return the records of the given rows. There is at least one.
+def write_rows(source: RecordColumns, made: RowsOfColumns) -> WrittenRecords:
+    """Return the records of the rows that were made. There is at least one.
 
     Raises:
         ValueError: The buffers of a column do not fit together, or the records take more than 2 GiB.
     """
     if (compiled := find_compiled()) is None:
-        return _write_rows(source, given)
+        return _write_rows(source, made)
     return WrittenRecords(
         *compiled.write_rows(
-            given.rows,
-            given.timestamps,
-            given.key or source.key,
-            given.key is None,
-            given.value or source.value,
-            given.value is None,
+            made.rows,
+            made.timestamps,
+            made.key or source.key,
+            made.key is None,
+            made.value or source.value,
+            made.value is None,
             source.blocks,
-            given.headers,
-            given.own_headers,
+            made.headers,
+            made.own_headers,
         )
     )
 
 
-def _write_rows(source: RecordColumns, given: RowsOfColumns) -> WrittenRecords:
-    rows = memoryview(given.rows).cast("B").cast("i")
-    times = memoryview(given.timestamps).cast("B").cast("q")[: len(rows)]
+def _write_rows(source: RecordColumns, made: RowsOfColumns) -> WrittenRecords:
+    rows = memoryview(made.rows).cast("B").cast("i")
+    times = memoryview(made.timestamps).cast("B").cast("q")[: len(rows)]
     base = times[0]
-    body = b"".join(_encoded(source, given, row, rows[row], times[row] - base) for row in range(len(rows)))
+    body = b"".join(_encoded(source, made, row, rows[row], times[row] - base) for row in range(len(rows)))
     if len(body) > LARGEST_INDEX:
         raise ValueError("the records take more than 2 GiB")
     return WrittenRecords(body, max(times), min(times), base)
 
 
-def _encoded(source: RecordColumns, given: RowsOfColumns, row: int, source_row: int, delta: int) -> bytes:
-    key = source.key.read(source_row) if given.key is None else given.key.read(row)
-    value = source.value.read(source_row) if given.value is None else given.value.read(row)
-    if given.headers is None or (given.own_headers is not None and given.own_headers[row]):
+def _encoded(source: RecordColumns, made: RowsOfColumns, row: int, source_row: int, delta: int) -> bytes:
+    key = source.key.read(source_row) if made.key is None else made.key.read(row)
+    value = source.value.read(source_row) if made.value is None else made.value.read(row)
+    if made.headers is None or (made.own_headers is not None and made.own_headers[row]):
         block = source.blocks.read(source_row) or b""
     else:
-        block = _header_block(given.headers.read(row))
+        block = _header_block(made.headers.read(row))
     record = (
         b"\0"
         + encode_zigzag(pure_python_codec.wrap_integer(delta))
@@ -395,6 +395,6 @@ class BatchOfRows:
         offsets = memoryview(columns.offsets).cast("q")
         return cls(tuple(bisect_left(offsets, unpacked.batch.base_offset) for unpacked in batches), tuple(batches))
 
-    def at(self, row: int) -> UnpackedBatch:
+    def batch_of_row(self, row: int) -> UnpackedBatch:
         """Return the batch of a row."""
         return self.batches[bisect_right(self.first_rows, row) - 1]

@@ -176,8 +176,8 @@ class _NewestSyncs:
             code = self._cluster.trouble(self._topic) or KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if code == KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return
-            about = f"cluster {self._cluster.alias}: topic {self._topic}"
-            raise KafkaProtocolError(code, about, self._cluster.alias, ("topic", self._topic, "Read"))
+            context = f"cluster {self._cluster.alias}: topic {self._topic}"
+            raise KafkaProtocolError(code, context, self._cluster.alias, ("topic", self._topic, "Read"))
         async with self._cluster.leader_for_request((self._topic, 0)):
             async for batches in self._cursor.read_new_batches(self._newest.clear):
                 self._fold(batches)

@@ -159,8 +159,8 @@ class TransactionRunner:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]
         progress_partition = await self._progress.progress_partition(partition.tp)
         if progress_partition is None:
-            about = f"cluster {self._target.alias}: topic {self._progress.topic}"
-            raise KafkaProtocolError(KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, about)
+            context = f"cluster {self._target.alias}: topic {self._progress.topic}"
+            raise KafkaProtocolError(KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, context)
         if not await self._join(partition, incarnation, producer, progress_partition):
             return
         self._step(partition, TransactionOpened(loop.time()))
@@ -223,9 +223,9 @@ class TransactionRunner:
             )
             answer = produce_answer((await connection.request(request)).responses[0].partition_responses[0])
             if answer.code != KafkaErrorCode.NONE:
-                about = f"cluster {self._target.alias}: progress into {progress_partition[0]}-{progress_partition[1]}"
+                context = f"cluster {self._target.alias}: progress into {progress_partition[0]}-{progress_partition[1]}"
                 raise KafkaProtocolError(
-                    answer.code, about, self._target.alias, ("topic", progress_partition[0], "Write")
+                    answer.code, context, self._target.alias, ("topic", progress_partition[0], "Write")
                 )
 
     def _id(self, partition: PartitionState) -> str:

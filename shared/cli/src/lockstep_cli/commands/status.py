@@ -157,8 +157,8 @@ class _Answer:
         from lockstep_ops.status.report_json import SECTIONS, report_as_json
 
         shown = sections or SECTIONS
-        known = [report_as_json(report, shown, only_trouble=only_trouble) for report in self.reports]
-        return {"flows": [*known, *(status.as_json() for status in self.unknown)]}
+        bodies = [report_as_json(report, shown, only_trouble=only_trouble) for report in self.reports]
+        return {"flows": [*bodies, *(status.as_json() for status in self.unknown)]}
 
 
 async def _read_status(flow_settings: "Sequence[FlowSettings]", timeout: float) -> _Answer:

@@ -48,7 +48,7 @@ def add_connectors(mirror: Part, flow: Flow, lines: Lines, aliases: AliasesOf = 
     present = {name: part for name in CONNECTORS if (part := mirror.part(CONNECTOR_FIELDS[name])) is not None}
     if not present:
         lines.note(mirror, f"has no connector, so nothing runs for {flow}")
-    absent = {name: mirror.at(called) for name, called in CONNECTOR_FIELDS.items()}
+    absent = {name: mirror.path_of(called) for name, called in CONNECTOR_FIELDS.items()}
     add_flow(Connectors(present, CONNECTOR_FIELDS, absent, mirror.line, aliases), flow, lines, mirror)
 
 

@@ -61,12 +61,12 @@ class Part:
     def root(cls, node: MapNode) -> "Part":
         return cls(node, "", node.line)
 
-    def at(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
         return join_path(self.path, name)
 
     def place(self, name: str) -> Place:
         """Return the place of a field; if there is none, the line is that of the mapping."""
-        return Place(self.at(name), self.node.lines.get(name, self.line))
+        return Place(self.path_of(name), self.node.lines.get(name, self.line))
 
     def has(self, name: str) -> bool:
         """Return whether the field is there, be it empty."""
@@ -101,7 +101,7 @@ class Part:
         node = self.node.items.get(name)
         items = node.items if isinstance(node, ListNode) else ()
         return [
-            Part(item, f"{self.at(name)}[{index}]", item.line)
+            Part(item, f"{self.path_of(name)}[{index}]", item.line)
             for index, item in enumerate(items)
             if isinstance(item, MapNode)
         ]
@@ -144,8 +144,8 @@ class Lines:
     def note(self, place: Placed, message: str) -> None:
         self.notes.append(Problem(self.file, place.line, place.path, message))
 
-    def without_effect(self, place: Placed, reason: str, whose: str = "has no effect") -> None:
-        self.unused.append(Problem(self.file, place.line, place.path, f"{whose}: {reason}"))
+    def without_effect(self, place: Placed, reason: str, verdict: str = "has no effect") -> None:
+        self.unused.append(Problem(self.file, place.line, place.path, f"{verdict}: {reason}"))
 
     def lacks(self, key: str, message: str) -> None:
         """Report a missing line that the settings beside the file may still bring."""

@@ -177,8 +177,8 @@ class TopicRequests(OperationRequests):
             )
             for name, entries in outcome.done.items()
         }
-        gone = KafkaError.UNKNOWN_TOPIC_OR_PART
-        failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code != gone}
+        unknown_topic = KafkaError.UNKNOWN_TOPIC_OR_PART
+        failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code != unknown_topic}
         return Outcome(done, failed, outcome.denied)
 
     async def alter_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:

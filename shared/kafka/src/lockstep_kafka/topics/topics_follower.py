@@ -116,7 +116,7 @@ class TopicsFollower:
         self._generation = 0
         self._assigned: dict[str, int] = {}
         """On the thread: the generation of each topic that is assigned. What comes of a former one does not count."""
-        self._told: dict[str, int] = {}
+        self._delivered_until: dict[str, int] = {}
         """On the thread: the position that was handed over last."""
         self._calls: queue.SimpleQueue[Callable[[Consumer], None]] = queue.SimpleQueue()
         self._room = threading.Semaphore(AHEAD)
@@ -203,7 +203,7 @@ class TopicsFollower:
     def _assign(self, followed: FollowedTopic, consumer: Consumer) -> None:
         partition = TopicPartition(followed.topic, self._partition, followed.first)
         self._unassign(followed.topic, consumer)
-        self._assigned[followed.topic], self._told[followed.topic] = followed.generation, followed.first
+        self._assigned[followed.topic], self._delivered_until[followed.topic] = followed.generation, followed.first
         consumer.incremental_assign([partition])
         consumer.resume([partition])
 
@@ -231,17 +231,19 @@ class TopicsFollower:
             elif not passes(error):
                 errors[topic] = self._cluster_error(error, topic)
         # The end of a topic is reported again and again. The loop need not wake for that.
-        moved = {topic for topic, position in reached.items() if position > self._told[topic]} | errors.keys()
+        moved = {
+            topic for topic, position in reached.items() if position > self._delivered_until[topic]
+        } | errors.keys()
         if moved:
-            self._told.update({topic: reached[topic] for topic in moved if topic in reached})
+            self._delivered_until.update({topic: reached[topic] for topic in moved if topic in reached})
             self._room.acquire()
             batch = {
-                topic: (self._assigned[topic], records.get(topic, []), self._told[topic], errors.get(topic))
+                topic: (self._assigned[topic], records.get(topic, []), self._delivered_until[topic], errors.get(topic))
                 for topic in moved
             }
             self._call_loop(self._deliver, batch)
 
     def _cluster_error(self, error: KafkaError, topic: str) -> ClusterError:
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            return LogTruncated(self._alias, topic, self._partition, self._told.get(topic, 0))
+            return LogTruncated(self._alias, topic, self._partition, self._delivered_until.get(topic, 0))
         return reading_error(error, topic, self._alias, self._bootstrap, self._access)

@@ -54,8 +54,8 @@ class KafkaProtocolError(RetriableError):
     operation, in the words of `lockstep_config.credentials.permissions`.
     """
 
-    def __init__(self, code: int, about: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
-        super().__init__(f"{about}: {error_name(code)}")
+    def __init__(self, code: int, context: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
+        super().__init__(f"{context}: {error_name(code)}")
         self.code = code
         self.alias = alias
         self.needs = needs
@@ -204,7 +204,7 @@ class ClusterClient:
             self._leaders.pop(tp, None)
             raise
 
-    def to_error(self, tp: TopicPartition, code: int, about: str, needs: str) -> KafkaProtocolError:
+    def to_error(self, tp: TopicPartition, code: int, context: str, needs: str) -> KafkaProtocolError:
         """Return the error for an answer about the partition.
 
         If another broker may lead by now, the leader is forgotten until the metadata is fetched again.
@@ -212,12 +212,12 @@ class ClusterClient:
         Args:
             tp: The partition.
             code: The error code of the answer.
-            about: The beginning of the error's text.
+            context: The beginning of the error's text.
             needs: The operation on the topic that the request needs.
         """
         if code in LED_ELSEWHERE:
             self._leaders.pop(tp, None)
-        return KafkaProtocolError(code, about, self.alias, ("topic", tp[0], needs))
+        return KafkaProtocolError(code, context, self.alias, ("topic", tp[0], needs))
 
     def partitions(self, topic: str) -> int:
         """Return the number of partitions in the last metadata answer; 0 if the topic is not known."""
@@ -363,8 +363,8 @@ class ClusterClient:
         )
         partition_answer = answer.topics[0].partitions[0]
         if partition_answer.error_code != KafkaErrorCode.NONE:
-            about = f"cluster {self.alias}: {subject} of {tp[0]}-{tp[1]}"
-            raise self.to_error(tp, int(partition_answer.error_code), about, needs)
+            context = f"cluster {self.alias}: {subject} of {tp[0]}-{tp[1]}"
+            raise self.to_error(tp, int(partition_answer.error_code), context, needs)
         return partition_answer
 
 

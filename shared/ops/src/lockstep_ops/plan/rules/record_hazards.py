@@ -86,8 +86,8 @@ def _lost_records(facts: FlowFacts, topic: str) -> str:
         or not (transform.python or filters_records(transform.sql))
     ):
         return ""
-    what = "records, but no tombstones" if transform.tombstones == "pass" else "tombstones"
-    return f"its transform {transform.name}{', a function,' if transform.python else ''} may drop {what}"
+    filtered = "records, but no tombstones" if transform.tombstones == "pass" else "tombstones"
+    return f"its transform {transform.name}{', a function,' if transform.python else ''} may drop {filtered}"
 
 
 def find_transformed_identity(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
