@@ -82,7 +82,7 @@ class _RecordReader:
                 value &= (1 << bits) - 1
                 return (value >> 1) ^ -(value & 1)
 
-    def with_length(self) -> bytes | None:
+    def sized(self) -> bytes | None:
         length = self.number(INT)
         return None if length < 0 else self._pass(length)
 
