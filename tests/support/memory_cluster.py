@@ -253,7 +253,7 @@ class MemoryCluster(ClusterClient):
         broker = SimpleNamespace(node_id=1, host="broker", port=9092, rack=None)
         version = APIS["metadata"].newest
         answer = SimpleNamespace(__version__=version, cluster_id=self.alias, brokers=[broker], topics=described)
-        self._learn(answer, sorted(set(topics)))
+        self._store_metadata(answer, sorted(set(topics)))
 
     async def connection(self, broker: int, produce_connection: str) -> Connection:
         return _MemoryConnection(self)
