@@ -111,7 +111,7 @@ class PartitionBackoff:
     evaluations: EvaluationPatience = field(default_factory=EvaluationPatience)
     _resumed_at: float = 0.0
 
-    def delay_after_resume(self, trouble: BaseException) -> float:
+    def delay_after_failed_resume(self, trouble: BaseException) -> float:
         """Return the seconds until the next try to resume. They double with each failure, up to 30."""
         return self._resuming.next(away=isinstance(trouble, BrokerUnreachable))
 
@@ -121,7 +121,7 @@ class PartitionBackoff:
         self.evaluations = EvaluationPatience()
         self._resumed_at = now
 
-    def delay_after_copy(self, now: float, *, no_progress: bool) -> float:
+    def delay_after_failed_copy(self, now: float, *, no_progress: bool) -> float:
         """Return the seconds to wait before it resumes after a failed copy.
 
         They are 0 if the copy made progress since it last resumed. Otherwise they double with each failure, up to 30.
@@ -181,7 +181,7 @@ class PartitionTasks:
 
     async def _backoff_before_resume(self, partition: PartitionState, pauses: PartitionBackoff) -> None:
         """Wait before resuming after a copy that failed, until something else happens to the partition."""
-        seconds = pauses.delay_after_copy(monotonic(), no_progress=partition.no_progress_since_resume)
+        seconds = pauses.delay_after_failed_copy(monotonic(), no_progress=partition.no_progress_since_resume)
         if seconds:
             self.changes[partition].clear()  # the step before this set it
             await set_within(self.changes[partition], seconds)
@@ -239,7 +239,7 @@ class PartitionTasks:
     ) -> None:
         """Report the error, and wait before the next try."""
         self.reporter.trouble(partition, trouble)
-        await self.retry_gate.wait(trouble, self.changes[partition], pauses.delay_after_resume(trouble))
+        await self.retry_gate.wait(trouble, self.changes[partition], pauses.delay_after_failed_resume(trouble))
 
     async def _resume(self, partition: PartitionState, *, asks_source: bool) -> None:
         topic = self.topics[partition.topic]

@@ -240,7 +240,7 @@ class SlotLoop:
         return await self._resumer.source_answers(tp)
 
     async def flush(self) -> None:
-        """Write the rows of all partitions that have news.
+        """Write the rows that have changed since they were written last.
 
         Raises:
             ClusterError: The rows were not taken. They are still due.
@@ -272,9 +272,9 @@ class SlotLoop:
             self._fetcher.set_held(partition, 0)
 
     def leave(self, tp: TopicPartition, rests: str = "", *, goes_on: bool = False) -> None:
-        """Let a partition leave.
+        """Begin to end the copy of a partition in this slot. Idempotent.
 
-        Its batches in flight are awaited, and their end in the target's log is found. Then it is released.
+        The partition is released once its batches in flight have answers and their end in the target's log is found.
 
         Args:
             tp: The partition, by its name in the source.
@@ -342,7 +342,7 @@ class SlotLoop:
     # -- events in, effects out ----------------------------------------------------------------------------------------
 
     def apply_event(self, partition: PartitionState, event: PartitionEvent) -> None:
-        """Do as `step`. Then open a transaction of the partition, or end one that is due."""
+        """Apply the event as `step` does. Then open a transaction of the partition, or end one that is due."""
         self.step(partition, event)
         self._transaction_runner.update(partition)
 

@@ -158,7 +158,7 @@ class TransformStage:
         return sum(len(delivery.fetched.records) for delivery in queue) if queue else 0
 
     def hold(self, delivery: Delivery) -> None:
-        """Take a delivery of a partition that was added."""
+        """Keep a delivery until its records are evaluated, in order. Its partition was added before."""
         partition = delivery.partition
         queue = self._queues.setdefault(partition, deque())
         queue.append(delivery)
