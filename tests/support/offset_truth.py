@@ -80,7 +80,7 @@ class Copied:
     runs: OffsetRunLog = field(init=False)
 
     def __post_init__(self) -> None:
-        self.runs = OffsetRunLog(self.lag_max).for_chain(self.progress)
+        self.runs = OffsetRunLog(self.lag_max).continued(self.progress)
 
     def copies(self, slot_spans: Sequence[Stretch]) -> None:
         for up, down, count in slot_spans:
@@ -110,7 +110,7 @@ class Copied:
         row = next((row for row in reversed(self.log) if isinstance(row, PartitionProgress)), FIRST)
         rows = [written for written in self.present().values() if isinstance(written, OffsetRuns)]
         again, self.stretches, self.progress = self.stretches, [], row
-        self.runs = OffsetRunLog(self.lag_max).for_chain(row, rows)
+        self.runs = OffsetRunLog(self.lag_max).continued(row, rows)
         behind = [s for s in again if s[0] + s[2] - 1 > row.upstream]
         self.stretches = [s for s in again if s[0] + s[2] - 1 <= row.upstream]
         for up, down, count in behind:
@@ -131,7 +131,7 @@ class Copied:
         )
         self.log.append(as_it_lies(row))
         rows = [written for written in self.present().values() if isinstance(written, OffsetRuns)]
-        self.runs = (self.runs if in_place else OffsetRunLog(self.lag_max)).for_chain(row, rows)
+        self.runs = (self.runs if in_place else OffsetRunLog(self.lag_max)).continued(row, rows)
         kept = [(u, d, min(n, upstream - u, downstream - d)) for u, d, n in self.stretches]
         self.stretches = [*(stretch for stretch in kept if stretch[2] > 0), (upstream, downstream, 0)]
         self.progress = row

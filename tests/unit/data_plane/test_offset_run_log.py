@@ -32,7 +32,7 @@ def stretches_of(*shapes: Shape) -> Iterator[Stretch]:
 
 
 def begun(lag_max: int = 100) -> OffsetRunLog:
-    return OffsetRunLog(lag_max).for_chain(FIRST)
+    return OffsetRunLog(lag_max).continued(FIRST)
 
 
 def rows(log: OffsetRunLog) -> list[OffsetRuns]:
@@ -198,7 +198,7 @@ def test_run_log_of_two_slots_at_once_is_kept_by_the_next() -> None:
         partition.writes()
     mixed = [both[0].present()["runs/t/0/1"], both[1].present()["runs/t/0/0"]]
     rows = [row for row in mixed if isinstance(row, OffsetRuns)]
-    log = OffsetRunLog(100).for_chain(both[1].progress, rows)
+    log = OffsetRunLog(100).continued(both[1].progress, rows)
     run_map = RunMap.build(both[1].progress, log.due())
     places = exact_places(slot_spans)
     wanted = slot_spans[256:556]

@@ -49,7 +49,7 @@ class Weight:
 def weighed(slot_spans: Iterable[Stretch], a_second: int) -> Weight:
     """Copied at so many records a second, written once a second."""
     progress = replace(FIRST, source_topic_id="s" * 22, target_topic_id="t" * 22, topic="orders")
-    log, weight, records = OffsetRunLog(100).for_chain(progress), Weight(), 0
+    log, weight, records = OffsetRunLog(100).continued(progress), Weight(), 0
     present: dict[bytes, int] = {}
     for stretch in slot_spans:
         log.add_run(*stretch)

@@ -80,7 +80,7 @@ class AckedPosition:
             compared_runs: As `LastAppend.compared_runs`, at or before the row.
         """
         self.load(row)
-        self.runs = self.runs.for_chain(row, runs)
+        self.runs = self.runs.continued(row, runs)
         for run in compared_runs:
             self.runs.add_run(*run)
 

@@ -82,7 +82,7 @@ class OffsetRunLog:
     """The offset runs of one partition in one epoch of its chain."""
 
     def __init__(self, lag_max: int) -> None:
-        """Begin without any run; `for_chain` makes it the log of a chain.
+        """Begin without any run; `continued` makes it the log of a chain.
 
         `lag_max` is `offset.lag.max`.
         """
@@ -102,7 +102,7 @@ class OffsetRunLog:
 
     # -- a chain begins or goes on -------------------------------------------------------------------------------------
 
-    def for_chain(self, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> "OffsetRunLog":
+    def continued(self, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> "OffsetRunLog":
         """Return the log for the chain of `progress`: this one as long as the chain is the same.
 
         Otherwise it is a new log that begins with the content of `rows`, the last row of each key, for that chain. In a
