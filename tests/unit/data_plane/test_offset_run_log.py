@@ -38,7 +38,7 @@ def begun(lag_max: int = 100) -> OffsetRunLog:
 def rows(log: OffsetRunLog) -> list[OffsetRuns]:
     """What is due, and now written."""
     due = log.due()
-    log.written(due)
+    log.mark_written(due)
     return due
 
 
@@ -87,7 +87,7 @@ class TestOpenAndEnd:
         first = log.due()
         assert first == log.due() != []
         log.add_run(6, 3, 1)  # ends another run before the first ones are acknowledged
-        log.written(first)
+        log.mark_written(first)
         (row,) = rows(log)
         assert (row.edition, len(row.runs)) == (first[0].edition, 3)
         assert log.due() == []

@@ -53,7 +53,9 @@ async def read_group_offsets(admin: Admin, group: str) -> Mapping[tuple[str, int
         return trouble
 
 
-def hidden(topics: Mapping[str, Set[str]], denied: Mapping[str, ClusterError]) -> Mapping[str, ClusterError]:
+def find_hidden_groups(
+    topics: Mapping[str, Set[str]], denied: Mapping[str, ClusterError]
+) -> Mapping[str, ClusterError]:
     """Return the groups whose offsets a denied topic may hide, with the error of their first such topic.
 
     `topics` has the topics in which each group had offsets.
@@ -174,7 +176,11 @@ class SourceGroups:
         A coordinator leaves out the offsets of such topics. `vanished` has the topics in which each group had offsets.
         """
         topics_to_describe = {topic for topics in vanished.values() for topic in topics}
-        return hidden(vanished, (await self._admin.topics(topics_to_describe)).denied) if topics_to_describe else {}
+        return (
+            find_hidden_groups(vanished, (await self._admin.topics(topics_to_describe)).denied)
+            if topics_to_describe
+            else {}
+        )
 
     def _is_selected(self, group: str) -> bool:
         return should_replicate_group(group, self._groups)

@@ -194,9 +194,9 @@ class TargetGroupSync:
         written, reverse_flow, read_at = facts.written[group], self._reverse_flow, self._report.read_at(group)
         unread: Collection[TopicPartition] = ()
         if reverse_flow is not None:
-            unread = reverse_flow.unread(group, written.values(), read_at, failover=options.failover)
+            unread = reverse_flow.find_unread(group, written.values(), read_at, failover=options.failover)
         misplaced: dict[TopicPartition, tuple[Reason, int | None]] = {
-            tp: (reason, None) for tp, reason in self.siblings.contested(group, written.values()).items()
+            tp: (reason, None) for tp, reason in self.siblings.find_contested(group, written.values()).items()
         }
         sync = plan_group_sync(
             written.values(),

@@ -242,7 +242,7 @@ class OffsetRunLog:
             if self._written.get(chunk.number) != (chunk.edition, len(chunk.runs))
         ]
 
-    def written(self, rows: Iterable[OffsetRuns]) -> None:
+    def mark_written(self, rows: Iterable[OffsetRuns]) -> None:
         """Note that the state topic has acknowledged these rows."""
         for row in rows:
             self._written[row.chunk] = (row.edition, len(row.runs))

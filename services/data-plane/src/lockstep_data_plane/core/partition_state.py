@@ -596,7 +596,7 @@ class PartitionState:
     # -- what is written -----------------------------------------------------------------------------------------------
 
     def _on_runs_written(self, event: events.RunsWritten) -> Effects:
-        self.acked.runs.written(event.rows)
+        self.acked.runs.mark_written(event.rows)
         return ()
 
 

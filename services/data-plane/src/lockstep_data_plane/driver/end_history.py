@@ -110,6 +110,6 @@ class FirstSeen:
                 due.append(row)
         return due
 
-    def written(self, row: SeenEnds) -> None:
+    def mark_written(self, row: SeenEnds) -> None:
         """Note that the state topic has the row."""
         self._written[row.topic, row.partition] = row

@@ -200,7 +200,7 @@ class SourceEndsWatch:
 
     async def _append_seen(self, log: ControlTopicLog, row: SeenEnds) -> None:
         await self._append(log, row)
-        self._first_seen.written(row)
+        self._first_seen.mark_written(row)
 
     async def _append(self, log: ControlTopicLog, row: Row) -> None:
         dated = replace(row, at_ms=self._ctx.clock.wall_ms(), term=self._term)

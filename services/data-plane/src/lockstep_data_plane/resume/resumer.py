@@ -101,9 +101,9 @@ class Resumer:
         if row is None or row.begins or not self._fence.owns(row) or (differs and not row.transactional):
             return await self._begin(partition, topic, row or replace(partition.acked.written, begins=RESET))
         if row.transactional:
-            row = await self._behind_transactions(partition, topic, row)
+            row = await self._row_behind_transactions(partition, topic, row)
             if differs:  # everything behind the row was aborted, so nothing is left of the former version
-                row = await self._under_present_transform(partition, row)
+                row = await self._write_present_transform(partition, row)
         return await self._go_on(partition, topic, row)
 
     def changes_transform(self, partition: PartitionState) -> bool:
@@ -163,7 +163,7 @@ class Resumer:
             self._control_writer.event("RecordsDoubled", name, f"{name}: {text}", records=count, first=first, last=last)
         return position
 
-    async def _under_present_transform(self, partition: PartitionState, row: PartitionProgress) -> PartitionProgress:
+    async def _write_present_transform(self, partition: PartitionState, row: PartitionProgress) -> PartitionProgress:
         """Return the row of the same copy, whose next records get the present version of the transform.
 
         Raises:
@@ -217,7 +217,7 @@ class Resumer:
             former = replace(former, producer_id=-1, begins=RESET)
         if not former.begins:
             if former.transactional:
-                former = await self._behind_transactions(partition, topic, former)
+                former = await self._row_behind_transactions(partition, topic, former)
             # Nothing behind this end will be counted past, so the records themselves have to say where it is.
             former, end = await self._go_on(partition.with_identity_routing(), topic, former, counts=False)
             former = replace(former, downstream=end.downstream if partition.routing.in_one_log else -1)
@@ -334,7 +334,7 @@ class Resumer:
         producer, committed = await self._transaction_runner.fence(partition)
         return TransactionFence(*producer), committed
 
-    async def _behind_transactions(
+    async def _row_behind_transactions(
         self, partition: PartitionState, topic: MirroredTopic, row: PartitionProgress
     ) -> PartitionProgress:
         """Return the row of a copy in transactions, behind what is committed and under the id that is taken over.

@@ -214,10 +214,10 @@ class TargetTail:
         """
         for batch in batches:
             if batch.last_offset <= self._row.downstream:
-                self._still_there(batch)
+                self._check_still_ours(batch)
                 continue
             if batch.base_offset <= self._row.downstream:
-                self._still_there(batch)
+                self._check_still_ours(batch)
             if batch.base_offset > self._next:
                 self.removed = batch.base_offset - 1
             self._next = batch.last_offset + 1
@@ -350,7 +350,7 @@ class TargetTail:
                 differing.append((sequence, end))
         return differing
 
-    def _still_there(self, batch: Batch) -> None:
+    def _check_still_ours(self, batch: Batch) -> None:
         """Check that a batch at or before the row's last record is ours.
 
         A batch that was appended in our place after a truncation has another id, epoch or sequence. What a cleaner left
