@@ -55,7 +55,7 @@ def test_memory_budget_of_all_connections_is_half_of_the_cap() -> None:
     for connection in range(16):
         budget = some(grant(flight, connections=16, partitions=2000))
         flight.reserve(connection, budget.max_bytes)
-    assert (flight.held, sum(flight._asked.values())) == (0, CAP // 2)
+    assert (flight.held, sum(flight._requested.values())) == (0, CAP // 2)
 
 
 def test_memory_budget_of_a_stuck_partition_leaves_as_much_for_others() -> None:

@@ -138,10 +138,10 @@ async def test_paused_connection_is_not_stuck() -> None:
     made._ready[to_target(waiting(0, 1))] = LEADER
     made.pump()
     now = time.monotonic()
-    assert made.stuck(now + 50, 40.0)
+    assert made.is_stuck(now + 50, 40.0)
     made.connection.resting_until = now + 30
-    assert not made.stuck(now + 50, 40.0)
-    assert made.stuck(now + 71, 40.0)
+    assert not made.is_stuck(now + 50, 40.0)
+    assert made.is_stuck(now + 71, 40.0)
 
 
 async def test_a_far_broker_has_more_requests_unanswered() -> None:

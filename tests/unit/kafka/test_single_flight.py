@@ -74,7 +74,7 @@ async def test_single_flight_failure_reaches_all_callers_before_its_start() -> N
 async def test_single_flight_of_a_cancelled_caller_continues_for_the_next() -> None:
     work = Work()
     shared = SingleFlight(work)
-    first, second = asyncio.create_task(shared.run()), asyncio.create_task(shared.done())
+    first, second = asyncio.create_task(shared.run()), asyncio.create_task(shared.run())
     await asyncio.sleep(0.001)
     first.cancel()
     await asyncio.sleep(0.001)

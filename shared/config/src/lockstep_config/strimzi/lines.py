@@ -108,7 +108,7 @@ class Part:
 
     def in_config(self, key: str) -> str:
         """Return the path of a setting."""
-        return join_path(self.at("config") if self.config_at is None else self.config_at, key)
+        return join_path(self.path_of("config") if self.config_at is None else self.config_at, key)
 
     def settings(self, name: str = "config") -> list[ConfigSetting]:
         """Return the settings of a mapping of settings."""

@@ -127,7 +127,7 @@ def _clusters(spec: Part, lines: Lines) -> dict[str, Part]:
     for cluster in spec.parts("clusters"):
         alias = cluster.text("alias")
         if alias in clusters:
-            lines.problem(cluster.place("alias"), f"is {alias!r}, as {clusters[alias].at('alias')} is already")
+            lines.problem(cluster.place("alias"), f"is {alias!r}, as {clusters[alias].path_of('alias')} is already")
         elif alias:
             clusters[alias] = cluster
     if not spec.has("clusters"):
@@ -242,7 +242,7 @@ def _add_worker_fields(worker: Part, alias: str, lines: Lines) -> None:
         if not value:
             continue
         if written is not None:
-            lines.without_effect(Place(written.written, written.line), f"{worker.at(field)} counts")
+            lines.without_effect(Place(written.written, written.line), f"{worker.path_of(field)} counts")
             del lines.entries[f"{alias}.{key}"]
         lines.add_line(f"{alias}.{key}", value, worker.place(field))
 

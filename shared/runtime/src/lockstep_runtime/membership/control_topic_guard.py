@@ -98,4 +98,4 @@ class ControlTopicGuard:
 
 def _is_refused(refusal: ClusterError) -> bool:
     """Return whether the config cannot be set on that cluster, with any rights."""
-    return isinstance(refusal, RequestUnsupported) or Admin.refused_configs(refusal)
+    return isinstance(refusal, RequestUnsupported) or Admin.may_be_refused_configs(refusal)
