@@ -22,7 +22,7 @@ def test_archive_has_the_modules_of_editable_packages(tmp_path: Path, monkeypatc
         for name, distribution in pack.required_distributions().items()
         if name.startswith(pack.PREFIX)
     }
-    monkeypatch.setattr(pack, "needed", lambda: own)
+    monkeypatch.setattr(pack, "required_distributions", lambda: own)
     pack.pack(path)
     with tarfile.open(path) as archive:
         names = set(archive.getnames())

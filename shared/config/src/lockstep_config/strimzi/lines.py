@@ -115,7 +115,7 @@ class Part:
         inner = self.part(name)
         if inner is None:
             return []
-        path = self.in_config if name == "config" else inner.at
+        path = self.in_config if name == "config" else inner.path_of
         leaves = ((key, leaf) for key in inner.node.items if (leaf := inner.leaf(key)) is not None)
         return [ConfigSetting(key, _value_text(leaf), path(key), inner.place(key).line) for key, leaf in leaves]
 
