@@ -51,7 +51,7 @@ async def test_a_topic_that_is_not_there_is_no_broker_that_is_away(broker_a: Bro
     host, _, port = broker_a.bootstrap.rpartition(":")
     cluster = ClusterClient("A", [(host, int(port))], SETTINGS)
     with pytest.raises(TopicDeletedError) as caught:
-        async with cluster.led(("deleted-topic", 0)):
+        async with cluster.leader_for_request(("deleted-topic", 0)):
             pass
     assert (caught.value.alias, caught.value.topic) == ("A", "deleted-topic")
     await cluster.close()

@@ -58,7 +58,7 @@ async def test_topic_is_read_to_its_end_and_followed(broker_b: Broker, topic_nam
     create_topic(broker_b.bootstrap, topic_name)
     write(broker_b, topic_name, b"1", b"2")
     async with followed(Values(broker_b, topic_name)) as values:
-        await asyncio.wait_for(values.loaded(), 15.0)
+        await asyncio.wait_for(values.wait_loaded(), 15.0)
         assert (values.fold, values.trouble, values.readings) == ([b"1", b"2"], "", 1)
         write(broker_b, topic_name, b"3")
         await eventually(lambda: values.fold == [b"1", b"2", b"3"])
@@ -66,13 +66,13 @@ async def test_topic_is_read_to_its_end_and_followed(broker_b: Broker, topic_nam
 
 async def test_missing_topic_is_created_on_request(broker_b: Broker, topic_name: str) -> None:
     async with followed(Values(broker_b, topic_name, create=ensure_control_topics)) as values:
-        await asyncio.wait_for(values.loaded(), 15.0)
+        await asyncio.wait_for(values.wait_loaded(), 15.0)
         assert values.fold == []
 
 
 async def test_optional_missing_topic_is_no_failure_and_is_read_once_created(broker_b: Broker, topic_name: str) -> None:
     async with followed(Values(broker_b, topic_name, optional=True)) as values:
-        await asyncio.wait_for(values.judged(), 15.0)
+        await asyncio.wait_for(values.wait_judged(), 15.0)
         assert (values.fold, values.is_missing, values.troubles.now) == (None, True, {})
         create_topic(broker_b.bootstrap, topic_name)
         write(broker_b, topic_name, b"1")
@@ -82,7 +82,7 @@ async def test_optional_missing_topic_is_no_failure_and_is_read_once_created(bro
 
 async def test_missing_topic_is_a_failure_until_it_is_created(broker_b: Broker, topic_name: str) -> None:
     async with followed(Values(broker_b, topic_name)) as values:
-        await asyncio.wait_for(values.judged(), 15.0)
+        await asyncio.wait_for(values.wait_judged(), 15.0)
         assert values.trouble == f"{NAME}: topic {topic_name} does not exist on cluster B"
         assert values.troubles.now.keys() == {NAME}
         create_topic(broker_b.bootstrap, topic_name)
@@ -93,7 +93,7 @@ async def test_re_created_topic_is_read_again_even_if_longer(broker_b: Broker, t
     create_topic(broker_b.bootstrap, topic_name)
     write(broker_b, topic_name, b"1")
     async with followed(Values(broker_b, topic_name)) as values:
-        await asyncio.wait_for(values.loaded(), 15.0)
+        await asyncio.wait_for(values.wait_loaded(), 15.0)
         delete_topic(broker_b.bootstrap, topic_name)
         create_topic(broker_b.bootstrap, topic_name)
         write(broker_b, topic_name, b"a", b"b", b"c")

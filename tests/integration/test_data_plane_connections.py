@@ -244,7 +244,7 @@ async def test_request_without_an_answer_times_out_as_set_in_the_file(broker_a: 
         assert await cluster.end_offset((topic, 0)) == 0
         proxy_a.hold(requests=False)
         fetched_elsewhere(written, batch([record(0, timestamp=now_ms())]))
-        sender.ready(written)
+        sender.mark_ready(written)
         sender.pump()
         await eventually(given_up, what="the append and the fetch are given up")
         assert all(connection.closed for connection in cluster._connections.values()), "idle ones are not trusted"
@@ -286,7 +286,7 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
             fetcher.attach(read)
             for number in range(3):
                 fetched_elsewhere(written, batch([record(number, timestamp=now_ms())]))
-                sender.ready(written)
+                sender.mark_ready(written)
                 sender.pump()
                 await eventually(partial(_is, offsets, number + 1))
                 await eventually(lambda: not written.routing.records_held, what="the append is acknowledged")

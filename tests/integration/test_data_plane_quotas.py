@@ -127,7 +127,7 @@ async def test_producer_over_its_quota_waits_and_doubles_nothing(
         await cluster.refresh([topic])
         await sender.attach(partition)
         fetched_elsewhere(partition, *large)
-        sender.ready(partition)
+        sender.mark_ready(partition)
         sender.pump()
         await eventually(lambda: len(answers) >= RECORDS, within=60)
     finally:

@@ -45,7 +45,7 @@ async def test_connections_that_were_forgotten_cost_one_trial_together(
 
     def append(number: int) -> None:
         fetched_elsewhere(written, batch([record(number, timestamp=now_ms())]))
-        sender.ready(written)
+        sender.mark_ready(written)
         sender.pump()
 
     sender = Sender(cluster, answered)

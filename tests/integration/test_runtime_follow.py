@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.admin.request_pieces import together
+from lockstep_kafka.admin.request_pieces import merge_outcomes
 from lockstep_kafka.common.admin_types import NewTopic
 from lockstep_kafka.common.errors import ClusterUnreachable, LogTruncated, RequestRefused, TopicMissing
 from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
@@ -263,7 +263,7 @@ async def test_mm2_146_147_control_topics_are_created_once_and_their_factor_fits
     described = (await admin.topics([topic_name])).done
     assert described[topic_name].partitions == 6  # with three replicas one broker would have refused it
     assert len(described[topic_name].topic_id) == 22
-    configs = (await together(admin.config_pieces([topic_name]))).done[topic_name]
+    configs = (await merge_outcomes(admin.config_pieces([topic_name]))).done[topic_name]
     assert {c.value for c in configs if c.name == "segment.index.bytes"} == {str(64 << 10)}
 
 
@@ -273,7 +273,7 @@ async def test_control_topic_is_created_without_what_the_cluster_refuses(broker_
     created = await ensure_control_topics(admin, [ControlTopic(topic_name, 1, 1, configs)])
     assert created.names == (topic_name,)
     assert created.refused[topic_name].keys() == {"segment.bytes", "no.such.config"}
-    there = {c.name: c.value for c in (await together(admin.config_pieces([topic_name]))).done[topic_name]}
+    there = {c.name: c.value for c in (await merge_outcomes(admin.config_pieces([topic_name]))).done[topic_name]}
     assert (there["cleanup.policy"], there["segment.index.bytes"]) == ("compact", str(64 << 10))
 
 
@@ -294,7 +294,7 @@ async def test_partial_success_is_a_value(broker_b: Broker, topic_name: str) -> 
     assert outcome.done == {topic_name: None}
     assert "not/allowed" in str(outcome.failed["not/allowed"])
     again = await admin.create_topics([NewTopic(topic_name, 1, 1)])
-    assert Admin.existed(again.failed[topic_name])
+    assert Admin.is_existing_topic(again.failed[topic_name])
     deadline = time.monotonic() + 15.0
     while not await admin.topic(topic_name) and time.monotonic() < deadline:
         continue  # created a moment ago; each look asks the broker
@@ -308,7 +308,7 @@ async def test_configs_are_set_and_taken_back(broker_b: Broker, topic_name: str)
     create_topic(broker_b.bootstrap, topic_name)
 
     async def flush() -> tuple[str, bool, bool]:
-        configs = (await together(admin.config_pieces([topic_name]))).done[topic_name]
+        configs = (await merge_outcomes(admin.config_pieces([topic_name]))).done[topic_name]
         (entry,) = (c for c in configs if c.name == "flush.messages")
         return entry.value, entry.is_topics, entry.is_default
 

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException
 
 from lockstep_config.clients.azure import SPRING_HANDLERS
 from lockstep_config.flow.client_settings import wire_connection
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from tests.support.broker import started
@@ -238,7 +238,7 @@ async def test_a_connection_that_does_not_renew_its_session_is_ended(sides: Side
     connection._session.end()
     await asyncio.sleep(SESSION_MS / 1000 + 1)
     with pytest.raises(BrokerUnreachable):
-        await connection.request(message("api_versions", 0, "request").ApiVersionsRequest())
+        await connection.request(load_message("api_versions", 0, "request").ApiVersionsRequest())
     connection.close()
     assert len(sides.a.expired()) == before + 1
 

@@ -160,34 +160,40 @@ def _record(r: PlainRecord, base_offset: int, base_timestamp: int) -> bytes:
     return varint(len(body)) + body
 
 
-def _read(body: bytes, base_offset: int, base_timestamp: int) -> Iterator[PlainRecord]:
-    position = 0
+class RecordBytes:
+    """A reader of records' bytes that shares nothing with the code under test."""
 
-    def number() -> int:
-        nonlocal position
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self.position = 0
+
+    def number(self) -> int:
         shift = rest = 0
         while True:
-            byte = body[position]
-            position += 1
+            byte = self._body[self.position]
+            self.position += 1
             rest |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
                 return (rest >> 1) ^ -(rest & 1)
 
-    def sized() -> bytes | None:
-        nonlocal position
-        length = number()
+    def sized(self) -> bytes | None:
+        length = self.number()
         if length < 0:
             return None
-        position += length
-        return body[position - length : position]
+        self.position += length
+        return self._body[self.position - length : self.position]
 
-    while position < len(body):
+
+def _read(body: bytes, base_offset: int, base_timestamp: int) -> Iterator[PlainRecord]:
+    reader = RecordBytes(body)
+    number, sized = reader.number, reader.sized
+    while reader.position < len(body):
         length = number()
-        end = position + length
-        position += 1  # the record's own attributes, unused
+        end = reader.position + length
+        reader.position += 1  # the record's own attributes, unused
         timestamp, offset = as_long(base_timestamp + number()), base_offset + number()
         key, value = sized(), sized()
         headers = tuple(((sized() or b"").decode("utf-8", "surrogateescape"), sized()) for _ in range(number()))
-        assert position == end, "a record is as long as it says"
+        assert reader.position == end, "a record is as long as it says"
         yield PlainRecord(offset, timestamp, key, value, headers)

@@ -12,7 +12,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.wire.connection import Connection
 from tests.support.memory_cluster import MemoryCluster, _MemoryConnection
 
@@ -92,8 +92,8 @@ class FramedConnection(Connection):
         api = "fetch" if fetches else "produce"
         self._answer = self._fetch if fetches else self._produce
         self._version = self.version(api)
-        self._read = entity_reader(getattr(message(api, self._version, "request"), f"{api.title()}Request"))
-        self._m = message(api, self._version, "response")
+        self._read = entity_reader(getattr(load_message(api, self._version, "request"), f"{api.title()}Request"))
+        self._m = load_message(api, self._version, "response")
 
     def write(self, frame: bytes) -> None:
         """Take a frame in the place of the socket."""

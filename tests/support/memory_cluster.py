@@ -14,7 +14,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_kafka.messages.message_versions import EncodedRequest, message
+from lockstep_kafka.messages.message_versions import EncodedRequest, load_message
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError
@@ -253,7 +253,7 @@ class MemoryCluster(ClusterClient):
         broker = SimpleNamespace(node_id=1, host="broker", port=9092, rack=None)
         version = APIS["metadata"].newest
         answer = SimpleNamespace(__version__=version, cluster_id=self.alias, brokers=[broker], topics=described)
-        self._learn(answer, sorted(set(topics)))
+        self._store_metadata(answer, sorted(set(topics)))
 
     async def connection(self, broker: int, produce_connection: str) -> Connection:
         return _MemoryConnection(self)
@@ -276,7 +276,7 @@ class _MemoryConnection(Connection):
         api = "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
         if api in self._cluster.closes_on:
             raise ConnectionClosedError("broker:9092: the connection is closed", self._cluster.alias)
-        return getattr(self, f"_{api}")(message(api, int(request.__version__), "response"), request)
+        return getattr(self, f"_{api}")(load_message(api, int(request.__version__), "response"), request)
 
     def _fetch(self, m: Any, request: Any) -> Any:
         names = {topic_id: topic for topic, topic_id in self._cluster.ids.items()}

@@ -97,7 +97,7 @@ class Copied:
     def writes(self, *, only_runs: bool = False) -> None:
         rows = self.runs.due()
         self.log += map(as_it_lies, rows)
-        self.runs.written(rows)
+        self.runs.mark_written(rows)
         if not only_runs:
             self.log.append(as_it_lies(replace(self.progress, open_run=self.runs.open_run)))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from tests.support.kafka_frame import LENGTH_BYTES, Frame, read_frame, written_frame
 
 APIS = {18: ("api_versions", "ApiVersions", 0), 17: ("sasl_handshake", "SaslHandshake", 1)}
@@ -63,8 +63,8 @@ class SaslBroker:
     def _answer(self, frame: bytes, exchange: Generator[bytes, bytes, bool] | None) -> bytes:
         key, version = (int.from_bytes(frame[position : position + 2]) for position in (LENGTH_BYTES, LENGTH_BYTES + 2))
         api, name, _ = (APIS | AUTHENTICATE)[key]
-        request = read_frame(frame, getattr(message(api, version, "request"), f"{name}Request"))
-        m = message(api, version, "response")
+        request = read_frame(frame, getattr(load_message(api, version, "request"), f"{name}Request"))
+        m = load_message(api, version, "response")
         header = getattr(m, f"{name}Response").__header_schema__(correlation_id=request.header.correlation_id)
         return written_frame(Frame(header, getattr(self, f"_{api}")(m, request.body, exchange)))
 

@@ -93,11 +93,6 @@ def knows_the_hash_of_a_text(table: Any) -> Any:
     return table.select(["offset"]).append_column("value", pa.array([str(hash("a"))] * table.num_rows, pa.string()))
 
 
-def of_one_process(table: Any) -> Any:
-    """A value that is another one after a restart."""
-    return table.select(["offset"]).append_column("value", pa.array([str(os.getpid())] * table.num_rows, pa.string()))
-
-
 async def asynchronous(table: Any) -> Any:
     return table
 

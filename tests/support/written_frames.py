@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 
 
 class WrittenFrames:
@@ -17,5 +17,5 @@ class WrittenFrames:
 
 def describe_producers(topic: str) -> Any:
     """A request about partition 5 of a topic."""
-    m = message("describe_producers", 0, "request")
+    m = load_message("describe_producers", 0, "request")
     return m.DescribeProducersRequest(topics=(m.TopicRequest(name=topic, partition_indexes=(5,)),))

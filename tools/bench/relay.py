@@ -52,7 +52,7 @@ class Relay:
         await self._ended
 
     def _fetch(self, moved: list[FetchPosition]) -> None:
-        plan = self._session.onward(moved) or self._session.plan([*self._next.values()])
+        plan = self._session.plan_moved(moved) or self._session.plan([*self._next.values()])
         request = fetch_request(self._source.version("fetch"), plan.changed, FETCH, session=plan)
         self._source.send(request, self._fetched).add_done_callback(self._end_if_failed)
 

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from lockstep_data_plane.driver.load_balancer import PATIENCE_S, UNEVEN, LoadBalancer, assign, mirrored_partitions
+from lockstep_data_plane.driver.load_balancer import PATIENCE_S, UNEVEN, LoadBalancer, assign
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.slot.desired_partitions import closed_slots
+from lockstep_data_plane.verify.partition_share import copied_partitions
 from lockstep_rules.sliding_window import SAMPLE_MS
 from lockstep_runtime.flow.context import Clock
 from lockstep_state.offsets import TopicPartition
@@ -66,7 +67,7 @@ class PlanningScene:
     def plan(self, slots: int | None = None) -> dict[int, tuple[TopicPartition, ...]]:
         """Return what the driver decides, from the rows to who has what."""
         state, limit = self.ctx.state, slots or self.slots
-        wanted = mirrored_partitions(state.all(MirroredTopic), by_key=False)
+        wanted = copied_partitions(state.all(MirroredTopic), by_key=False)
         held = {row.slot: row.partitions for row in state.all(Assignment)}
         self.collector.follow(wanted)
         return assign(wanted, limit, held, self.collector.byte_rates(), closed_slots(state.rows, limit))

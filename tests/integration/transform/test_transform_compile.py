@@ -8,15 +8,16 @@ from collections.abc import Sequence
 import pytest
 
 from lockstep_config.flow.transform_chain import IN_SQL
-from lockstep_data_plane.transform.compiled_transform import StatementRefused, TransformFinding
-from lockstep_rules.statement_outline import filters_records, made_columns
+from lockstep_data_plane.transform.compiled_transform import StatementRefused
+from lockstep_rules.statement_outline import assigned_columns, filters_records
+from lockstep_state.codecs.transform_trial import TrialMistake
 from tests.support.batch_bytes import batch_bytes, record
 from tests.support.transform_jvm import TransformJvm, records_of
 
 WHERE = "SELECT value FROM records WHERE"
 
 
-def refused(jvm: TransformJvm, statement: str) -> Sequence[TransformFinding]:
+def refused(jvm: TransformJvm, statement: str) -> Sequence[TrialMistake]:
     with pytest.raises(StatementRefused) as caught:
         jvm.compile(statement)
     assert "Exception" not in str(caught.value), "an error is no stack trace"
@@ -188,7 +189,7 @@ def test_an_outline_names_no_less_than_the_compiler(jvm: TransformJvm, statement
         compiled = jvm.compile(statement)
     except StatementRefused:
         return
-    assert compiled.columns_written <= made_columns(statement)
+    assert compiled.columns_written <= assigned_columns(statement)
     assert filters_records(statement) or not compiled.filters
 
 

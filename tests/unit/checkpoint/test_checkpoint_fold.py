@@ -32,7 +32,7 @@ def test_mm2_025_the_last_checkpoint_of_each_group_and_partition_counts() -> Non
 
 def test_an_acknowledged_checkpoint_counts_before_it_is_read_back() -> None:
     written = WrittenCheckpoints()
-    written.all_written([7, 8], [checkpoint(5), checkpoint(6, partition=1)])
+    written.record_all([7, 8], [checkpoint(5), checkpoint(6, partition=1)])
     assert written.for_group("billing")[TP].downstream == 5
     read(written, 6, checkpoint(4))  # the follower is behind the acknowledgement
     read(written, 7, checkpoint(5))

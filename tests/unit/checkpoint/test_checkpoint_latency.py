@@ -31,5 +31,5 @@ def test_mm2_082_latency_is_kept_for_each_group_and_partition() -> None:
 def test_a_group_that_is_gone_has_none() -> None:
     latencies = CheckpointLatencies(Flow("A", "B"))
     latencies.acknowledged([checkpoint("g"), checkpoint("h")], 12, 1000)
-    latencies.only({"h"})
+    latencies.keep_only({"h"})
     assert list(shown(latencies)) == [("A", "B", "h", "A.t", "0")]

@@ -137,7 +137,7 @@ async def test_group_after_a_rebalance_keeps_its_row(tmp_path: Path) -> None:
 async def test_sync_now_without_the_source_keeps_what_waits(tmp_path: Path) -> None:
     """`lockstep failover` asks for it; the switch then reads the row."""
     stage = Stage(tmp_path, lines="sync.group.offsets.enabled = true\n")
-    stage.memory.written.written(1, checkpoint(100))
+    stage.memory.written.record(1, checkpoint(100))
     await stage.ctx.state.write(WAITS)
     await stage.sync_now()
     assert stage.target.writes == [(GROUP, TP, 100)]

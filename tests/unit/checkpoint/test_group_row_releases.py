@@ -53,7 +53,7 @@ def fresh(folder: Path, partitions: Iterable[TopicPartition], group: str = GROUP
     for number, (topic, partition) in enumerate(partitions):
         stage.target.partitions[topic] = max(partition + 1, stage.target.partitions.get(topic, 0))
         place = Checkpoint(group, topic, partition, UpstreamOffset(500), DownstreamOffset(500), "")
-        stage.memory.written.written(number, place)
+        stage.memory.written.record(number, place)
     return stage
 
 

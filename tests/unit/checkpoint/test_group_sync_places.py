@@ -66,7 +66,7 @@ async def test_checkpoint_that_waits_is_committed_by_known_codes_only(stage: Sta
 @pytest.mark.parametrize("code", EVERY_CODE)
 async def test_checkpoint_after_a_restart_follows_the_code_of_its_row(stage: Stage, code: str, text: str) -> None:
     """The source is away, and an earlier process wrote the row, in words of another release."""
-    stage.memory.written.written(1, checkpoint(150_000))
+    stage.memory.written.record(1, checkpoint(150_000))
     causes = ((*TP, Reason(code)),) if code else ()
     await stage.ctx.state.write(GroupStatus(group=GROUP, phase="translated", waiting=((*TP, text),), causes=causes))
     await stage.sync_now()
@@ -139,7 +139,7 @@ async def test_group_that_left_a_deleted_topic_is_synced(stage: Stage) -> None:
 async def test_topic_gone_after_a_restart_counts_if_mirrored(stage: Stage, phase: str, synced: bool) -> None:
     """The source is away."""
     stage.target.partitions = {}
-    stage.memory.written.written(1, checkpoint(100))
+    stage.memory.written.record(1, checkpoint(100))
     await stage.ctx.state.write(GroupStatus(group=GROUP, phase="translated"))
     read_row(stage.ctx, MirroredTopic(source_topic="t", target_topic="A.t", phase=phase))
     await stage.sync_now()

@@ -26,16 +26,16 @@ def reverse(folder: Path, lines: str = "") -> ReverseFlow:
 
 @pytest.mark.parametrize(("lines", "unread"), [("", {ORIGINAL}), (KEEPS_NAMES, {ORIGINAL, COPY, FAR_COPY})])
 def test_reverse_flow_not_read_leaves_its_originals_unread(tmp_path: Path, lines: str, unread: set[object]) -> None:
-    assert reverse(tmp_path, lines).unread(GROUP, checkpoints(), None) == unread
+    assert reverse(tmp_path, lines).find_unread(GROUP, checkpoints(), None) == unread
 
 
 def test_reverse_flow_without_facts_about_the_group_leaves_nothing_unread(tmp_path: Path) -> None:
     flow = reverse(tmp_path)
-    assert flow.unread(GROUP, checkpoints(), None, failover=True) == frozenset()
+    assert flow.find_unread(GROUP, checkpoints(), None, failover=True) == frozenset()
     flow.is_missing = True  # it never ran
-    assert flow.unread(GROUP, checkpoints(), None) == frozenset()
+    assert flow.find_unread(GROUP, checkpoints(), None) == frozenset()
     flow.fold = flow.begin_fold()  # it has no row of the group
-    assert flow.unread(GROUP, checkpoints(), None) == frozenset()
+    assert flow.find_unread(GROUP, checkpoints(), None) == frozenset()
 
 
 @pytest.mark.parametrize("failover", [False, True])

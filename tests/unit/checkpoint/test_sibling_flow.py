@@ -113,10 +113,10 @@ def test_topics_of_the_other_flow_are_found_once_for_all_groups(
         return list(fold.rows.values())
 
     monkeypatch.setattr(StateFold, "all", every)
-    assert [list(sibling.contested(group, [at(1)])) for group in ("g", "h")] == [[TP], [TP]]
+    assert [list(sibling.find_contested(group, [at(1)])) for group in ("g", "h")] == [[TP], [TP]]
     assert len(found) == 1
     fold.fold(1, *replace(TOPIC, phase="deleted").encode())
-    assert not sibling.contested("g", [at(1)])
+    assert not sibling.find_contested("g", [at(1)])
 
 
 @given(st.integers(0, 9), st.integers(0, 9))
@@ -156,20 +156,20 @@ def test_flow_with_other_topics_than_its_state_has_run(tmp_path: Path, left: str
     sibling = sibling_of(stage)
     sibling.is_missing = True
     stage.sync.siblings.observe(["orders", "mm2-lockstep-events.D.internal"])
-    assert sibling.contested(GROUP, [at(1)]) == {}
+    assert sibling.find_contested(GROUP, [at(1)]) == {}
     stage.sync.siblings.observe(["orders", left])
-    assert [reason.code for reason in sibling.contested(GROUP, [at(1)]).values()] == ["contest-unknown"]
+    assert [reason.code for reason in sibling.find_contested(GROUP, [at(1)]).values()] == ["contest-unknown"]
 
 
 def test_state_topic_made_anew_does_not_free_what_its_rows_had_contested(tmp_path: Path) -> None:
     sibling = sibling_of(merged(tmp_path))
     sibling.fold = StateFold(wants=WANTS)
     sibling.fold.fold(0, *TOPIC.encode())
-    assert [reason.code for reason in sibling.contested(GROUP, [at(1)]).values()] == ["contested"]
+    assert [reason.code for reason in sibling.find_contested(GROUP, [at(1)]).values()] == ["contested"]
     sibling.fold = StateFold(wants=WANTS)
-    assert [reason.code for reason in sibling.contested(GROUP, [at(1)]).values()] == ["contest-unknown"]
+    assert [reason.code for reason in sibling.find_contested(GROUP, [at(1)]).values()] == ["contest-unknown"]
     sibling.fold.fold(0, *replace(TOPIC, phase="deleted").encode())
-    assert sibling.contested(GROUP, [at(1)]) == {}, "its new rows say that it feeds the topic no more"
+    assert sibling.find_contested(GROUP, [at(1)]) == {}, "its new rows say that it feeds the topic no more"
 
 
 async def test_flow_of_another_file_is_seen_by_its_state_topic(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ async def test_flow_of_another_file_is_seen_by_its_state_topic(tmp_path: Path) -
     own = "mm2-lockstep-state.A.internal"
     siblings.observe([*names, own])
     assert sorted(siblings.flows) == sorted(names[:2])
-    reasons = siblings.contested(GROUP, [at(1)])
+    reasons = siblings.find_contested(GROUP, [at(1)])
     assert [reason.code for reason in reasons.values()] == ["contest-unknown"], "its rows are not read yet"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_checkpoint.source_groups import hidden
+from lockstep_checkpoint.source_groups import find_hidden_groups
 from lockstep_kafka.common.errors import NotPermitted
 from lockstep_rules.filters import DEFAULT_GROUPS, DEFAULT_GROUPS_EXCLUDE, NameFilter
 from lockstep_rules.groups.group_selection import is_consumer_group
@@ -35,5 +35,5 @@ def test_a_group_is_hidden_by_a_topic_that_is_denied_and_by_no_other() -> None:
     orders, payments = (NotPermitted("A", "to describe", f"topic {name}") for name in ("orders", "payments"))
     topics = {"one": {"orders", "x"}, "two": {"x"}, "three": {"payments", "orders"}, "four": set[str]()}
     denied = {"payments": payments, "orders": orders, "unused": orders}
-    assert hidden(topics, denied) == {"one": orders, "three": orders}
-    assert hidden(topics, {}) == {}
+    assert find_hidden_groups(topics, denied) == {"one": orders, "three": orders}
+    assert find_hidden_groups(topics, {}) == {}

@@ -107,7 +107,7 @@ class Stage:
         """The source was read, and the checkpoints are written."""
         for group in groups or (GROUP,):
             self._at += 1
-            self.memory.written.written(self._at, checkpoint(offset, group))
+            self.memory.written.record(self._at, checkpoint(offset, group))
         standing = {group: TranslationState() for group in groups or (GROUP,)}
         began = None if read_at is None else ReadingTime(read_at, 0)
         await self.report.on_source_read(standing, {}, lambda group: group in standing, began)

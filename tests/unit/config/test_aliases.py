@@ -10,7 +10,7 @@ import pytest
 from lockstep_config import Configuration, ConfigurationError, load
 from lockstep_config.credentials.permissions import source_grants, target_grants
 from lockstep_config.resolve.cells import read_cells
-from lockstep_config.resolve.precedence import aliases, layered
+from lockstep_config.resolve.precedence import aliases, sort_layers
 from lockstep_config.text.properties import read_properties
 from lockstep_state.names import Flow
 from tests.unit.config.conftest import TWO_CLUSTERS, LoadText, MistakesOf
@@ -35,7 +35,7 @@ C = "clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC
     ],
 )
 def test_alias_line_that_counts(lines: str, to_b: str, to_a: str) -> None:
-    layers = layered(read_cells(read_properties(lines.encode(), Path("f")).entries, ("A", "B")))
+    layers = sort_layers(read_cells(read_properties(lines.encode(), Path("f")).entries, ("A", "B")))
     assert (str(aliases(layers, AB)), str(aliases(layers, BA))) == (to_b, to_a)
 
 

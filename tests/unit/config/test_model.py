@@ -11,7 +11,7 @@ from lockstep_config import load
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
 from lockstep_config.keys.key_types import KeyLevel, KeyStatus
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.text.secrets import is_secret, masked
+from lockstep_config.text.secrets import is_secret, mask_value
 from lockstep_rules.policy import IdentityReplicationPolicy
 from lockstep_state.names import Flow
 
@@ -107,8 +107,8 @@ NO_SECRETS = (
 @pytest.mark.parametrize("key", [*SECRETS, *NO_SECRETS])
 def test_value_is_masked_where_its_key_is_a_secrets(key: str) -> None:
     assert is_secret(key) is (key in SECRETS)
-    assert masked(key, "value") == ("********" if key in SECRETS else "value")
-    assert masked(key, "") == ""
+    assert mask_value(key, "value") == ("********" if key in SECRETS else "value")
+    assert mask_value(key, "") == ""
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def layers(text: str) -> Layers:
     for number, line in enumerate(text.split(), start=1):
         key, _, value = line.partition("=")
         entries.append(Entry(key, value, number))
-    return precedence.layered(read_cells(entries, ("A", "B")))
+    return precedence.sort_layers(read_cells(entries, ("A", "B")))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lockstep_config.keys.key_types import KeyLevel, KeyStatus
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.renamed_keys import RENAMED_KEYS, find_renamed
-from lockstep_config.resolve.key_suggestions import flow_meant, known_names, like_alias, suggest_key
+from lockstep_config.resolve.key_suggestions import find_misspelt_alias, flow_meant, known_names, suggest_key
 
 from .conftest import LoadText, MistakesOf
 
@@ -109,7 +109,7 @@ def test_proposal_for_a_slip_is_known_in_its_scope(level_and_key: tuple[KeyLevel
     [("EAST", "east"), ("eats", "east"), ("dc3", None), ("dc-1", "dc1"), ("west2", None), ("C", None)],
 )
 def test_an_alias_is_like_another_where_a_slip_makes_one_of_it(alias: str, like: str | None) -> None:
-    assert like_alias(alias, ["dc1", "dc2", "east", "west1"]) == like
+    assert find_misspelt_alias(alias, ["dc1", "dc2", "east", "west1"]) == like
 
 
 @pytest.mark.parametrize(

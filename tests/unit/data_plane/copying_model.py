@@ -37,13 +37,13 @@ from tests.unit.data_plane.partition_steps import launched
 class Origins:
     """What is known of the origins of the source's batches, as it is decided by then."""
 
-    async def learn(self, producer_ids: Iterable[int]) -> None:
+    async def look_up(self, producer_ids: Iterable[int]) -> None:
         return
 
     def copy_producer_id(self, batch: Batch) -> int | None:
         return {FROM_ELSEWHERE: OTHER, FROM_THE_TARGET: None}.get(batch.producer_id, OWN)
 
-    async def own(self, producer_id: int) -> None:
+    async def claim(self, producer_id: int) -> None:
         return
 
     async def own_producer_ids(self) -> frozenset[int]:

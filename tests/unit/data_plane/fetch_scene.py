@@ -14,7 +14,7 @@ from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetcher import Delivery, FetchConnection, Fetcher, FetchRequest
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection import Connection
@@ -78,7 +78,7 @@ def noted(made: Connection, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def question(partition: PartitionState) -> FetchRequest:
     """What asks for this partition alone."""
     asked = {partition.tp: (partition, partition.incarnation)}
-    return FetchRequest(asked, {TOPIC_ID: partition.topic}, by_id=True, is_repeatable=False, each=0)
+    return FetchRequest(asked, {TOPIC_ID: partition.topic}, by_id=True, is_repeatable=False, max_partition_bytes=0)
 
 
 def answer(
@@ -86,7 +86,7 @@ def answer(
 ) -> Any:
     """An answer for partition 0 of topic t, or one that says nothing of any. `parted`: where its log parts from what
     was fetched."""
-    m = message("fetch", 13, "response")
+    m = load_message("fetch", 13, "response")
     part = m.PartitionData(
         partition_index=0,
         error_code=code,

@@ -64,19 +64,19 @@ CASES: Cases = {
         row(), source_of(16).delete_before(12), remembering(target_of(10).delete_before(14), 300_000)
     ),
     "counting went wrong": lambda: Scene(
-        row(upstream=8, downstream=8, sequence=8), source_of(16), target_of(12), remembers=row(), misnumbered=True
+        row(upstream=8, downstream=8, sequence=8), source_of(16), target_of(12), remembers=row(), counting_failed=True
     ),
     "counting went wrong, records are not the source's": lambda: Scene(
-        row(), source_of(16), target_of(10).append([40, 41], (OURS, 1)), remembers=row(), misnumbered=True
+        row(), source_of(16), target_of(10).append([40, 41], (OURS, 1)), remembers=row(), counting_failed=True
     ),
     "counting went wrong, records in another order": lambda: Scene(
-        row(), source_of(16), target_of(10).append([11, 10], (OURS, 1)), remembers=row(), misnumbered=True
+        row(), source_of(16), target_of(10).append([11, 10], (OURS, 1)), remembers=row(), counting_failed=True
     ),
     "counting went wrong, nothing beyond": lambda: Scene(
-        row(), source_of(16), target_of(10), remembers=row(), misnumbered=True
+        row(), source_of(16), target_of(10), remembers=row(), counting_failed=True
     ),
     "counting went wrong, a record is in quarantine": lambda: Scene(
-        BEHIND_QUARANTINE, source_of(16), past_quarantine(), remembers=BEHIND_QUARANTINE, misnumbered=True
+        BEHIND_QUARANTINE, source_of(16), past_quarantine(), remembers=BEHIND_QUARANTINE, counting_failed=True
     ),
     "the source lost some, a record is in quarantine": lambda: Scene(
         BEHIND_QUARANTINE, source_of(16).delete_before(11), past_quarantine()
@@ -85,15 +85,15 @@ CASES: Cases = {
         BEHIND_QUARANTINE, source_of(16), past_quarantine(), [TRANSACTIONS]
     ),
     "counting went wrong, the source is shorter": lambda: Scene(
-        row(), source_of(12), target_of(14), remembers=row(), misnumbered=True
+        row(), source_of(12), target_of(14), remembers=row(), counting_failed=True
     ),
     "counting went wrong, the source was truncated and grew": lambda: Scene(
-        row(), theirs(source_of(12), 4), target_of(14), remembers=row(), misnumbered=True
+        row(), theirs(source_of(12), 4), target_of(14), remembers=row(), counting_failed=True
     ),
     "counting went wrong, a record was left out of the copy": lambda: Scene(
-        row(), source_of(16), target_of(10).append([10, 12, 13], (OURS, 1)), remembers=row(), misnumbered=True
+        row(), source_of(16), target_of(10).append([10, 12, 13], (OURS, 1)), remembers=row(), counting_failed=True
     ),
     "counting went wrong, the source was truncated and grew, skip": lambda: Scene(
-        row(), theirs(source_of(12), 4), target_of(14), [GAP_SKIP], remembers=row(), misnumbered=True
+        row(), theirs(source_of(12), 4), target_of(14), [GAP_SKIP], remembers=row(), counting_failed=True
     ),
 }

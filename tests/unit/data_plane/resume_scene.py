@@ -80,13 +80,13 @@ class _Provenance:
         self._others = frozenset(others)
         self._meanwhile = frozenset(meanwhile)
 
-    async def learn(self, producer_ids: Iterable[int]) -> None:
+    async def look_up(self, producer_ids: Iterable[int]) -> None:
         return
 
     def copy_producer_id(self, batch: Batch) -> int | None:
         return OWN
 
-    async def own(self, producer_id: int) -> None:
+    async def claim(self, producer_id: int) -> None:
         self._trail.append(f"fenced {producer_id}")
 
     async def own_producer_ids(self) -> frozenset[int]:
@@ -139,7 +139,7 @@ class Scene:
     meanwhile: Iterable[int] = ()
     committed: int | None = None
     remembers: PartitionProgress | None = None
-    misnumbered: bool = False
+    counting_failed: bool = False
     same_name: bool = False
     without: Collection[str] = ()
     closes_on: Collection[str] = ()
@@ -240,7 +240,7 @@ class Scene:
         self, resumer: Resumer, partition: PartitionState, topic: MirroredTopic
     ) -> tuple[PartitionProgress, LastAppend] | None:
         if self.quarantines:
-            row_behind = await resumer.gap_resolver.passing_over(partition, self.quarantines)
+            row_behind = await resumer.gap_resolver.row_behind_refusal(partition, self.quarantines)
             return None if row_behind is None else (row_behind, LastAppend(row_behind.sequence, row_behind.downstream))
         if not self.rests:
             return await resumer.resume(partition, topic)
@@ -272,8 +272,8 @@ class Scene:
         if self.remembers is not None:
             end = LastAppend(self.remembers.sequence, self.remembers.downstream)
             partition.step(Resumed(self.remembers, end))
-        if self.misnumbered:
-            partition.misnumbered = True
+        if self.counting_failed:
+            partition.counting_failed = True
         return partition
 
 

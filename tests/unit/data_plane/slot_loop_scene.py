@@ -20,7 +20,7 @@ from lockstep_data_plane.slot.partition_task import PartitionBackoff
 from lockstep_data_plane.slot.slot_loop import SlotLoop
 from lockstep_data_plane.slot.slot_transforms import SlotTransforms
 from lockstep_kafka.common.backoff import Backoff
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
@@ -115,7 +115,7 @@ class AskingConnection(_MemoryConnection):
         if future.done() or fetches_held:
             return
         fetches = type(request).__name__ == "FetchRequest"
-        m = message("fetch" if fetches else "produce", int(request.__version__), "response")
+        m = load_message("fetch" if fetches else "produce", int(request.__version__), "response")
         answer = self._fetch(m, request) if fetches else self._produce(m, request)
         if fetches and not self._has_news(answer) and seen is not None:
             asyncio.get_running_loop().call_later(SOON_S, self._give, answer, seen, future)

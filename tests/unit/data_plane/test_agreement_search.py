@@ -91,7 +91,7 @@ def search(most: int, source: list[int], target: list[int]) -> tuple[Agreement |
         for log, numbers in ((agreement_search.TARGET, target), (agreement_search.SOURCE, source)):
             if agreement is None and at < len(numbers):
                 agreement = searching.add_record(log, at, (0, None, b"%d" % numbers[at], ()))
-    return agreement or searching.at_end(), searching
+    return agreement or searching.find_at_end(), searching
 
 
 @pytest.mark.parametrize("most", [1 << 16, 64])

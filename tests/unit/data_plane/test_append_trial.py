@@ -25,7 +25,7 @@ def trial(**different: Any) -> AppendTrial:
         producer_id=OURS,
         epoch=EPOCH,
         first=TrialAnswer(0, 10),
-        again=TrialAnswer(0, 10),
+        repeated=TrialAnswer(0, 10),
         gap=OUT_OF_ORDER,
         elsewhere=TrialAnswer(0, 11),
         next_epoch=TrialAnswer(0, 14),
@@ -39,8 +39,8 @@ def trial(**different: Any) -> AppendTrial:
     ("found", "faults"),
     [
         pytest.param(trial(), [], id="Kafka"),
-        pytest.param(trial(again=TrialAnswer(46)), [], id="a duplicate is named as one"),
-        pytest.param(trial(again=OUT_OF_ORDER), [], id="a duplicate is out of order"),
+        pytest.param(trial(repeated=TrialAnswer(46)), [], id="a duplicate is named as one"),
+        pytest.param(trial(repeated=OUT_OF_ORDER), [], id="a duplicate is out of order"),
         pytest.param(trial(log=[*LOG, kept(12, 0, 0, 77)]), [], id="others append meanwhile"),
         pytest.param(trial(log=[]), [AppendFault.IDS_LOST], id="the log gives nothing"),
         pytest.param(
@@ -64,7 +64,7 @@ def trial(**different: Any) -> AppendTrial:
             id="batches are joined",
         ),
         pytest.param(trial(gap=TrialAnswer(0, 11)), [AppendFault.GAPS_TAKEN], id="gaps are taken"),
-        pytest.param(trial(again=TrialAnswer(0, 11)), [AppendFault.REPEATS_TAKEN], id="repeats are appended"),
+        pytest.param(trial(repeated=TrialAnswer(0, 11)), [AppendFault.REPEATS_TAKEN], id="repeats are appended"),
         pytest.param(trial(elsewhere=UNKNOWN_PRODUCER), [AppendFault.SESSION_BOUND], id="ids belong to a session"),
         pytest.param(trial(next_epoch=FENCED), [AppendFault.EPOCHS_REFUSED], id="the target gives epochs itself"),
         pytest.param(

@@ -29,7 +29,7 @@ class Source:
 async def repeated(searches: EndSearches, source: Source, changed: asyncio.Event, times: int = 1) -> None:
     """Let the source be asked so many times at least."""
     before = len(source.asked)
-    task = asyncio.create_task(searches.repeat(source.answers, changed))
+    task = asyncio.create_task(searches.retry_searches(source.answers, changed))
     async with asyncio.timeout(10.0):
         while len(source.asked) < before + times:
             await asyncio.sleep(0.001)
@@ -46,18 +46,18 @@ async def test_search_of_a_paused_partition_is_repeated_when_its_source_is_back(
     now = 0.0
     searches, source, changed = EndSearches(lambda: now), Source(), asyncio.Event()
     searches.end(TP, PAUSED, needs_source=True)
-    assert searches.is_over(TP, PAUSED)
+    assert searches.was_searched(TP, PAUSED)
     now = 1_000.0
     await repeated(searches, source, changed)
-    assert searches.is_over(TP, PAUSED)
+    assert searches.was_searched(TP, PAUSED)
     assert not changed.is_set()
     source.answered.add(TP)
     await repeated(searches, source, changed)
-    assert not searches.is_over(TP, PAUSED)
+    assert not searches.was_searched(TP, PAUSED)
     assert changed.is_set()
     searches.end(TP, PAUSED, needs_source=False)
     asked = len(source.asked)
-    task = asyncio.create_task(searches.repeat(source.answers, changed))
+    task = asyncio.create_task(searches.retry_searches(source.answers, changed))
     await asyncio.sleep(0.05)
     task.cancel()
     assert len(source.asked) == asked, "its end is known"
@@ -84,5 +84,5 @@ async def test_partitions_without_an_answer_do_not_hide_others() -> None:
         searches.end(tp, PAUSED, needs_source=True)
     now = 1_000.0
     await repeated(searches, source, changed, times=len(many))
-    assert not searches.is_over(many[-1], PAUSED)
-    assert searches.is_over(many[0], PAUSED)
+    assert not searches.was_searched(many[-1], PAUSED)
+    assert searches.was_searched(many[0], PAUSED)

@@ -15,7 +15,7 @@ from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.fetch.fetch_sizes import MUCH_BYTES, MUCH_LASTS_S
 from lockstep_data_plane.fetch.fetcher import FetchConnection, Fetcher
 from lockstep_kafka.messages.fetch_codec import fetch_request, read_response, topic_names
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.wire.connection import Connection
 from lockstep_state.kafka.kafka_apis import APIS
@@ -47,7 +47,7 @@ async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks
     wanted = [(("t", 0), PartitionLeader(LEADER, 0, None), 5, -1)]
     request = read_back(fetch_request(13, wanted, FetchSettings(), by_id=False))
     assert (int(request.__version__), request.topics[0].topic) == (12, "t")
-    m = message("fetch", 12, "response")
+    m = load_message("fetch", 12, "response")
     part = m.PartitionData(partition_index=0, error_code=0, high_watermark=9, aborted_transactions=None, records=b"")
     topics = (m.FetchableTopicResponse(topic="t", partitions=(part,)),)
     said = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=topics)

@@ -92,7 +92,7 @@ def test_request_that_leaves_out_partitions_comes_back_soon(max_wait_ms: int, cr
 
 def test_topic_over_its_limit_waits_until_the_limit_allows_it() -> None:
     made = timing(PerTopic(None, ((NameFilter(("slow",)), 100), (NameFilter(("slower",)), 10))))
-    made.rates.share({"slow": 1, "slower": 1, "free": 1}, {})
+    made.rates.set_shares({"slow": 1, "slower": 1, "free": 1}, {})
     topics = ["slow", "slower", "free"]
     assert made.allowed_in_s(topics, 0.0) is None
     made.rates.on_fetched("slow", 150, 0.0)
@@ -106,7 +106,7 @@ def test_topic_over_its_limit_waits_until_the_limit_allows_it() -> None:
 
 def test_topics_without_limits_wait_for_nothing() -> None:
     made = timing()
-    made.rates.share({"t": 4}, {"t": 4})
+    made.rates.set_shares({"t": 4}, {"t": 4})
     made.rates.on_fetched("t", 10**9, 0.0)
     assert made.allows("t", 0.0)
     assert made.allowed_in_s(["t"], 0.0) is None

@@ -24,26 +24,29 @@ def limits(made: FetchSizes, round_trip_s: float, *, connections: int = 1, parti
 
 @pytest.mark.parametrize("round_trip_s", [0.0, 0.001])
 def test_near_broker_is_asked_for_as_much_as_configured(round_trip_s: float) -> None:
-    assert limits(sizing(), round_trip_s).each == MIB
+    assert limits(sizing(), round_trip_s).max_partition_bytes == MIB
 
 
 def test_far_broker_is_asked_for_what_covers_its_round_trip() -> None:
-    assert limits(sizing(), 0.080).each == partition_bytes(MIB, 0.080, 4, CAP) > MIB
+    assert limits(sizing(), 0.080).max_partition_bytes == partition_bytes(MIB, 0.080, 4, CAP) > MIB
 
 
 def test_size_that_the_file_sets_is_kept_however_far_the_broker_is() -> None:
-    assert limits(sizing(grows=False), 0.080).each == MIB
+    assert limits(sizing(grows=False), 0.080).max_partition_bytes == MIB
 
 
 def test_all_partitions_share_what_a_slot_asks_for() -> None:
-    assert limits(sizing(), 0.080, partitions=400).each == MIB
-    assert limits(sizing(), 0.080, partitions=2).each > limits(sizing(), 0.080, partitions=8).each
+    assert limits(sizing(), 0.080, partitions=400).max_partition_bytes == MIB
+    assert (
+        limits(sizing(), 0.080, partitions=2).max_partition_bytes
+        > limits(sizing(), 0.080, partitions=8).max_partition_bytes
+    )
 
 
 def test_whole_answer_is_at_most_what_the_settings_and_the_memory_allow() -> None:
-    assert limits(sizing(max_bytes=5 * MIB), 0.080).at_most == 5 * MIB
-    assert limits(sizing(), 0.080).at_most == CAP // 2
-    assert limits(sizing(), 0.080, connections=2).at_most == CAP // 4
+    assert limits(sizing(max_bytes=5 * MIB), 0.080).max_bytes == 5 * MIB
+    assert limits(sizing(), 0.080).max_bytes == CAP // 2
+    assert limits(sizing(), 0.080, connections=2).max_bytes == CAP // 4
 
 
 def test_nothing_is_asked_for_where_the_memory_is_taken() -> None:
@@ -58,41 +61,41 @@ FIRST, SECOND = (1, 0), (1, 1)
 
 def brings_much(made: FetchSizes, now: float, connection: tuple[int, int] = FIRST) -> bool:
     """Whether it would share its partitions."""
-    return made.surplus(connection, 10, 0, now) == 5
+    return made.count_to_give(connection, 10, 0, now) == 5
 
 
 def test_first_connection_has_all_partitions_while_little_comes() -> None:
     made = sizing()
     made.on_fetched(FIRST, MUCH_BYTES - 1, 1.0)
     made.on_fetched(SECOND, MUCH_BYTES - 1, 1.0)
-    assert made.surplus(FIRST, 10, 0, 1.0) == 0
-    assert made.surplus(SECOND, 4, 6, 1.0) == 4
+    assert made.count_to_give(FIRST, 10, 0, 1.0) == 0
+    assert made.count_to_give(SECOND, 4, 6, 1.0) == 4
 
 
 def test_busy_connection_shares_evenly_with_the_other() -> None:
     made = sizing()
     for connection in (FIRST, SECOND):
         made.on_fetched(connection, MUCH_BYTES, 1.0)
-        shared = [made.surplus(connection, own, 10 - own, 1.0) for own in range(11)]
+        shared = [made.count_to_give(connection, own, 10 - own, 1.0) for own in range(11)]
         assert shared == [0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5]
-    assert made.surplus(FIRST, 1, 0, 1.0) == 0, "a single partition stays"
+    assert made.count_to_give(FIRST, 1, 0, 1.0) == 0, "a single partition stays"
 
 
 def test_second_connection_goes_on_while_either_brings_much() -> None:
     made = sizing()
     made.on_fetched(FIRST, MUCH_BYTES, 1.0)
-    assert made.surplus(SECOND, 5, 5, 0.9 + MUCH_LASTS_S) == 0
-    assert made.surplus(SECOND, 5, 5, 1.0 + MUCH_LASTS_S) == 5
+    assert made.count_to_give(SECOND, 5, 5, 0.9 + MUCH_LASTS_S) == 0
+    assert made.count_to_give(SECOND, 5, 5, 1.0 + MUCH_LASTS_S) == 5
     made.on_fetched(SECOND, MUCH_BYTES, 20.0)
-    assert made.surplus(SECOND, 5, 5, 20.0) == 0
-    assert made.surplus(FIRST, 5, 5, 20.0) == 0
+    assert made.count_to_give(SECOND, 5, 5, 20.0) == 0
+    assert made.count_to_give(FIRST, 5, 5, 20.0) == 0
 
 
 def test_connections_to_one_broker_know_nothing_of_another() -> None:
     made = sizing()
     made.on_fetched((2, 0), MUCH_BYTES, 1.0)
-    assert made.surplus(FIRST, 10, 0, 1.0) == 0
-    assert made.surplus(SECOND, 5, 5, 1.0) == 5
+    assert made.count_to_give(FIRST, 10, 0, 1.0) == 0
+    assert made.count_to_give(SECOND, 5, 5, 1.0) == 5
 
 
 def test_connection_brings_much_for_a_while_after_a_burst() -> None:

@@ -10,7 +10,7 @@ from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetcher import FetchConnection, Fetcher
 from lockstep_kafka.messages.fetch_codec import DIVERGED
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.wire.error_codes import explain
 from lockstep_state.kafka.kafka_errors import ErrorMeaning, KafkaErrorCode
@@ -63,7 +63,7 @@ async def test_fetch_refused_by_a_leader_is_delivered(fetcher: Fetcher) -> None:
     partition = copying()
     fetcher.attach(partition)
     fetch_connection = shard_of(fetcher, partition)
-    m = message("fetch", 13, "response")
+    m = load_message("fetch", 13, "response")
     refused = m.FetchResponse(throttle_time=timedelta(0), error_code=OUT_OF_RANGE, session_id=0, responses=())
     (delivery,) = deliveries_of(fetch_connection, partition, refused)
     assert delivery.fetched.code == OUT_OF_RANGE

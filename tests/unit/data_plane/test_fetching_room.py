@@ -15,7 +15,7 @@ from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.fetch.fetcher import Delivery, FetchConnection, Fetcher, FetchResult
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection import Connection
@@ -64,7 +64,7 @@ class Asked(Connection):
 
     def answers(self, **data: bytes) -> None:
         """With these batches, by partition (`p0`)."""
-        m = message("fetch", 13, "response")
+        m = load_message("fetch", 13, "response")
         parts = tuple(
             m.PartitionData(
                 partition_index=int(name[1:]),

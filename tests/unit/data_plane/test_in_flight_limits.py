@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.append_sequence import LONG_S, WINDOW, window
+from lockstep_data_plane.core.append_sequence import LONG_S, WINDOW, window_size
 from lockstep_data_plane.fetch.fetch_sizes import partition_bytes
 from lockstep_data_plane.produce.sender import AHEAD, requests_ahead
 
@@ -32,8 +32,8 @@ def test_fetch_size_and_requests_by_the_round_trip() -> None:
 def test_window_is_larger_for_a_far_broker(
     round_trip_s: float, under_way: int, duration_s: float, is_large: bool
 ) -> None:
-    assert (window(round_trip_s, under_way, duration_s) > WINDOW) is is_large
-    assert window(round_trip_s, under_way, duration_s) >= WINDOW == 5
+    assert (window_size(round_trip_s, under_way, duration_s) > WINDOW) is is_large
+    assert window_size(round_trip_s, under_way, duration_s) >= WINDOW == 5
 
 
 def test_window_of_all_partitions_covers_two_round_trips() -> None:

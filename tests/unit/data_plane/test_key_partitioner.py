@@ -90,6 +90,6 @@ def test_a_record_too_large_is_named_and_what_lies_before_it_can_go() -> None:
     with pytest.raises(RecordTooLarge) as raised:
         gathering.group(TargetLimits(300))
     assert raised.value.record.offset == 1
-    gathering.cut(1)
+    gathering.drop_from(1)
     group = gathering.group(TargetLimits(300))
     assert (group.covers, sum(outgoing.count for outgoing in group.outgoing_batches)) == (0, 1)

@@ -168,8 +168,8 @@ def test_keyed_partition_counts_skipped_records_with_the_round() -> None:
 
 def test_a_target_with_another_number_of_partitions_does_not_fit() -> None:
     p, _ = partition()
-    assert p.routing.fits(PARTITIONS)
-    assert not p.routing.fits(PARTITIONS + 1)
+    assert p.routing.fits_partitions(PARTITIONS)
+    assert not p.routing.fits_partitions(PARTITIONS + 1)
     p.step(TargetSized(PARTITIONS + 1))
     assert list(p.routing.numbers) == [0, 1, 2, 3]
     assert not p.routing.in_one_log

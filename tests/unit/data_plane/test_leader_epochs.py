@@ -97,7 +97,7 @@ def test_parting_search_finds_the_first_batch_of_a_later_epoch(data: st.DataObje
         if not search.is_open:
             break
         middle = search.middle
-        search.learn(next((batch for batch in log if batch.last_offset >= middle), None))
+        search.narrow(next((batch for batch in log if batch.last_offset >= middle), None))
     assert not search.is_open
     assert search.agreed == (earlier[-1].last_offset + 1 if earlier else 0)
 
@@ -105,5 +105,5 @@ def test_parting_search_finds_the_first_batch_of_a_later_epoch(data: st.DataObje
 def test_parting_search_without_a_batch_goes_on_before_it() -> None:
     search = PartingSearch(3, 0, 8)
     while search.is_open:
-        search.learn(None)
+        search.narrow(None)
     assert search.agreed == 0

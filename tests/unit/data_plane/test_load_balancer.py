@@ -11,7 +11,7 @@ from lockstep_data_plane.driver.load_balancer import (
     WORTH_BYTES_PER_S,
     LoadBalancer,
     assign,
-    rebalanced,
+    move_one_partition,
 )
 from lockstep_state.offsets import TopicPartition
 
@@ -32,7 +32,7 @@ def test_an_exchange_keeps_every_partition_and_every_count_even(
 ) -> None:
     rates = dict(zip(sorted(wanted), speed, strict=False))
     held = {slot: list(held) for slot, held in assign(wanted, slots, {}).items()}
-    after = rebalanced(held, rates)
+    after = move_one_partition(held, rates)
     if not after:
         return
     assert sorted(tp for each in after.values() for tp in each) == sorted(wanted)
@@ -54,7 +54,7 @@ def test_exchange_of_two_slots_is_the_best_there_is(speed: list[int]) -> None:
         return
     backs = [0.0, *(rates[tp] for tp in held[1])] if len(held[0]) > len(held[1]) else [rates[tp] for tp in held[1]]
     best = min(max(most - rates[out] + back, least + rates[out] - back) for out in held[0] for back in backs)
-    after = rebalanced(held, rates)
+    after = move_one_partition(held, rates)
     reached = max(sum(rates[tp] for tp in each) for each in (after or held).values())
     assert reached == (best if best <= GAIN * most else most)
 
@@ -64,7 +64,7 @@ def test_load_balancer_terminates(wanted: set[TopicPartition], slots: int, speed
     rates = dict(zip(sorted(wanted), speed, strict=False))
     held = {slot: list(held) for slot, held in assign(wanted, slots, {}).items()}
     for _ in range(60):
-        after = rebalanced(held, rates)
+        after = move_one_partition(held, rates)
         if not after:
             return
         held = after
@@ -73,25 +73,25 @@ def test_load_balancer_terminates(wanted: set[TopicPartition], slots: int, speed
 
 def test_load_balancer_parts_two_busy_partitions_of_a_slot() -> None:
     held = {0: T[0:2], 1: T[2:4]}
-    after = rebalanced(held, {T[0]: 9 * MB, T[1]: 8 * MB, T[2]: 0.0, T[3]: 1 * MB})
+    after = move_one_partition(held, {T[0]: 9 * MB, T[1]: 8 * MB, T[2]: 0.0, T[3]: 1 * MB})
     assert len(moved(held, after)) == 2
     assert not {T[0], T[1]} <= set(after[0])
 
 
 def test_a_slot_with_one_more_gives_it_away_without_taking_another() -> None:
     held = {0: T[0:3], 1: T[3:5]}
-    after = rebalanced(held, {T[0]: 4 * MB, T[1]: 4 * MB, T[2]: 4 * MB})
+    after = move_one_partition(held, {T[0]: 4 * MB, T[1]: 4 * MB, T[2]: 4 * MB})
     assert len(moved(held, after)) == 1
 
 
 def test_a_single_heavy_partition_stays_where_it_is() -> None:
-    assert rebalanced({0: T[0:1], 1: T[1:2]}, {T[0]: 90 * MB, T[1]: 1 * MB}) == {}
+    assert move_one_partition({0: T[0:1], 1: T[1:2]}, {T[0]: 90 * MB, T[1]: 1 * MB}) == {}
 
 
 def test_slot_that_cannot_be_relieved_keeps_no_other_from_it() -> None:
     held = {slot: T[2 * slot : 2 * slot + 2] for slot in range(4)}
     rates = {T[0]: 90 * MB, T[2]: 40 * MB, T[3]: 45 * MB, T[5]: 1 * MB, T[6]: 2 * MB}
-    after = rebalanced(held, rates)
+    after = move_one_partition(held, rates)
     assert T[0] in after[0]
     assert not {T[2], T[3]} <= set(after[1])
 
@@ -99,24 +99,24 @@ def test_slot_that_cannot_be_relieved_keeps_no_other_from_it() -> None:
 def test_all_slots_that_move_too_much_are_relieved_at_once() -> None:
     held = {slot: T[2 * slot : 2 * slot + 2] for slot in range(4)}
     rates = {T[0]: 40 * MB, T[1]: 41 * MB, T[2]: 42 * MB, T[3]: 43 * MB}
-    after = rebalanced(held, rates)
+    after = move_one_partition(held, rates)
     loads = sorted(sum(rates.get(tp, 0.0) for tp in each) for each in after.values())
     assert loads == [40 * MB, 41 * MB, 42 * MB, 43 * MB]
 
 
 @pytest.mark.parametrize("rate", [1.0, WORTH_BYTES_PER_S / 2])
 def test_little_traffic_is_never_worth_a_pause(rate: float) -> None:
-    assert rebalanced({0: T[0:2], 1: T[2:4]}, {T[0]: rate, T[1]: rate}) == {}
+    assert move_one_partition({0: T[0:2], 1: T[2:4]}, {T[0]: rate, T[1]: rate}) == {}
 
 
 def test_a_little_uneven_is_even() -> None:
     held = {0: T[0:2], 1: T[2:4]}
     rates = {T[0]: 10 * MB, T[1]: 10 * MB, T[2]: 10 * MB / UNEVEN, T[3]: 10 * MB / UNEVEN}
-    assert rebalanced(held, rates) == {}
+    assert move_one_partition(held, rates) == {}
 
 
 def test_load_balancer_with_one_slot_moves_nothing() -> None:
-    assert rebalanced({0: T}, {T[0]: 90 * MB}) == {}
+    assert move_one_partition({0: T}, {T[0]: 90 * MB}) == {}
 
 
 def test_load_balancer_moves_a_partition_only_after_a_lasting_load() -> None:
@@ -126,7 +126,7 @@ def test_load_balancer_moves_a_partition_only_after_a_lasting_load() -> None:
     assert balance.plan(held, rates, PATIENCE_S - 1) == {}
     assert balance.plan(held, {}, PATIENCE_S - 0.5) == {}, "it passed"
     assert balance.plan(held, rates, PATIENCE_S) == {}
-    assert balance.plan(held, rates, 2 * PATIENCE_S) == rebalanced(held, rates) != {}
+    assert balance.plan(held, rates, 2 * PATIENCE_S) == move_one_partition(held, rates) != {}
 
 
 def test_burst_beside_a_lasting_load_moves_no_partition() -> None:

@@ -18,7 +18,7 @@ from lockstep_data_plane.verify.log_comparison import LogStretch, ReadLimit, com
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules
-from lockstep_kafka.messages.message_versions import EncodedRequest, message
+from lockstep_kafka.messages.message_versions import EncodedRequest, load_message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.connection import Connection
@@ -58,7 +58,7 @@ class Leading(Connection):
         if fetch:
             nothing = self.empty.pop(0) if self.empty else False
             return self._fetched(topic.topic_id, asked.fetch_offset, nothing)
-        m = message("list_offsets", int(entity.__version__), "response")
+        m = load_message("list_offsets", int(entity.__version__), "response")
         offset = len(self.log) if asked.timestamp == -1 else 0
         code = 0 if self.leads else NOT_LEADER
         part = m.ListOffsetsPartitionResponse(partition_index=0, error_code=code, timestamp=None, offset=offset)
@@ -67,7 +67,7 @@ class Leading(Connection):
         )
 
     def _fetched(self, topic_id: UUID, offset: int, nothing: bool) -> Any:
-        m = message("fetch", 13, "response")
+        m = load_message("fetch", 13, "response")
         until = len(self.log) if self._last_stable < 0 else self._last_stable
         part = m.PartitionData(
             partition_index=0,
@@ -160,7 +160,7 @@ async def test_log_reader_keeps_committed_progress_after_an_empty_answer() -> No
     """Else the copy would go on from before what is on the target already, and records would be there twice."""
     leading = Leading([progress(0, 10), progress(1, 20)], [False, True])
     log = progress_reader(cluster_led_by(leading))
-    assert await log.newest(("u", 0)) == 20
+    assert await log.read_newest(("u", 0)) == 20
 
 
 async def test_progress_that_is_none_is_counted_by_partition() -> None:
@@ -168,7 +168,7 @@ async def test_progress_that_is_none_is_counted_by_partition() -> None:
     garbage = batch_bytes([record(0, b"[", key=b"[")])
     cluster = cluster_led_by(Leading([garbage, progress(1, 20)], []))
     log = CommittedProgressReader(cluster, TP[0], "MirrorSourceConnector", "S", unreadable.pass_over_at)
-    assert await log.newest(("u", 0)) == 20
+    assert await log.read_newest(("u", 0)) == 20
     assert unreadable.by_partition == ((*TP, 1),)
 
 
@@ -176,9 +176,9 @@ async def test_progress_that_could_not_be_read_is_read_the_next_time() -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [False, *[True] * 10])
     log = progress_reader(cluster_led_by(leading))
     with pytest.raises(ConnectionError):
-        await log.newest(("u", 0))
+        await log.read_newest(("u", 0))
     leading.empty = []
-    assert await log.newest(("u", 0)) == 20
+    assert await log.read_newest(("u", 0)) == 20
 
 
 async def test_a_leader_of_the_progress_that_leads_no_more_is_asked_once() -> None:
@@ -188,30 +188,30 @@ async def test_a_leader_of_the_progress_that_leads_no_more_is_asked_once() -> No
     cluster._brokers[2] = ("broker", 9092)
     cluster._connections |= {(2, purpose): leading for purpose in ("ask", "tail")}
     log = progress_reader(cluster)
-    assert await log.newest(("u", 0)) == 10
+    assert await log.read_newest(("u", 0)) == 10
     former.leads = False
     with pytest.raises(KafkaProtocolError, match="NOT_LEADER_OR_FOLLOWER"):
-        await log.newest(("u", 0))
-    assert await log.newest(("u", 0)) == 20
+        await log.read_newest(("u", 0))
+    assert await log.read_newest(("u", 0)) == 20
 
 
 async def test_log_reader_of_a_recreated_topic_starts_over_and_forgets_progress() -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [])
     cluster = cluster_led_by(leading)
     log = progress_reader(cluster)
-    assert await log.newest(("u", 0)) == 20
+    assert await log.read_newest(("u", 0)) == 20
     cluster._topics[TP[0]] = 0, 1, UUID(int=8)
     leading.log = [progress(0, 3), batch_bytes(records(1, 1)), batch_bytes(records(2, 1))]
-    assert await log.newest(("u", 0)) == 3
+    assert await log.read_newest(("u", 0)) == 3
 
 
 @pytest.mark.parametrize("remaining", [0, 1])
 async def test_a_log_that_was_truncated_is_read_from_its_start(remaining: int) -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [])
     log = progress_reader(cluster_led_by(leading))
-    assert await log.newest(("u", 0)) == 20
+    assert await log.read_newest(("u", 0)) == 20
     del leading.log[remaining:]
-    assert await log.newest(("u", 0)) == (10 if remaining else None)
+    assert await log.read_newest(("u", 0)) == (10 if remaining else None)
 
 
 async def test_log_match_of_committed_records_stops_at_the_last_stable_offset() -> None:

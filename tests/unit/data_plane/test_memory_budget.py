@@ -14,9 +14,16 @@ CAP = 64 * MIB
 
 
 def grant(
-    flight: MemoryBudget, *, connections: int = 2, partitions: int = 8, each: int = MIB, at_most: int = 50 * MIB
+    flight: MemoryBudget,
+    *,
+    connections: int = 2,
+    partitions: int = 8,
+    max_partition_bytes: int = MIB,
+    max_bytes: int = 50 * MIB,
 ) -> FetchBudget | None:
-    return flight.grant(connections=connections, partitions=partitions, each=each, at_most=at_most)
+    return flight.grant(
+        connections=connections, partitions=partitions, max_partition_bytes=max_partition_bytes, max_bytes=max_bytes
+    )
 
 
 def some(budget: FetchBudget | None) -> FetchBudget:
@@ -27,24 +34,28 @@ def some(budget: FetchBudget | None) -> FetchBudget:
 def test_memory_budget_with_room_gives_each_partition_its_usual_size() -> None:
     flight = MemoryBudget(CAP)
     budget = some(grant(flight))
-    assert (budget.each, budget.is_tight) == (MIB, False)
-    assert budget.at_most >= 4 * MIB, "all that four partitions may bring"
+    assert (budget.max_partition_bytes, budget.is_tight) == (MIB, False)
+    assert budget.max_bytes >= 4 * MIB, "all that four partitions may bring"
     for number in range(8):
         flight.set_held(number, 4 * MIB)
-    assert (flight.held, some(grant(flight)).each, some(grant(flight)).below) == (32 * MIB, MIB, 16 * MIB)
+    assert (flight.held, some(grant(flight)).max_partition_bytes, some(grant(flight)).below) == (
+        32 * MIB,
+        MIB,
+        16 * MIB,
+    )
 
 
 def test_memory_budget_for_a_far_broker_is_two_fetches_of_all_partitions() -> None:
-    budget = some(grant(MemoryBudget(CAP), each=4 * MIB))
-    assert (budget.each, budget.at_most) == (4 * MIB, 16 * MIB)
+    budget = some(grant(MemoryBudget(CAP), max_partition_bytes=4 * MIB))
+    assert (budget.max_partition_bytes, budget.max_bytes) == (4 * MIB, 16 * MIB)
 
 
 def test_memory_budget_of_all_connections_is_half_of_the_cap() -> None:
     flight = MemoryBudget(CAP)
     for connection in range(16):
         budget = some(grant(flight, connections=16, partitions=2000))
-        flight.reserve(connection, budget.at_most)
-    assert (flight.held, sum(flight._asked.values())) == (0, CAP // 2)
+        flight.reserve(connection, budget.max_bytes)
+    assert (flight.held, sum(flight._requested.values())) == (0, CAP // 2)
 
 
 def test_memory_budget_of_a_stuck_partition_leaves_as_much_for_others() -> None:
@@ -53,7 +64,7 @@ def test_memory_budget_of_a_stuck_partition_leaves_as_much_for_others() -> None:
         budget = some(grant(flight))
         if flight.held_by("stuck") >= budget.below:
             break
-        flight.set_held("stuck", flight.held_by("stuck") + budget.each)
+        flight.set_held("stuck", flight.held_by("stuck") + budget.max_partition_bytes)
     assert flight.held_by("stuck") == CAP * 3 // 8
     assert some(grant(flight)).below == CAP * 3 // 8
 
@@ -64,7 +75,7 @@ def test_memory_budget_with_little_room_gives_little_to_small_holders() -> None:
     own = CAP // (8 * 200)
     assert grant(flight, partitions=200) == FetchBudget(own + 1, own, 16 * MIB, is_tight=True)
     flight.set_held("others", CAP // 4 - own)
-    assert some(grant(flight, partitions=200)).at_most == own
+    assert some(grant(flight, partitions=200)).max_bytes == own
     flight.set_held("others", CAP // 4 - own + 1)
     assert grant(flight, partitions=200) is None
 
@@ -72,17 +83,17 @@ def test_memory_budget_with_little_room_gives_little_to_small_holders() -> None:
 def test_memory_budget_gives_few_partitions_large_steps_with_little_room() -> None:
     flight = MemoryBudget(CAP)
     flight.set_held("stuck", CAP * 3 // 4)
-    assert some(grant(flight, partitions=8)).each == MIB
+    assert some(grant(flight, partitions=8)).max_partition_bytes == MIB
 
 
 def test_a_small_cap_is_a_cap_whatever_a_fetch_is_configured_to_bring() -> None:
     budget = some(grant(MemoryBudget(MIB), partitions=1))
-    assert (budget.each, budget.at_most) == (MIB // 4, MIB // 4)
+    assert (budget.max_partition_bytes, budget.max_bytes) == (MIB // 4, MIB // 4)
 
 
 def test_a_batch_larger_than_all_there_is_passes_and_then_nothing_does() -> None:
     flight = MemoryBudget(MIB)
-    flight.reserve("connection", some(grant(flight)).at_most)
+    flight.reserve("connection", some(grant(flight)).max_bytes)
     flight.reserve("connection", 0)
     flight.set_held("large", 10 * MIB)
     assert grant(flight) is None
@@ -127,7 +138,7 @@ class Slot:
 
     cap: int
     fetched: list[list[int]]
-    each: int
+    max_partition_bytes: int
     batch: int = 1
     stuck: set[int] = field(default_factory=set)
     asked: dict[int, tuple[FetchBudget, list[int]]] = field(default_factory=dict)
@@ -138,7 +149,9 @@ class Slot:
 
     def grant(self) -> FetchBudget | None:
         used = [number for number, partitions in enumerate(self.fetched) if partitions]
-        return grant(self.flight, connections=len(used), partitions=self.partitions, each=self.each)
+        return grant(
+            self.flight, connections=len(used), partitions=self.partitions, max_partition_bytes=self.max_partition_bytes
+        )
 
     def ask(self, connection: int) -> bool:
         """Whether it is waiting for an answer then."""
@@ -148,7 +161,7 @@ class Slot:
         roomy = [p for p in self.fetched[connection] if self.flight.held_by(p) < budget.below]
         if roomy:
             self.asked[connection] = budget, roomy
-            self.flight.reserve(connection, min(budget.at_most, len(roomy) * budget.each))
+            self.flight.reserve(connection, min(budget.max_bytes, len(roomy) * budget.max_partition_bytes))
         return bool(roomy)
 
     def answer(self, connection: int, first: int) -> None:
@@ -156,10 +169,10 @@ class Slot:
         if connection not in self.asked:
             return
         budget, roomy = self.asked.pop(connection)
-        remaining = budget.at_most
+        remaining = budget.max_bytes
         begin = first % len(roomy)
         for at, partition in enumerate((*roomy[begin:], *roomy[:begin])):
-            size = min(budget.each, remaining) // self.batch * self.batch
+            size = min(budget.max_partition_bytes, remaining) // self.batch * self.batch
             size = max(size, self.batch) if not at else size
             remaining = max(0, remaining - size)
             self.flight.set_held(partition, self.flight.held_by(partition) + size)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_data_plane.resume.resumer import newest
+from lockstep_data_plane.resume.resumed_rows import newest_row
 from lockstep_state.rows.state_rows import PartitionProgress
 
 OURS = 4000
@@ -28,7 +28,7 @@ def row(epoch: int, sequence: int = -1, *, producer_id: int = OURS, others: bool
     ],
 )
 def test_theirs_where_they_know_what_we_do_not(ours: PartitionProgress, theirs: PartitionProgress) -> None:
-    assert newest(ours, theirs) is theirs
+    assert newest_row(ours, theirs) is theirs
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_theirs_where_they_know_what_we_do_not(ours: PartitionProgress, theirs: 
     ],
 )
 def test_newest_row_is_ours_otherwise(ours: PartitionProgress, theirs: PartitionProgress | None) -> None:
-    assert newest(ours, theirs) is ours
+    assert newest_row(ours, theirs) is ours

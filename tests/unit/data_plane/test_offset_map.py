@@ -13,19 +13,19 @@ def test_record_in_a_run_has_one_place_in_each_log() -> None:
 
 
 def test_record_between_runs_or_decided_behind_them_is_passed_over() -> None:
-    passed = [at for at in range(40) if MAP.absence(at) is NotComparedReason.PASSED_OVER]
+    passed = [at for at in range(40) if MAP.explain_absence(at) is NotComparedReason.PASSED_OVER]
     assert passed == [15, 16, 17, 18, 19, 30, 31, 32, 33, 34]
 
 
 def test_record_where_runs_were_thinned_is_in_no_run() -> None:
     thinned = OffsetMap([Run(10, 0, 5), Run(20, 8, 10)])
-    assert {thinned.absence(at) for at in range(15, 20)} == {NotComparedReason.NO_RUN}
-    assert thinned.absence(10) is None
+    assert {thinned.explain_absence(at) for at in range(15, 20)} == {NotComparedReason.NO_RUN}
+    assert thinned.explain_absence(10) is None
 
 
 def test_record_without_any_run_is_not_passed_over() -> None:
-    assert OffsetMap(decided=100).absence(5) is None
-    assert MAP.absence(9) is NotComparedReason.BEFORE_THE_RUNS
+    assert OffsetMap(decided=100).explain_absence(5) is None
+    assert MAP.explain_absence(9) is NotComparedReason.BEFORE_THE_RUNS
 
 
 def test_copy_has_gone_back_if_an_earlier_record_has_a_later_place() -> None:

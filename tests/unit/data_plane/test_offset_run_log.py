@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.offset_run_log import CHUNK, COARSEST, EXACT, KEPT, RING, OffsetRunLog, thinned
+from lockstep_data_plane.core.offset_run_log import CHUNK, COARSEST, EXACT, KEPT, RING, OffsetRunLog, thin_runs
 from lockstep_rules.offsets.offset_runs import Run, RunMap, decode_runs
 from lockstep_state.rows.state_rows import OffsetRuns
 from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places, read, translated
@@ -38,7 +38,7 @@ def begun(lag_max: int = 100) -> OffsetRunLog:
 def rows(log: OffsetRunLog) -> list[OffsetRuns]:
     """What is due, and now written."""
     due = log.due()
-    log.written(due)
+    log.mark_written(due)
     return due
 
 
@@ -87,7 +87,7 @@ class TestOpenAndEnd:
         first = log.due()
         assert first == log.due() != []
         log.add_run(6, 3, 1)  # ends another run before the first ones are acknowledged
-        log.written(first)
+        log.mark_written(first)
         (row,) = rows(log)
         assert (row.edition, len(row.runs)) == (first[0].edition, 3)
         assert log.due() == []
@@ -170,7 +170,7 @@ def tail_heavy(fraction: int) -> list[Run]:
 def test_thinning_always_makes_room(fraction: int, lag_max: int) -> None:
     runs = tail_heavy(fraction)
     end = 2**62
-    kept = thinned(runs, Run(end - 1, end - 1, 1), end, lag_max)
+    kept = thin_runs(runs, Run(end - 1, end - 1, 1), end, lag_max)
     assert len(kept) <= KEPT
     assert kept[0] == runs[0]
     assert set(kept) <= set(runs)
@@ -182,7 +182,7 @@ def test_thinning_always_makes_room(fraction: int, lag_max: int) -> None:
 def test_small_holes_are_made_first() -> None:
     """Where holes of up to offset.lag.max are enough, none is larger, however old."""
     runs = [Run(*stretch) for stretch in stretches_of((2048, 10, 1, 0))]
-    kept = thinned(runs, Run(10**9, 10**9, 1), 10**9 + 1, 100)
+    kept = thin_runs(runs, Run(10**9, 10**9, 1), 10**9 + 1, 100)
     assert {b.downstream - a.downstream_end for a, b in pairwise(kept)} <= {100, 0}
     assert len(kept) == 2048 // 11 + 2, "ten are left out after each"
 

@@ -50,8 +50,8 @@ def ack(upstream: int, downstream: int) -> Ack:
 async def test_a_gap_upstream_makes_a_sync_at_the_record_behind_it() -> None:
     topic = Topic()
     log = sync_log(topic, 100)
-    log.acknowledged(("t", 0), [Ack(as_outgoing(batch(records(0, 2))), 50, 1)])
-    log.acknowledged(("t", 0), [ack(2, 52), ack(7, 53), ack(8, 54)])
+    log.send_due(("t", 0), [Ack(as_outgoing(batch(records(0, 2))), 50, 1)])
+    log.send_due(("t", 0), [ack(2, 52), ack(7, 53), ack(8, 54)])
     await log.settle(5.0)
     assert topic.appends == [[("t", 0, 0, 50), ("t", 0, 7, 53)]]
 
@@ -59,7 +59,7 @@ async def test_a_gap_upstream_makes_a_sync_at_the_record_behind_it() -> None:
 async def test_a_flush_sends_the_delayed_sync_once() -> None:
     topic = Topic()
     log = sync_log(topic, 100)
-    log.acknowledged(("t", 0), [Ack(as_outgoing(batch(records(0, 3))), 50, 1)])
+    log.send_due(("t", 0), [Ack(as_outgoing(batch(records(0, 3))), 50, 1)])
     for _ in range(2):
         log.flush(("t", 0))
         await log.settle(5.0)
@@ -70,7 +70,7 @@ async def test_a_partition_that_comes_back_has_a_sync_at_its_first_record() -> N
     topic = Topic()
     log = sync_log(topic, 100)
     for upstream in (0, 1):
-        log.acknowledged(("t", 0), [ack(upstream, upstream)])
+        log.send_due(("t", 0), [ack(upstream, upstream)])
         log.remove(("t", 0))
         await log.settle(5.0)
     assert topic.appends == [[("t", 0, 0, 0)], [("t", 0, 1, 1)]]
@@ -80,9 +80,9 @@ async def test_mm2_162_waiting_syncs_go_in_one_append_oldest_and_newest() -> Non
     topic = Topic()
     log = sync_log(topic)
     for upstream in (1, 2, 3):
-        log.acknowledged(("t", 0), [ack(upstream, 10 + upstream)])
-    log.acknowledged(("t", 1), [ack(7, 7)])
-    log.acknowledged(("t", 1), [])
+        log.send_due(("t", 0), [ack(upstream, 10 + upstream)])
+    log.send_due(("t", 1), [ack(7, 7)])
+    log.send_due(("t", 1), [])
     await log.settle(5.0)
     assert topic.appends == [[("t", 0, 1, 11), ("t", 0, 3, 13), ("t", 1, 7, 7)]]
     assert log.sent == 3
@@ -92,11 +92,11 @@ async def test_failed_offset_sync_is_sent_again_never_behind_a_newer_one() -> No
     topic = Topic()
     log = sync_log(topic)
     topic.refuses = True
-    log.acknowledged(("t", 0), [ack(1, 11), ack(2, 12)])
-    log.acknowledged(("t", 1), [ack(5, 5)])
+    log.send_due(("t", 0), [ack(1, 11), ack(2, 12)])
+    log.send_due(("t", 1), [ack(5, 5)])
     await eventually(lambda: len(topic.appends) >= 2, every=0.001)
     assert topic.appends[1] == [("t", 0, 2, 12), ("t", 1, 5, 5)]
-    log.acknowledged(("t", 0), [ack(9, 19)])
+    log.send_due(("t", 0), [ack(9, 19)])
     topic.refuses = False
     await log.settle(5.0)
     assert sorted(topic.appends[-1])[0][2] in (2, 9)
@@ -109,7 +109,7 @@ async def test_offset_sync_writer_ends_while_the_cluster_refuses() -> None:
     topic = Topic()
     log = sync_log(topic)
     topic.refuses = True
-    log.acknowledged(("t", 0), [ack(1, 11)])
+    log.send_due(("t", 0), [ack(1, 11)])
     await log.settle(0.05)
     count = len(topic.appends)
     assert count >= 1
@@ -123,7 +123,7 @@ async def test_failed_sync_of_a_partition_that_has_left_is_not_sent_again() -> N
     log = sync_log(topic)
     topic.refuses = True
     for name in ("t", "u"):
-        log.acknowledged((name, 0), [ack(100, 100)])
+        log.send_due((name, 0), [ack(100, 100)])
     await eventually(lambda: bool(topic.appends))
     log.remove(("t", 0))
     topic.refuses = False

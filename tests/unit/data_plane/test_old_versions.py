@@ -23,7 +23,13 @@ from lockstep_kafka.messages.fetch_codec import (
     topic_names,
 )
 from lockstep_kafka.messages.fetch_session import NO_SESSION, SessionRequest
-from lockstep_kafka.messages.message_versions import EncodedRequest, encoded, filled, message, message_format
+from lockstep_kafka.messages.message_versions import (
+    EncodedRequest,
+    encode_entity,
+    load_message,
+    make_entity,
+    message_format,
+)
 from lockstep_kafka.messages.metadata_codec import PartitionLeader, TopicMetadata, metadata_request, read_topics
 from lockstep_kafka.messages.produce_codec import Data, ProduceAnswer, produce_answer, produce_request
 from lockstep_kafka.wire.connection import Connection
@@ -76,10 +82,10 @@ def test_old_fetch_holds_what_its_version_knows(version: int) -> None:
 
 @pytest.mark.parametrize("version", range(APIS["fetch"].oldest, APIS["fetch"].newest + 1))
 def test_fetch_answer_of_each_version_is_read(version: int) -> None:
-    m = message("fetch", version, "response")
+    m = load_message("fetch", version, "response")
     records_read = batch_bytes(records(17, 3))
     aborted = (m.AbortedTransaction(producer_id=4000, first_offset=11),)
-    partition = filled(
+    partition = make_entity(
         m.PartitionData,
         partition_index=3,
         error_code=ErrorCode.none,
@@ -89,10 +95,12 @@ def test_fetch_answer_of_each_version_is_read(version: int) -> None:
         preferred_read_replica=-1,
         records=records_read,
     )
-    topic = filled(m.FetchableTopicResponse, topic="orders", topic_id=LEADER.topic_id, partitions=(partition,))
+    topic = make_entity(m.FetchableTopicResponse, topic="orders", topic_id=LEADER.topic_id, partitions=(partition,))
     no_time = timedelta(0)
     answer = read_answer_back(
-        filled(m.FetchResponse, throttle_time=no_time, error_code=ErrorCode.none, session_id=31, responses=(topic,))
+        make_entity(
+            m.FetchResponse, throttle_time=no_time, error_code=ErrorCode.none, session_id=31, responses=(topic,)
+        )
     )
     names = topic_names([(("orders", 3), LEADER, 17, -1)])
     (answered,) = read_response([("orders", 3)], answer, names)
@@ -120,12 +128,12 @@ def test_old_produce_holds_the_batches_as_they_are(version: int, name: str | Non
 
 @pytest.mark.parametrize("version", range(APIS["produce"].oldest, APIS["produce"].newest + 1))
 def test_produce_answer_of_each_version_is_read(version: int) -> None:
-    m = message("produce", version, "response")
+    m = load_message("produce", version, "response")
     says_why = version >= 8
 
     def answered(code: ErrorCode, **values: Any) -> ProduceAnswer:
-        partition = filled(m.PartitionProduceResponse, index=3, error_code=code, base_offset=41, **values)
-        topic = filled(
+        partition = make_entity(m.PartitionProduceResponse, index=3, error_code=code, base_offset=41, **values)
+        topic = make_entity(
             m.TopicProduceResponse, name="orders", topic_id=LEADER.topic_id, partition_responses=(partition,)
         )
         answer = read_answer_back(m.ProduceResponse(responses=(topic,), throttle_time=timedelta(0)))
@@ -155,7 +163,7 @@ def test_metadata_request_of_each_version_creates_no_topic(version: int) -> None
 
 
 def read_metadata_back(entity: Any) -> Any:
-    return read_back(encoded(entity))
+    return read_back(encode_entity(entity))
 
 
 class Leads(NamedTuple):
@@ -167,11 +175,11 @@ class Leads(NamedTuple):
 
 @pytest.mark.parametrize("version", range(APIS["metadata"].oldest, APIS["metadata"].newest + 1))
 def test_metadata_answer_of_each_version_is_read(version: int) -> None:
-    m = message("metadata", version, "response")
+    m = load_message("metadata", version, "response")
 
     def topic(name: str, code: ErrorCode, *leads: Leads) -> Any:
         partitions = tuple(
-            filled(
+            make_entity(
                 m.MetadataResponsePartition,
                 error_code=ErrorCode.none,
                 partition_index=lead.number,
@@ -180,7 +188,7 @@ def test_metadata_answer_of_each_version_is_read(version: int) -> None:
             )
             for lead in leads
         )
-        return filled(
+        return make_entity(
             m.MetadataResponseTopic, error_code=code, name=name, topic_id=LEADER.topic_id, partitions=partitions
         )
 
@@ -189,7 +197,7 @@ def test_metadata_answer_of_each_version_is_read(version: int) -> None:
     topics += [topic("gone", ErrorCode.unknown_topic_or_partition)] if names_missing else [topic("b", ErrorCode.none)]
     broker = m.MetadataResponseBroker(node_id=1, host="a1", port=9092)
     answer = read_answer_back(
-        filled(m.MetadataResponse, throttle_time=timedelta(0), brokers=(broker,), topics=tuple(topics))
+        make_entity(m.MetadataResponse, throttle_time=timedelta(0), brokers=(broker,), topics=tuple(topics))
     )
     by_name = {topic.name: topic for topic in read_topics(answer, ["gone", "orders"])}
     topic_id = LEADER.topic_id if version >= 10 else None
@@ -207,7 +215,7 @@ async def test_request_header_has_tags_only_in_flexible_versions(api: str, versi
     connection._writer = connection
     connection.write = sent.extend
     asked = connection.send(EncodedRequest(key, version, [b"body"]))
-    is_flexible = bool(getattr(message(api, version, "request"), f"{APIS[api].name}Request").__flexible__)
+    is_flexible = bool(getattr(load_message(api, version, "request"), f"{APIS[api].name}Request").__flexible__)
     header = struct.pack(">hhih2s", key, version, connection._requests[0][0], 2, b"ab") + b"\0" * is_flexible
     assert bytes(sent) == struct.pack(">i", len(header) + 4) + header + b"body"
     asked.cancel()
@@ -215,7 +223,7 @@ async def test_request_header_has_tags_only_in_flexible_versions(api: str, versi
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
 def test_answer_header_has_tags_only_in_flexible_versions(api: str, version: int) -> None:
-    kind = getattr(message(api, version, "response"), f"{APIS[api].name}Response")
+    kind = getattr(load_message(api, version, "response"), f"{APIS[api].name}Response")
     assert message_format(APIS[api].key, version).is_flexible == kind.__flexible__
     assert kind.__header_schema__.__flexible__ == kind.__flexible__
     assert entity_reader(kind) is not None

@@ -14,10 +14,10 @@ PARTS = ("acked", "routing")
 
 CHANGES_OF_PARTS = frozenset(
     {
-        *("load", "resumed", "saw_end", "numbered", "reached", "appended", "add_run", "fetched"),
-        *("acknowledged", "begun", "enqueue", "launch", "gather", "on_ack", "count_acked", "on_failure"),
-        *("on_failed", "break_off", "marked", "reset", "extend_last", "spread_over", "pass_on"),
-        *("queue_records", "close_group", "breaks_round", "joining"),
+        *("load", "resume_from", "note_source_end", "note_chain_end", "advance_to", "count_appended", "add_run"),
+        *("count_fetched", "count_acknowledged", "after_resume", "enqueue", "launch", "defer_count", "on_ack"),
+        *("count_acked", "on_failure", "on_failed", "break_off", "skip_marker", "reset", "extend_last"),
+        *("spread_over", "pass_on", "queue_records", "close_group", "breaks_round", "join_transaction"),
     }
 )
 """What changes them."""

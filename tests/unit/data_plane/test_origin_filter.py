@@ -29,7 +29,7 @@ async def test_origins_that_are_forgotten_are_learned_again_with_the_new(monkeyp
     origins._rows, origins._copied = rows, {}
     monkeypatch.setattr(origins, "_rule", Rule)
     first, second, third = (batch(records(0, 1), producer=(number, 0, 0)) for number in (5, 6, 7))
-    await origins.learn(each for each in (first, second))
-    await origins.learn([first, third])
+    await origins.look_up(each for each in (first, second))
+    await origins.look_up([first, third])
     assert [origins.copies(each) for each in (first, third)] == [True, True]
     assert origins._copied.keys() == {5, 7}

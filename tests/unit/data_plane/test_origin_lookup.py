@@ -21,7 +21,7 @@ async def test_origins_that_are_forgotten_still_decide_what_came_before(monkeypa
     lookup._origins, lookup._former_origins = {-1: OWN}, {}
     monkeypatch.setattr(lookup, "_rule", Rule)
     waits, comes = (batch(records(0, 1), producer=(number, 0, 0)) for number in (5, 6))
-    await lookup.learn([5])
-    await lookup.learn([6])
+    await lookup.look_up([5])
+    await lookup.look_up([6])
     assert [lookup.copy_producer_id(each) for each in (waits, comes)] == [OWN, OWN]
     assert lookup._origins.keys() == {-1, 6}

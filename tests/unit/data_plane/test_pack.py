@@ -9,7 +9,7 @@ from lockstep_data_plane import pack
 
 
 def test_archive_needs_packages_below_the_data_plane_and_no_spark() -> None:
-    names = pack.needed().keys()
+    names = pack.required_distributions().keys()
     below = ("data-plane", "runtime", "kafka", "config", "rules", "state")
     assert {name for name in names if name.startswith("lockstep")} == {f"lockstep-kafka-{name}" for name in below}
     assert "pyspark" not in names
@@ -17,8 +17,12 @@ def test_archive_needs_packages_below_the_data_plane_and_no_spark() -> None:
 
 def test_archive_has_the_modules_of_editable_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "environment.tar.gz"
-    own = {name: distribution for name, distribution in pack.needed().items() if name.startswith(pack.PREFIX)}
-    monkeypatch.setattr(pack, "needed", lambda: own)
+    own = {
+        name: distribution
+        for name, distribution in pack.required_distributions().items()
+        if name.startswith(pack.PREFIX)
+    }
+    monkeypatch.setattr(pack, "required_distributions", lambda: own)
     pack.pack(path)
     with tarfile.open(path) as archive:
         names = set(archive.getnames())

@@ -128,7 +128,7 @@ class TestWhereCountingArrives:
     def test_resume_with_records_lost_on_the_source_is_a_mismatch(self, remaining: list[int], end: LastAppend) -> None:
         p = resumed(end=end)
         admit(p, batch([r for r in records(0, 6) if r.offset in remaining]))
-        assert (p.phase, p.misnumbered, p.routing.records_held) == (Phase.SETTLING, True, 0)
+        assert (p.phase, p.counting_failed, p.routing.records_held) == (Phase.SETTLING, True, 0)
         assert p.row().upstream == -1
 
     def test_none_left_and_none_missing_is_a_count(self) -> None:
@@ -151,7 +151,7 @@ class TestWhereCountingArrives:
         (report,) = reports(admit(p, batch(records(0, 3))))
         assert isinstance(report, CopyTrouble)
         assert "last record of ours, at its offset 1, is not the source's at 1" in str(report.error)
-        assert (p.misnumbered, p.routing.records_held) == (True, 0)
+        assert (p.counting_failed, p.routing.records_held) == (True, 0)
         assert (p.row().upstream, p.row().sequence) == (-1, -1)
 
 

@@ -13,7 +13,7 @@ def test_without_a_rack_none_is_ever_sent() -> None:
 def test_a_named_replica_is_read_until_its_lease_ends() -> None:
     replicas = PreferredReplicas("r", LEASE_S)
     assert replicas.replica_for(HERE, 0.0) is None
-    replicas.named(HERE, 2, 10.0)
+    replicas.set_preferred(HERE, 2, 10.0)
     assert replicas.replica_for(HERE, 10.0) == 2
     assert replicas.replica_for(HERE, 10.0 + LEASE_S - 1) == 2
     assert replicas.replica_for(HERE, 10.0 + LEASE_S) is None
@@ -22,14 +22,14 @@ def test_a_named_replica_is_read_until_its_lease_ends() -> None:
 
 def test_the_newest_name_counts() -> None:
     replicas = PreferredReplicas("r", LEASE_S)
-    replicas.named(HERE, 2, 0.0)
-    replicas.named(HERE, 3, 1.0)
+    replicas.set_preferred(HERE, 2, 0.0)
+    replicas.set_preferred(HERE, 3, 1.0)
     assert replicas.replica_for(HERE, 2.0) == 3
 
 
 def test_preferred_replica_after_a_failure_is_the_leader_for_a_while() -> None:
     replicas = PreferredReplicas("r", LEASE_S)
-    replicas.named(HERE, 2, 0.0)
+    replicas.set_preferred(HERE, 2, 0.0)
     replicas.on_failure(HERE, 1.0)
     assert replicas.replica_for(HERE, 1.0) is None
     assert replicas.rack([HERE], 1.0) == ""
@@ -40,7 +40,7 @@ def test_preferred_replica_after_a_failure_is_the_leader_for_a_while() -> None:
 
 def test_preferred_replica_that_failed_is_avoided_after_a_new_begin() -> None:
     replicas = PreferredReplicas("r", LEASE_S)
-    replicas.named(HERE, 2, 0.0)
+    replicas.set_preferred(HERE, 2, 0.0)
     replicas.reset(HERE)
     assert replicas.replica_for(HERE, 0.0) is None
     assert replicas.rack([HERE], 0.0) == "r"

@@ -27,7 +27,7 @@ from lockstep_data_plane.produce.sender import (
     connection_index,
 )
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_kafka.messages.message_versions import EncodedRequest, message
+from lockstep_kafka.messages.message_versions import EncodedRequest, load_message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.messages.produce_codec import ProduceAnswer
 from lockstep_kafka.messages.request_size import SMALL_BYTES, RequestSize
@@ -66,7 +66,7 @@ def to_target(partition: PartitionState) -> TargetPartition:
 
 
 def asked(frame: bytes) -> Any:
-    read = entity_reader(message("produce", 13, "request").ProduceRequest)
+    read = entity_reader(load_message("produce", 13, "request").ProduceRequest)
     header = 4 + 2 + 2 + 4 + 2 + len("client") + 1
     request, _ = read(frame, header)
     return request
@@ -79,7 +79,7 @@ def answer_first(made: ProduceConnection, *parts: tuple[int, ErrorCode, int]) ->
         The future of the request, which is not done yet.
     """
     _, request, future = made.connection._requests.popleft()
-    m = message("produce", 13, "response")
+    m = load_message("produce", 13, "response")
     partitions = tuple(
         m.PartitionProduceResponse(index=number, error_code=code, base_offset=base_offset, record_errors=())
         for number, code, base_offset in parts
@@ -138,10 +138,10 @@ async def test_paused_connection_is_not_stuck() -> None:
     made._ready[to_target(waiting(0, 1))] = LEADER
     made.pump()
     now = time.monotonic()
-    assert made.stuck(now + 50, 40.0)
+    assert made.is_stuck(now + 50, 40.0)
     made.connection.resting_until = now + 30
-    assert not made.stuck(now + 50, 40.0)
-    assert made.stuck(now + 71, 40.0)
+    assert not made.is_stuck(now + 50, 40.0)
+    assert made.is_stuck(now + 71, 40.0)
 
 
 async def test_a_far_broker_has_more_requests_unanswered() -> None:
@@ -281,7 +281,7 @@ async def test_partition_that_waits_for_its_turn_is_lost_with_the_connection() -
     made._on_answers = lambda answers: lost.extend(partition for partition, _, answer in answers if answer)
     partitions = [waiting(number, 1) for number in range(AHEAD + 1)]
     for partition in partitions:
-        made.ready(to_target(partition), LEADER)
+        made.mark_ready(to_target(partition), LEADER)
         made.pump()
     assert len(stream.frames) == AHEAD
     requests, made.connection._requests, made.connection._writer = made.connection._requests, deque(), None
@@ -322,7 +322,7 @@ async def test_topic_without_an_id_is_named_in_request_and_answer() -> None:
     made.pump()
     (frame,) = stream.frames
     assert int.from_bytes(frame[6:8]) == 12
-    m = message("produce", 12, "response")
+    m = load_message("produce", 12, "response")
     rest = {"log_append_time": None, "log_start_offset": 0, "record_errors": (), "error_message": None}
     part = m.PartitionProduceResponse(index=0, error_code=ErrorCode.none, base_offset=1, **rest)
     topic = m.TopicProduceResponse(name=partition.target_topic, partition_responses=(part,))

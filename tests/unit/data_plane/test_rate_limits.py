@@ -29,7 +29,7 @@ def test_token_bucket_saves_unused_bytes_for_one_second() -> None:
 def test_rate_limit_of_a_slot_is_its_share_of_the_partitions() -> None:
     limits = RateLimits(PerTopic(1000, ((NameFilter(("logs.*",)), 100),)))
     assert limits.any
-    limits.share({"orders": 1, "logs-1": 2}, {"orders": 4, "logs-1": 2})
+    limits.set_shares({"orders": 1, "logs-1": 2}, {"orders": 4, "logs-1": 2})
     assert limits.wait_s("orders", 0.0) == 0
     limits.on_fetched("orders", 1000, 0.0)
     assert limits.wait_s("orders", 0.0) == pytest.approx(1.0), "half of the flow's 1000 a second"
@@ -41,10 +41,10 @@ def test_rate_limit_of_a_slot_is_its_share_of_the_partitions() -> None:
 
 def test_rate_limit_without_partitions_or_without_a_limit_never_waits() -> None:
     idle = RateLimits(PerTopic(10))
-    idle.share({}, {"orders": 4})
+    idle.set_shares({}, {"orders": 4})
     assert idle.wait_s("orders", 0.0) == 0
     free = RateLimits(PerTopic(None))
-    free.share({"orders": 4}, {"orders": 4})
+    free.set_shares({"orders": 4}, {"orders": 4})
     free.on_fetched("orders", 10**9, 0.0)
     assert not free.any
     assert free.wait_s("orders", 0.0) == 0
@@ -52,13 +52,13 @@ def test_rate_limit_without_partitions_or_without_a_limit_never_waits() -> None:
 
 def test_rate_limits_follow_the_partitions_and_keep_what_was_used() -> None:
     limits = RateLimits(PerTopic(None, ((NameFilter(("logs",)), 100),)))
-    limits.share({"logs": 1}, {"logs": 2})
+    limits.set_shares({"logs": 1}, {"logs": 2})
     limits.on_fetched("logs", 100, 0.0)
     assert limits.wait_s("logs", 0.0) == pytest.approx(1.0), "half of it"
-    limits.share({"logs": 2}, {"logs": 2})
+    limits.set_shares({"logs": 2}, {"logs": 2})
     assert limits.wait_s("logs", 0.0) == pytest.approx(0.5), "all of it, and what came counts"
-    limits.share({}, {"logs": 2})
+    limits.set_shares({}, {"logs": 2})
     assert limits.wait_s("logs", 0.0) == 0
-    limits.share({"logs": 3}, {"logs": 2})
+    limits.set_shares({"logs": 3}, {"logs": 2})
     limits.on_fetched("logs", 200, 0.0)
     assert limits.wait_s("logs", 0.0) == pytest.approx(1.0), "never more than the limit, also where others lag behind"

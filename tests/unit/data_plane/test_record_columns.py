@@ -33,6 +33,7 @@ from tests.support.batch_bytes import (
     LZ4,
     SNAPPY,
     ZSTD,
+    RecordBytes,
     batch,
     batch_bytes,
     decoded,
@@ -194,37 +195,19 @@ def decoded_with_bytes(
     body: bytes, count: int
 ) -> list[tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]]]:
     """Records read without the code under test; the names of headers may be no texts."""
-    position, content = 0, []
-
-    def number() -> int:
-        nonlocal position
-        shift = rest = 0
-        while True:
-            byte = body[position]
-            position += 1
-            rest |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return (rest >> 1) ^ -(rest & 1)
-
-    def sized() -> bytes | None:
-        nonlocal position
-        length = number()
-        if length < 0:
-            return None
-        position += length
-        return body[position - length : position]
-
+    reader = RecordBytes(body)
+    number, sized = reader.number, reader.sized
+    content = []
     for index in range(count):
         length = number()
-        end = position + length
-        position += 1
+        end = reader.position + length
+        reader.position += 1
         number()
         assert number() == index
         key, value = sized(), sized()
         content.append((key, value, [(sized() or b"", sized()) for _ in range(number())]))
-        assert position == end
-    assert position == len(body)
+        assert reader.position == end
+    assert reader.position == len(body)
     return content
 
 
@@ -375,4 +358,4 @@ def test_each_row_has_its_batch() -> None:
     batches = [unpack(each) for each in (first, empty, last)]
     columns = read_columns(batches, 4)
     batch_of = BatchOfRows.of(batches, columns)
-    assert [batch_of.at(row).batch for row in range(columns.rows)] == [first, empty, last]
+    assert [batch_of.batch_of_row(row).batch for row in range(columns.rows)] == [first, empty, last]

@@ -29,14 +29,14 @@ async def test_retry_gate_wakes_all_waiting_after_one_success() -> None:
     waits = await _waiting(company, changes, LONG)
     await asyncio.sleep(0.05)
     assert not any(wait.done() for wait in waits)
-    company.got_through()
+    company.wake_all()
     await asyncio.wait_for(asyncio.gather(*waits), 1.0)
 
 
 async def test_retry_gate_holds_a_recent_failure_for_its_minimum_only() -> None:
     company, begun = RetryGate(), time.monotonic()
     waits = await _waiting(company, [asyncio.Event()], LONG)
-    company.got_through()
+    company.wake_all()
     await asyncio.sleep(0)
     assert not waits[0].done(), "it would ask again and again while one after the other gets through"
     await asyncio.wait_for(waits[0], 1.0)
@@ -45,7 +45,7 @@ async def test_retry_gate_holds_a_recent_failure_for_its_minimum_only() -> None:
 
 async def test_retry_gate_ignores_an_earlier_success() -> None:
     company = RetryGate()
-    company.got_through()
+    company.wake_all()
     waits = await _waiting(company, [asyncio.Event()], LONG)
     await asyncio.sleep(0.05)
     assert not waits[0].done()
@@ -68,7 +68,7 @@ async def test_retry_gate_waits_at_most_its_maximum(monkeypatch: pytest.MonkeyPa
     company, begun = RetryGate(), time.monotonic()
     await asyncio.wait_for(company.pause(asyncio.Event(), LONG), 1.0)
     assert time.monotonic() - begun >= 0.06
-    company.got_through()
+    company.wake_all()
 
 
 async def test_retry_gate_does_not_wake_a_cancelled_task() -> None:
@@ -77,7 +77,7 @@ async def test_retry_gate_does_not_wake_a_cancelled_task() -> None:
     await asyncio.sleep(0.05)
     waits[0].cancel()
     await asyncio.wait(waits)
-    company.got_through()
+    company.wake_all()
     assert not changed.is_set()
 
 
@@ -85,10 +85,10 @@ async def test_retry_gate_shares_failures_of_the_broker_only() -> None:
     company = RetryGate()
     refused = ClusterError("B", "cluster B: topic mm2-lockstep-quarantine.A.internal may not be written")
     away = BrokerUnreachable("127.0.0.1:9092: connection refused", "B")
-    apart = asyncio.create_task(company.after(refused, asyncio.Event(), LONG))
-    together = asyncio.create_task(company.after(away, asyncio.Event(), LONG))
+    apart = asyncio.create_task(company.wait(refused, asyncio.Event(), LONG))
+    together = asyncio.create_task(company.wait(away, asyncio.Event(), LONG))
     await asyncio.sleep(0.05)
-    company.got_through()
+    company.wake_all()
     await asyncio.wait_for(together, 1.0)
     assert not apart.done(), "that a broker is back changes nothing about a refusal"
     apart.cancel()

@@ -58,7 +58,7 @@ def weighed(slot_spans: Iterable[Stretch], a_second: int) -> Weight:
             continue
         weight.seconds += 1
         rows = log.due()
-        log.written(rows)
+        log.mark_written(rows)
         for row in rows:
             key, value = replace(row, at_ms=1_800_000_000_000).encode()
             present[key] = len(key) + len(value)

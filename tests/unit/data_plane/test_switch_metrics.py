@@ -132,11 +132,11 @@ def test_driver_that_has_not_asked_the_clusters_does_not_know_the_lag() -> None:
 
 def test_source_that_does_not_answer_is_the_only_reason(driver: Driver) -> None:
     driver.collector.estimator.forget_check()
-    driver.periodic.troubles.began(TROUBLE, ClusterUnreachable("A", "a:9092", "no answer"))
+    driver.periodic.troubles.record_failure(TROUBLE, ClusterUnreachable("A", "a:9092", "no answer"))
     driver.now += 11_000
     driver.say(SlotStatus(slot=0, phase="started", run="r1"))
     assert blocking(driver) == {"source-unreachable": 1}
-    driver.periodic.troubles.over(TROUBLE)
+    driver.periodic.troubles.record_success(TROUBLE)
     driver.observe({("t", 0): 10})
     assert blocking(driver) == {}
 
@@ -163,9 +163,9 @@ def test_driver_that_has_just_begun_does_not_know_the_replicas(driver: Driver) -
 def test_unknown_replicas_have_no_reason_besides_their_cause(driver: Driver) -> None:
     """While the target is away, or the flow is stopped, the driver does not ask."""
     driver.replicas.unknown = frozenset({"checkpoint"})
-    driver.periodic.troubles.began("target", ClusterUnreachable("B", "b:9092", "no answer"))
+    driver.periodic.troubles.record_failure("target", ClusterUnreachable("B", "b:9092", "no answer"))
     assert blocking(driver) == {"target-unreachable": 1}
-    driver.periodic.troubles.over("target")
+    driver.periodic.troubles.record_success("target")
     driver.say(DesiredState(scope=SOURCE, phase="stopped"))
     assert blocking(driver) == {"stopped": 1}
 

@@ -49,12 +49,12 @@ class TestWhatWasRemoved:
         assert (tail.removed, tail.end.read_to) == (removed, end - 1)
 
     def test_target_tail_has_appends_remembered_by_the_leader_only(self) -> None:
-        end = read(ours(100, 10), end=130).remembered({OURS: 20, OTHER: 3})
+        end = read(ours(100, 10), end=130).end_from_leader({OURS: 20, OTHER: 3})
         assert end == LastAppend(20, 129, others=((OTHER, 3),))
         assert (end.last, end.behind) == (ours(100, 10), 9 + 4)
 
     def test_target_tail_is_empty_where_the_leader_forgot_the_producer(self) -> None:
-        assert read(ours(100, 10), end=130).remembered({OURS: 11}) == LastAppend(11, 101)
+        assert read(ours(100, 10), end=130).end_from_leader({OURS: 11}) == LastAppend(11, 101)
 
     def test_an_emptied_batch_counts_behind_the_last_record_that_is_left(self) -> None:
         empty = batch([], base_offset=102, last_offset=104, producer=(OURS, EPOCH, 12))

@@ -201,8 +201,8 @@ class TestWhenItEnds:
     @pytest.mark.parametrize(("opened", "due_s"), [(11.05, SHARE * 0.05), (100.0, LONGEST_S)])
     def test_transaction_stays_open_longer_the_longer_the_last_commit_was(self, opened: float, due_s: float) -> None:
         transactions = self.held()
-        transactions.ending(11.0)
-        transactions.committed()
-        transactions.opened(opened)
+        transactions.mark_ending(11.0)
+        transactions.take_committed()
+        transactions.mark_opened(opened)
         transactions.hold(self.held().held)
         assert transactions.due_in(opened, idle=False, caught_up=False) == pytest.approx(due_s)

@@ -10,10 +10,10 @@ from lockstep_data_plane.verify.verified_position import (
     ComparisonStretch,
     CopyState,
     LogRanges,
+    add_comparison,
+    add_counts,
     comparable_from,
-    compared,
-    counted,
-    finished,
+    finish_comparison,
     is_enough,
     needs_comparison,
     next_stretch,
@@ -189,30 +189,30 @@ def test_stretch_of_a_source_that_lost_everything_names_all_of_it() -> None:
 def test_what_was_compared_adds_up_in_the_row() -> None:
     source = records(100, 60)
     row = replace(requested(None), first=100)
-    once = compared(row, verified(in_batches(source, 10), as_copy(copied(source), 10)), 7)
+    once = add_comparison(row, verified(in_batches(source, 10), as_copy(copied(source), 10)), 7)
     assert (once.upstream, once.downstream, once.records, once.busy_ms) == (159, 59, 60, 7)
     more = records(160, 40)
-    twice = compared(once, verified(in_batches(more, 10), as_copy(copied(more[:-1], 60), 10)), 5)
+    twice = add_comparison(once, verified(in_batches(more, 10), as_copy(copied(more[:-1], 60), 10)), 5)
     assert (twice.upstream, twice.records, twice.busy_ms) == (199, 99, 12)
     assert twice.differences == (("missing", 1),)
     assert twice.found == (("missing", 199, -1),)
-    assert finished(twice, PROGRESS, 5).done
+    assert finish_comparison(twice, PROGRESS, 5).done
 
 
 def test_request_is_carried_out_once_what_the_source_had_is_compared() -> None:
     row = replace(requested(ROW), upstream=199, cause=reported("cluster B does not answer"))
-    done = finished(row, PROGRESS, 5000)
+    done = finish_comparison(row, PROGRESS, 5000)
     assert (done.done, done.verified_ms, done.reason) == (True, 5000, "")
-    assert not finished(replace(row, upstream=180), PROGRESS, 5000).done, "a part of it"
-    assert not finished(replace(row, source_end=300), PROGRESS, 5000).done, "the copy is not there yet"
-    assert finished(replace(row, source_end=300), replace(PROGRESS, phase="stopped"), 5000).done
+    assert not finish_comparison(replace(row, upstream=180), PROGRESS, 5000).done, "a part of it"
+    assert not finish_comparison(replace(row, source_end=300), PROGRESS, 5000).done, "the copy is not there yet"
+    assert finish_comparison(replace(row, source_end=300), replace(PROGRESS, phase="stopped"), 5000).done
 
 
 def test_request_ends_at_its_end_though_the_copy_goes_further() -> None:
     row = replace(requested(ROW), upstream=170, source_end=171)
-    done = finished(row, PROGRESS, 5000)
+    done = finish_comparison(row, PROGRESS, 5000)
     assert (done.done, done.verified_ms) == (True, 0), "not all that is copied is verified"
-    assert not finished(replace(row, request=""), PROGRESS, 5000).done
+    assert not finish_comparison(replace(row, request=""), PROGRESS, 5000).done
     assert is_enough(row, 171)
     assert not is_enough(row, 170)
     assert not is_enough(replace(row, request=""), 999)
@@ -247,9 +247,9 @@ def test_foreign_record_behind_the_next_ones_is_beyond_the_copy() -> None:
 def test_counts_compare_runs_and_the_end_of_the_target() -> None:
     offsets = OffsetMap([Run(100, 0, 60), Run(170, 60, 30)], decided=199)
     stretch = stretch_of(None, offsets=offsets, logs=LogRanges(100, 0, 200, 200, 100))
-    row = counted(stretch, offsets, 100)
+    row = add_counts(stretch, offsets, 100)
     assert (row.records, row.stretches, row.differences) == (90, (("passed-over", 160, 169, 10),), ())
-    assert counted(stretch, offsets, 95).differences == (("missing", 5),)
+    assert add_counts(stretch, offsets, 95).differences == (("missing", 5),)
 
 
 def test_request_waits_while_the_copy_is_behind_it() -> None:

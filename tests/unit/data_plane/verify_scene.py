@@ -98,7 +98,7 @@ def next_agreement(
         )
         if agreement is not None:
             return agreement
-    return search.at_end() or Agreement(*end)
+    return search.find_at_end() or Agreement(*end)
 
 
 SEARCHED = 500

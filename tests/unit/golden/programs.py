@@ -138,7 +138,7 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
     theirs = TakeoverState(
         flow=AB,
         cluster="A",
-        place=strimzi,
+        location=strimzi,
         own=own,
         rows={},
         mm2_offsets={("t", 0): 9},
@@ -148,7 +148,7 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
         target_topics=frozenset({"A.t"}),
     )
     yield "takeover", plan_takeover(theirs).as_json()
-    held = MigrationState(flow=AB, cluster="A", place=strimzi, rows={row.key(): row for row in rows}, replicas=1)
+    held = MigrationState(flow=AB, cluster="A", location=strimzi, rows={row.key(): row for row in rows}, replicas=1)
     yield "handback", plan_hand_back(held).as_json()
 
 

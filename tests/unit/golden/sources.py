@@ -61,7 +61,7 @@ ROUND_CALLS, SPAN_CALLS, NOTE_CALLS, ADMIN_CALLS = (
     ("every",),
     ("span_interval", "step"),
     ("set_attributes",),
-    ("_blocking", "_answer", "_many", "_list_topics"),
+    ("_blocking", "_answer", "_collect", "_list_topics"),
 )
 STATUS_FUNCTIONS = ("status", "_upstream_status")
 """Those that say what `/status` shows."""

@@ -3,9 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_heartbeat.upstream_clusters import Upstream, UpstreamHeartbeat, age_seconds, upstreams, with_heartbeat
+from lockstep_heartbeat.upstream_clusters import (
+    Upstream,
+    UpstreamHeartbeat,
+    age_seconds,
+    find_upstreams,
+    with_heartbeat,
+)
 from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
-from lockstep_rules.remote_topics import hops
+from lockstep_rules.remote_topics import count_hops
 
 DEFAULT = DefaultReplicationPolicy()
 HOUR = 3_600_000
@@ -14,33 +20,35 @@ HOUR = 3_600_000
 class TestUpstreams:
     def test_each_cluster_behind_the_flow_is_one_nearest_first(self) -> None:
         topics = ["heartbeats", "B.heartbeats", "B.A.heartbeats", "B.A.D.heartbeats", "B.orders", "orders"]
-        assert upstreams(DEFAULT, topics, "B") == (
+        assert find_upstreams(DEFAULT, topics, "B") == (
             Upstream("B", 1, "B.heartbeats"),
             Upstream("A", 2, "B.A.heartbeats"),
             Upstream("D", 3, "B.A.D.heartbeats"),
         )
 
     def test_upstream_heartbeats_of_another_flow_are_ignored(self) -> None:
-        assert upstreams(DEFAULT, ["C.heartbeats", "C.B.heartbeats", "heartbeats"], "B") == ()
+        assert find_upstreams(DEFAULT, ["C.heartbeats", "C.B.heartbeats", "heartbeats"], "B") == ()
 
     def test_upstream_is_known_by_the_shortest_path_of_its_heartbeats(self) -> None:
-        clusters = upstreams(DEFAULT, ["B.heartbeats", "B.C.A.heartbeats", "B.A.heartbeats", "B.D.A.heartbeats"], "B")
+        clusters = find_upstreams(
+            DEFAULT, ["B.heartbeats", "B.C.A.heartbeats", "B.A.heartbeats", "B.D.A.heartbeats"], "B"
+        )
         assert Upstream("A", 2, "B.A.heartbeats") in clusters
         assert [cluster.alias for cluster in clusters] == ["B", "A", "C", "D"]
 
     def test_upstream_without_own_heartbeats_is_known_by_those_through_it(self) -> None:
-        assert upstreams(DEFAULT, ["B.A.heartbeats"], "B") == (
+        assert find_upstreams(DEFAULT, ["B.A.heartbeats"], "B") == (
             Upstream("B", 1, "B.A.heartbeats"),
             Upstream("A", 2, "B.A.heartbeats"),
         )
 
     def test_upstream_with_own_heartbeats_is_known_by_them(self) -> None:
-        clusters = upstreams(DEFAULT, ["B.A.D.heartbeats", "B.C.E.A.heartbeats"], "B")
+        clusters = find_upstreams(DEFAULT, ["B.A.D.heartbeats", "B.C.E.A.heartbeats"], "B")
         assert Upstream("A", 2, "B.C.E.A.heartbeats") in clusters
 
     def test_heartbeats_under_identity_have_their_path_in_the_name(self) -> None:
         policy = IdentityReplicationPolicy("B")
-        clusters = upstreams(policy, ["orders", "heartbeats", "B.heartbeats", "B.A.heartbeats"], "B")
+        clusters = find_upstreams(policy, ["orders", "heartbeats", "B.heartbeats", "B.A.heartbeats"], "B")
         assert [(cluster.alias, cluster.hops) for cluster in clusters] == [("B", 1), ("A", 2)]
 
 
@@ -51,8 +59,8 @@ TOPICS = st.lists(ALIASES, min_size=1, max_size=4).map(lambda way: ".".join([*wa
 @given(st.sets(TOPICS))
 def test_hops_are_those_that_mirrormakers_client_counts(topics: set[str]) -> None:
     through_b = {topic for topic in topics if topic.startswith("B.")}
-    for cluster in upstreams(DEFAULT, topics, "B"):
-        assert cluster.hops == hops(DEFAULT, through_b, cluster.alias)
+    for cluster in find_upstreams(DEFAULT, topics, "B"):
+        assert cluster.hops == count_hops(DEFAULT, through_b, cluster.alias)
         assert cluster.topic in through_b
 
 

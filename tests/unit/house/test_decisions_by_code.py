@@ -46,7 +46,7 @@ ALLOWED = {
     "lockstep_topic_sync.config_sync:_failed": "whether it is another failure than before",
     "lockstep_data_plane.slot.certificate_watch:watch": "whether it was said before",
     "lockstep_runtime.http.server:_renew_certificate": "whether it was said before",
-    "lockstep_runtime.telemetry.failure_tracker:began": "whether it is another failure than before",
+    "lockstep_runtime.telemetry.failure_tracker:record_failure": "whether it is another failure than before",
     "lockstep_ops.switch.switch_check:blocking": ENUM,
     "lockstep_ops.switch.switch_check:way_back_blockers": ENUM,
     "lockstep_ops.switch.switch_check:_is_about": ENUM,
@@ -82,7 +82,7 @@ ALLOWED = {
     "lockstep_kafka.admin.address_probe:_handshake": "`reason` is OpenSSL's name of an error",
     "lockstep_kafka.admin.admin_requests:_trouble": FOREIGN,
     "lockstep_kafka.common.auth_errors:refused_login": FOREIGN,
-    "lockstep_kafka.common.auth_errors:advertised_by_no_name": FOREIGN,
+    "lockstep_kafka.common.auth_errors:explain_unresolved_name": FOREIGN,
     "lockstep_kafka.librdkafka.client_factory:create_client": FOREIGN,
     "lockstep_runtime.membership.faust_membership:_sentence": FOREIGN,
 }

@@ -9,7 +9,7 @@ from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.check import DoctorCheck
 from lockstep_ops.findings.alerts import ALERTS
 from lockstep_ops.findings.catalogue import CATALOGUES, FINDINGS
-from lockstep_ops.findings.finding_kind import FindingKind, plain
+from lockstep_ops.findings.finding_kind import FindingKind, markdown_to_text
 from lockstep_ops.findings.halt_cases import HALT_CASES, REFUSED, TRANSFORM
 from lockstep_rules.offsets.gap_policy import GapCase
 from tests.support.source_modules import source_modules
@@ -43,7 +43,7 @@ def test_findings_have_texts_that_fit() -> None:
         assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", kind.code), kind.code
         assert kind.title, kind.code
         assert kind.severity in ("", "error", "warning", "note", "critical"), kind.code
-        for text in (plain(kind.title), plain(kind.meaning), kind.plain_fix):
+        for text in (markdown_to_text(kind.title), markdown_to_text(kind.meaning), kind.plain_fix):
             assert text == text.strip(), kind.code
             assert not re.search(r"`|\]\(", text), kind.code
 

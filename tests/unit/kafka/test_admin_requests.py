@@ -15,7 +15,7 @@ from confluent_kafka.admin import ListConsumerGroupsResult
 
 from lockstep_kafka.admin.admin import Admin
 from lockstep_kafka.admin.group_requests import COMMITS, DESCRIBES, FETCHES_OFFSETS
-from lockstep_kafka.admin.request_pieces import IN_FLIGHT, in_pieces, together
+from lockstep_kafka.admin.request_pieces import IN_FLIGHT, ask_in_pieces, merge_outcomes
 from lockstep_kafka.common.admin_types import Outcome
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.errors import (
@@ -42,7 +42,7 @@ async def asked_of(numbers: Sequence[int], size: int) -> tuple[list[list[int]], 
         under_way.discard(piece[0])
         return list(piece)
 
-    return [piece async for piece in in_pieces(numbers, size, ask)], most
+    return [piece async for piece in ask_in_pieces(numbers, size, ask)], most
 
 
 @pytest.mark.parametrize(("count", "pieces"), [(0, []), (1, [[0]]), (3, [[0, 1, 2]]), (7, [[0, 1, 2], [3, 4, 5], [6]])])
@@ -58,7 +58,7 @@ def test_outcomes_of_pieces_become_one() -> None:
     async def ask(piece: Sequence[int]) -> Outcome[int]:
         return Outcome({str(n): n for n in piece if n != 2}, {}, {str(n): denied for n in piece if n == 2})
 
-    outcome = asyncio.run(together(in_pieces(range(5), 2, ask)))
+    outcome = asyncio.run(merge_outcomes(ask_in_pieces(range(5), 2, ask)))
     assert outcome.done == {"0": 0, "1": 1, "3": 3, "4": 4}
     assert outcome.denied == {"2": denied}
 
@@ -76,7 +76,7 @@ def test_a_cluster_that_is_away_ends_all_pieces() -> None:
         return Outcome()
 
     with pytest.raises(ClusterUnreachable):
-        asyncio.run(asyncio.wait_for(together(in_pieces(range(9), 1, ask)), 5.0))
+        asyncio.run(asyncio.wait_for(merge_outcomes(ask_in_pieces(range(9), 1, ask)), 5.0))
     assert ended == [1]
 
 
@@ -116,7 +116,7 @@ async def test_request_without_an_answer_ends_if_no_broker_answers(*, whole: boo
     """librdkafka would wait for a minute, and nobody would know that the cluster is gone."""
     admin = Silent(answers=False)
     asked = (
-        admin._answer(admin.owed, "describe", "x") if whole else admin._many({"x": admin.owed}, "describe", str, str)
+        admin._answer(admin.owed, "describe", "x") if whole else admin._collect({"x": admin.owed}, "describe", str, str)
     )
     with pytest.raises(ClusterUnreachable):
         await asyncio.wait_for(asked, 5)

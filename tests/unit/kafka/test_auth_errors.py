@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_kafka.common.auth_errors import advertised_by_no_name, login_name, refused_login
+from lockstep_kafka.common.auth_errors import explain_unresolved_name, login_name, refused_login
 
 USER = "user mirror (SCRAM-SHA-512)"
 
@@ -71,12 +71,12 @@ def test_unresolved_advertised_name_differs_from_the_bootstrap_name() -> None:
     text = (
         "b-1.inside:9092/1: Failed to resolve 'b-1.inside:9092': Name or service not known (after 3ms in state CONNECT)"
     )
-    sentence = advertised_by_no_name(text, "outside:9092")
+    sentence = explain_unresolved_name(text, "outside:9092")
     assert sentence is not None
     assert sentence.startswith("a broker is advertised as b-1.inside:9092, whose name is not known here (Name or")
     assert "advertised.listeners" in sentence
-    assert advertised_by_no_name(text, "outside:9092, b-1.inside:9092") is None
-    assert advertised_by_no_name("b-1.inside:9092/1: Connect to ipv4#10.0.0.1:9092 failed", "outside:9092") is None
+    assert explain_unresolved_name(text, "outside:9092, b-1.inside:9092") is None
+    assert explain_unresolved_name("b-1.inside:9092/1: Connect to ipv4#10.0.0.1:9092 failed", "outside:9092") is None
 
 
 def test_login_name_has_no_password() -> None:

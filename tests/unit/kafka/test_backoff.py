@@ -26,15 +26,15 @@ def test_failures_that_are_retried_at_once_come_before_the_waits(at_once: int) -
 def test_ten_seconds_of_work_take_back_one_failure() -> None:
     backoff = Backoff(at_once=1)
     waits(backoff, 3)
-    backoff.worked(19.9)
+    backoff.forget_failures(19.9)
     assert backoff.next() == 1.0
-    backoff.worked(60.0)
+    backoff.forget_failures(60.0)
     assert backoff.next() == 0.0
 
 
 def test_cluster_that_does_not_answer_is_asked_again_soon() -> None:
     backoff = Backoff(failures=8)
-    assert backoff.after(ClusterUnreachable("A", "a:9092", "gone")) == AWAY_AT_MOST_S
+    assert backoff.next_after(ClusterUnreachable("A", "a:9092", "gone")) == AWAY_AT_MOST_S
 
 
 def test_cluster_that_answers_again_with_an_error_is_asked_again_soon() -> None:
@@ -43,5 +43,5 @@ def test_cluster_that_answers_again_with_an_error_is_asked_again_soon() -> None:
     backoff = Backoff()
     for _ in range(2):
         for _ in range(9):
-            backoff.after(away)
-        assert [backoff.after(error) for _ in range(7)] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0]
+            backoff.next_after(away)
+        assert [backoff.next_after(error) for _ in range(7)] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0]

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_kafka.admin.admin import REFUSED_AGAIN_S, Admin, connects
+from lockstep_kafka.admin.admin import REFUSED_AGAIN_S, Admin, find_connect_error
 from lockstep_kafka.common.errors import ClusterUnreachable
 from tests.support.ports import free_port
 
@@ -22,13 +22,13 @@ WITHIN = timedelta(seconds=5)
     ],
 )
 async def test_address_that_leads_nowhere_has_its_reason(host: str, words: str) -> None:
-    assert (await connects(host, 1, WITHIN) or "").startswith(words)
+    assert (await find_connect_error(host, 1, WITHIN) or "").startswith(words)
 
 
 async def test_address_that_accepts_connections_has_no_reason() -> None:
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     async with server:
-        assert await connects("127.0.0.1", server.sockets[0].getsockname()[1], WITHIN) is None
+        assert await find_connect_error("127.0.0.1", server.sockets[0].getsockname()[1], WITHIN) is None
 
 
 async def test_require_open_without_a_listener_raises_at_once() -> None:

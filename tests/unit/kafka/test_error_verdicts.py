@@ -91,17 +91,17 @@ def test_waits_double_up_to_their_limit_and_begin_anew_after_a_success() -> None
 def test_a_cluster_that_is_away_is_asked_again_soon() -> None:
     backoff = Backoff(first=4.0, limit=30.0)
     away = ClusterUnreachable("B", "b:9092", "refused")
-    assert [backoff.after(away) for _ in range(3)] == [4.0, 5.0, 5.0]
-    assert backoff.after(ClusterError("B", "whatever")) == 4.0
-    assert backoff.after(None) == 8.0
+    assert [backoff.next_after(away) for _ in range(3)] == [4.0, 5.0, 5.0]
+    assert backoff.next_after(ClusterError("B", "whatever")) == 4.0
+    assert backoff.next_after(None) == 8.0
 
 
 def test_backoff_begins_lower_after_a_time_of_success() -> None:
     backoff = Backoff(first=0.5, limit=30.0)
     assert [backoff.next() for _ in range(5)] == [0.5, 1, 2, 4, 8]
-    backoff.worked(9.9)
+    backoff.forget_failures(9.9)
     assert backoff.next() == 16
-    backoff.worked(40.0)
+    backoff.forget_failures(40.0)
     assert backoff.next() == 2
-    backoff.worked(1e6)
+    backoff.forget_failures(1e6)
     assert backoff.next() == 0.5

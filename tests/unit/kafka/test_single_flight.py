@@ -25,10 +25,10 @@ class Work:
 async def test_single_flight_is_shared_by_concurrent_callers_only() -> None:
     work = Work()
     shared = SingleFlight(work)
-    first = [asyncio.create_task(shared.done()) for _ in range(3)]
+    first = [asyncio.create_task(shared.run()) for _ in range(3)]
     await asyncio.sleep(0.001)
     assert work.begun == 1
-    late = [asyncio.create_task(shared.done()) for _ in range(3)]
+    late = [asyncio.create_task(shared.run()) for _ in range(3)]
     await asyncio.sleep(0.001)
     work.going_on.set()
     await asyncio.gather(*first)
@@ -36,7 +36,7 @@ async def test_single_flight_is_shared_by_concurrent_callers_only() -> None:
     await asyncio.gather(*late)
     assert work.finished <= 3, "the first, one for those who asked with it, one for those who asked meanwhile"
     before = work.finished
-    await shared.done()
+    await shared.run()
     assert work.finished == before + 1
 
 
@@ -44,9 +44,9 @@ async def test_single_flight_failure_reaches_all_callers_before_its_start() -> N
     work = Work()
     work.fails = True
     shared = SingleFlight(work)
-    first = asyncio.create_task(shared.done())
+    first = asyncio.create_task(shared.run())
     await asyncio.sleep(0.001)
-    late = [asyncio.create_task(shared.done()) for _ in range(3)]
+    late = [asyncio.create_task(shared.run()) for _ in range(3)]
     await asyncio.sleep(0.001)
     assert (work.begun, work.finished) == (1, 0)
     work.going_on.set()
@@ -56,9 +56,9 @@ async def test_single_flight_failure_reaches_all_callers_before_its_start() -> N
     assert (work.begun, work.finished) == (2, 1), "they asked while it failed: it is tried again, once for all three"
 
     work.going_on.clear()
-    waits = asyncio.create_task(shared.done())
+    waits = asyncio.create_task(shared.run())
     await asyncio.sleep(0.001)
-    late = [asyncio.create_task(shared.done()) for _ in range(3)]
+    late = [asyncio.create_task(shared.run()) for _ in range(3)]
     await asyncio.sleep(0.001)
     work.going_on.set()
     await asyncio.sleep(0)
@@ -67,14 +67,14 @@ async def test_single_flight_failure_reaches_all_callers_before_its_start() -> N
     outcomes = await asyncio.gather(*late, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [ConnectionError] * 3
     assert work.begun == 4, "what nobody can find out is not asked once for each"
-    await shared.done()
+    await shared.run()
     assert work.begun == 5
 
 
 async def test_single_flight_of_a_cancelled_caller_continues_for_the_next() -> None:
     work = Work()
     shared = SingleFlight(work)
-    first, second = asyncio.create_task(shared.done()), asyncio.create_task(shared.done())
+    first, second = asyncio.create_task(shared.run()), asyncio.create_task(shared.run())
     await asyncio.sleep(0.001)
     first.cancel()
     await asyncio.sleep(0.001)

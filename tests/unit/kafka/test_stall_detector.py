@@ -27,8 +27,8 @@ def test_stall_detector_checks_less_often_until_something_moves() -> None:
 
 def test_stall_detector_asks_only_for_unmoved_partitions() -> None:
     standstill = StallDetector()
-    assert list(standstill.unmoved({0: 5, 1: 7})) == []
-    assert list(standstill.unmoved({0: 5, 1: 8})) == [0]
+    assert list(standstill.find_stalled({0: 5, 1: 7})) == []
+    assert list(standstill.find_stalled({0: 5, 1: 8})) == [0]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=20))

@@ -34,7 +34,7 @@ def held(
     return MigrationState(
         flow=FLOW,
         cluster="A",
-        place=DEDICATED,
+        location=DEDICATED,
         rows=rows_by_key,
         mm2_offsets=mm2_offsets or {},
         members=members,

@@ -25,7 +25,7 @@ STRIMZI = offset_location("strimzi", FLOW, None, OFFSETS)
 OWN = OffsetLocation("own", DEDICATED.topic, DEDICATED.connector, "")
 
 
-def state(place: OffsetLocation = DEDICATED, *rows: Row, **fields: Any) -> TakeoverState:
+def state(location: OffsetLocation = DEDICATED, *rows: Row, **fields: Any) -> TakeoverState:
     """Two partitions of `t`, offsets 0 to 99 each, of which MM2 has copied up to 9 and 19."""
     facts: dict[str, Any] = {
         "mm2_offsets": {("t", 0): 9, ("t", 1): 19},
@@ -34,7 +34,7 @@ def state(place: OffsetLocation = DEDICATED, *rows: Row, **fields: Any) -> Takeo
         "ends": {("t", 0): 100, ("t", 1): 100},
         "target_topics": frozenset({"A.t"}),
     }
-    return TakeoverState(flow=FLOW, cluster="A", place=place, own=OWN, rows=rows_of(*rows), **{**facts, **fields})
+    return TakeoverState(flow=FLOW, cluster="A", location=location, own=OWN, rows=rows_of(*rows), **{**facts, **fields})
 
 
 # -- where MM2 keeps its progress -------------------------------------------------------------------------------------
@@ -192,8 +192,10 @@ def test_takeover_without_offsets_shows_no_topics() -> None:
 
 
 def test_takeover_notes_a_connector_that_is_not_watched() -> None:
-    place = replace(offset_location("connect", FLOW, None, OFFSETS, topic="x", connector="y", group="z"), watched=False)
-    assert "not checked: other connectors run in group z" in printed(takeover_parts(plan_takeover(state(place))))
+    location = replace(
+        offset_location("connect", FLOW, None, OFFSETS, topic="x", connector="y", group="z"), watched=False
+    )
+    assert "not checked: other connectors run in group z" in printed(takeover_parts(plan_takeover(state(location))))
 
 
 @pytest.mark.parametrize(
@@ -206,8 +208,8 @@ def test_takeover_notes_a_connector_that_is_not_watched() -> None:
 )
 def test_the_note_quotes_the_files_own_interval(every: timedelta, origin: str, words: str) -> None:
     assert words in flush_note(every, origin)
-    place = replace(DEDICATED, origin=origin)
-    assert words in plan_takeover(state(place, flush_every=every)).notes[0]
+    location = replace(DEDICATED, origin=origin)
+    assert words in plan_takeover(state(location, flush_every=every)).notes[0]
 
 
 def test_takeover_commands_without_a_reachable_cluster_end_at_once(tmp_path: Path) -> None:

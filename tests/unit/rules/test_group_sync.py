@@ -9,9 +9,9 @@ from lockstep_rules.groups.group_sync import (
     Ahead,
     GroupSync,
     TargetGroupState,
+    find_rewinds,
     find_unread,
     plan_group_sync,
-    rewinds,
     with_writes,
 )
 from lockstep_state.codecs.mm2_codec import Checkpoint
@@ -149,7 +149,7 @@ def test_rewinds_keep_a_partition_until_it_catches_up(
     now: dict[TopicPartition, Checkpoint],
     after: dict[TopicPartition, int],
 ) -> None:
-    assert rewinds(rewound, before, now) == after
+    assert find_rewinds(rewound, before, now) == after
 
 
 class TestOwnWrites:

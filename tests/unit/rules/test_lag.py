@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_rules.offsets.lag import NOT_ASKED, LogRange, behind, is_of_another_log, why_unknown
+from lockstep_rules.offsets.lag import NOT_ASKED, LogRange, count_behind, is_of_another_log, why_unknown
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress
 from tests.support.reasons import reported
 
@@ -105,7 +105,7 @@ def test_lag_is_never_less_than_what_a_reader_lacks(
 ) -> None:
     source = world.source if source_known else None
     end = world.target_end if target_known else None
-    lag = behind(world.row, world.topic, source, end, silent=silent)
+    lag = count_behind(world.row, world.topic, source, end, silent=silent)
     reason = why_unknown(world.row, world.topic, source, end, silent=silent)
     assert (lag is None) == bool(reason)
     assert lag is None or lag >= world.lacking
@@ -115,7 +115,7 @@ def test_lag_is_never_less_than_what_a_reader_lacks(
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
 def test_lag_of_a_copy_without_trouble_is_exact(start: int, copied: int, missing: int) -> None:
     row = replace(ROW, upstream=start + copied - 1, downstream=copied - 1)
-    assert behind(row, TOPIC, LogRange(start, start + copied + missing), copied) == missing
+    assert count_behind(row, TOPIC, LogRange(start, start + copied + missing), copied) == missing
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
@@ -123,9 +123,9 @@ def test_lag_after_a_kill_is_exact_or_unknown(start: int, reported: int, more: i
     """The row says less than the target's log has, and nobody writes another one."""
     row = replace(ROW, upstream=start + reported - 1, downstream=reported - 1)
     source = LogRange(start, start + reported + more + missing)
-    assert behind(row, TOPIC, source, reported + more, silent=True) == (None if more else missing)
+    assert count_behind(row, TOPIC, source, reported + more, silent=True) == (None if more else missing)
     rests = replace(row, phase="stopped", located=True)
-    assert behind(rests, TOPIC, source, reported + more, silent=True) == more + missing, "it was looked at"
+    assert count_behind(rests, TOPIC, source, reported + more, silent=True) == more + missing, "it was looked at"
 
 
 @pytest.mark.parametrize(
@@ -155,16 +155,16 @@ def test_lag_after_a_kill_is_exact_or_unknown(start: int, reported: int, more: i
 def test_lag_of_a_row_counts_records_behind(
     changes: dict[str, str], source: LogRange | None, target_end: int | None, lag: int | None
 ) -> None:
-    assert behind(replace(ROW, **changes), TOPIC, source, target_end) == lag  # type: ignore[arg-type]  # by name
+    assert count_behind(replace(ROW, **changes), TOPIC, source, target_end) == lag  # type: ignore[arg-type]  # by name
 
 
 def test_lag_of_a_partition_not_begun_is_all_records() -> None:
-    assert behind(None, TOPIC, LogRange(50, 200_050)) == 200_000
-    assert behind(None, None, LogRange(0, 5)) == 5
-    assert behind(None, TOPIC, None) is None
-    assert behind(None, TOPIC, LogRange(5, 5)) == 0
+    assert count_behind(None, TOPIC, LogRange(50, 200_050)) == 200_000
+    assert count_behind(None, None, LogRange(0, 5)) == 5
+    assert count_behind(None, TOPIC, None) is None
+    assert count_behind(None, TOPIC, LogRange(5, 5)) == 0
 
 
 def test_a_row_of_no_known_topic_is_taken_as_it_is() -> None:
     assert not is_of_another_log(ROW, None)
-    assert behind(ROW, None, LogRange(0, 150)) == 50
+    assert count_behind(ROW, None, LogRange(0, 150)) == 50

@@ -13,9 +13,9 @@ from lockstep_rules.offsets.offset_runs import (
     UpstreamTranslation,
     decode_runs,
     encode_runs,
+    merge_runs,
     translate,
     translate_upstream,
-    union,
 )
 from lockstep_state.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
@@ -88,8 +88,11 @@ def test_runs_travel_as_steps() -> None:
 
 
 def test_union_of_what_two_writers_knew() -> None:
-    assert union(RUNS[:2], RUNS[1:], [Run(15, 10, 3)]) == RUNS
-    assert union([Run(0, 0, 5)], [Run(3, 3, 9)], [Run(12, 12, 1)], [Run(14, 13, 1)]) == (Run(0, 0, 13), Run(14, 13, 1))
+    assert merge_runs(RUNS[:2], RUNS[1:], [Run(15, 10, 3)]) == RUNS
+    assert merge_runs([Run(0, 0, 5)], [Run(3, 3, 9)], [Run(12, 12, 1)], [Run(14, 13, 1)]) == (
+        Run(0, 0, 13),
+        Run(14, 13, 1),
+    )
 
 
 @given(logs(), st.data())

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from lockstep_rules.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 from lockstep_rules.remote_topics import (
     checkpoints_among,
+    count_hops,
+    find_upstream_clusters,
     heartbeats_among,
-    hops,
     hops_of_topic,
     remote_among,
-    upstream,
     upstream_sources,
 )
 
@@ -56,7 +56,7 @@ def test_mm2_010_the_shortest_way_of_heartbeats_counts() -> None:
         *("source4.source3.heartbeats", "source4.source3.source5.heartbeats", "source6.topic1"),
     ]
     sources = ("source1", "source2", "source3", "source5", "source6", "source7")
-    counts = [hops(DEFAULT, topics, source) for source in sources]
+    counts = [count_hops(DEFAULT, topics, source) for source in sources]
     assert counts == [1, 2, 1, 3, None, None], "source6.topic1 is no heartbeats topic and shows no mirror"
 
 
@@ -69,11 +69,11 @@ UPSTREAM_TOPICS = [
 @pytest.mark.parametrize("policy", [DEFAULT, IDENTITY], ids=["default", "identity"])
 def test_mm2_011_012_every_alias_along_heartbeats_is_upstream(policy: ReplicationPolicy) -> None:
     """Also under the identity policy, which prefixes heartbeats all the same."""
-    assert upstream(policy, UPSTREAM_TOPICS) == {"source1", "source2", "source3", "source4", "source5"}
+    assert find_upstream_clusters(policy, UPSTREAM_TOPICS) == {"source1", "source2", "source3", "source4", "source5"}
 
 
 def test_mm2_011_a_cluster_without_mirrored_heartbeats_has_no_upstream() -> None:
-    assert upstream(DEFAULT, ["heartbeats", "topic1", "source6.topic"]) == frozenset()
+    assert find_upstream_clusters(DEFAULT, ["heartbeats", "topic1", "source6.topic"]) == frozenset()
 
 
 def test_mm2_013_prefixed_topics_are_remote_plain_and_internal_are_not() -> None:
@@ -113,5 +113,7 @@ def test_each_hop_of_a_chain_is_found_at_its_distance(aliases: list[str], separa
     topic = separator.join([*aliases, "heartbeats"])
     until_one_repeats = aliases[: next((n for n, alias in enumerate(aliases) if alias in aliases[:n]), len(aliases))]
     assert list(upstream_sources(policy, topic)) == until_one_repeats
-    assert [hops(policy, [topic], alias) for alias in until_one_repeats] == list(range(1, len(until_one_repeats) + 1))
-    assert upstream(policy, [topic]) == set(until_one_repeats)
+    assert [count_hops(policy, [topic], alias) for alias in until_one_repeats] == list(
+        range(1, len(until_one_repeats) + 1)
+    )
+    assert find_upstream_clusters(policy, [topic]) == set(until_one_repeats)

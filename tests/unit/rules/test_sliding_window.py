@@ -2,14 +2,14 @@
 
 import math
 
-from lockstep_rules.sliding_window import SAMPLE_MS, WINDOW_MS, Rate, Window, stats
+from lockstep_rules.sliding_window import SAMPLE_MS, WINDOW_MS, Rate, Window, window_stats
 
 T = 1_700_000_000_000
 
 
 def test_window_before_the_first_sample_is_unknown() -> None:
     assert Window().summary == ()
-    assert all(math.isnan(value) for value in stats((), T))
+    assert all(math.isnan(value) for value in window_stats((), T))
 
 
 def test_last_least_most_and_mean() -> None:
@@ -17,7 +17,7 @@ def test_last_least_most_and_mean() -> None:
     for at, value in ((T, 10), (T + 1, 40), (T + 2, 25)):
         window.record(at, value)
     assert window.summary == (T + 2, 25, 10, 40, 25)
-    assert stats(window.summary, T + 3) == (25, 10, 40, 25)
+    assert window_stats(window.summary, T + 3) == (25, 10, 40, 25)
 
 
 def test_window_counts_several_samples_at_once() -> None:
@@ -41,7 +41,7 @@ def test_window_forgets_samples_older_than_two() -> None:
 def test_window_without_recent_samples_has_only_the_last() -> None:
     window = Window()
     window.record(T, 5)
-    last, *rest = stats(window.summary, T + WINDOW_MS)
+    last, *rest = window_stats(window.summary, T + WINDOW_MS)
     assert last == 5
     assert all(math.isnan(value) for value in rest)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_rules.statement_outline import COLUMNS, filters_records, made_columns
+from lockstep_rules.statement_outline import COLUMNS, assigned_columns, filters_records
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_a_condition_is_a_filter(statement: str, filters: bool) -> None:
     ],
 )
 def test_a_named_expression_is_a_column_that_is_made_anew(statement: str, columns: set[str]) -> None:
-    assert made_columns(statement) == columns
+    assert assigned_columns(statement) == columns

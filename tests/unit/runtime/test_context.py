@@ -47,7 +47,7 @@ def test_row_without_a_recent_group_heartbeat_is_refused(tmp_path: Path) -> None
 
 def test_event_has_the_term_of_the_share_it_is_about(tmp_path: Path) -> None:
     ctx = leading(tmp_path, "checkpoint", (0, 7), (3, 9), divided=True)
-    assert ctx._term_about("orders") == 7
+    assert ctx._term_for_event("orders") == 7
     only_3 = leading(tmp_path, "checkpoint", (3, 9), divided=True)
-    assert only_3._term_about("orders") == 9, "of another's share: what it is about is told all the same"
-    assert flow_context(tmp_path, "checkpoint", divided=True)._term_about("orders") == 0
+    assert only_3._term_for_event("orders") == 9, "of another's share: what it is about is told all the same"
+    assert flow_context(tmp_path, "checkpoint", divided=True)._term_for_event("orders") == 0

@@ -47,9 +47,9 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 def go_through(troubles: FailureTracker, *steps: Step) -> None:
     for name, error in steps:
         if error is None:
-            troubles.over(name)
+            troubles.record_success(name)
         else:
-            troubles.began(name, error)
+            troubles.record_failure(name, error)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_failure_is_logged_once_with_its_end(
 
 
 def test_failures_logged_by_another_service_are_not_logged(lines: Callable[[], list[str]]) -> None:
-    troubles = FailureTracker(FlowLog("test", "A->B"), others_say={"B"})
+    troubles = FailureTracker(FlowLog("test", "A->B"), logged_elsewhere={"B"})
     go_through(troubles, ("one", AWAY), ("one", UNFIT), ("two", UNFIT), ("one", None), ("two", None), ("copying", AWAY))
     assert troubles.now["copying"] == str(AWAY)
     assert lines() == []
@@ -110,7 +110,7 @@ def test_outage_whose_cause_changes_is_logged_once_with_each_cause(
     expired = "the certificate has expired"
     for cause in ("refused after 12 ms", "refused after 9 ms", expired, "refused after 7 ms", expired):
         for name in ("one", "two"):
-            troubles.began(name, ClusterUnreachable("B", "b:9092", cause))
+            troubles.record_failure(name, ClusterUnreachable("B", "b:9092", cause))
     go_through(troubles, ("one", None), ("two", None), ("one", ClusterUnreachable("B", "b:9092", expired)))
     assert lines() == ["cluster unreachable"] * 2 + ["cluster reachable again", "cluster unreachable"]
     assert expired in str(vars(caplog.records[1]))
@@ -120,7 +120,7 @@ def test_outage_with_ever_new_causes_has_a_bounded_number_of_lines(
     troubles: FailureTracker, lines: Callable[[], list[str]]
 ) -> None:
     for number in range(100):
-        troubles.began("one", ClusterUnreachable("B", "b:9092", "x" * number))
+        troubles.record_failure("one", ClusterUnreachable("B", "b:9092", "x" * number))
     assert lines() == ["cluster unreachable"] * LOGGED_CAUSES
 
 
@@ -128,8 +128,8 @@ def test_failure_that_is_forgotten_leaves_room_for_others(
     troubles: FailureTracker, lines: Callable[[], list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(2 * LOGGED_AT_ONCE):
-        troubles.began(f"gone-{number}", ClusterError("B", "deleted"))
-    troubles.began("gone-0", AWAY)
+        troubles.record_failure(f"gone-{number}", ClusterError("B", "deleted"))
+    troubles.record_failure("gone-0", AWAY)
     for number in range(2 * LOGGED_AT_ONCE):
         troubles.forget(f"gone-{number}")
     assert troubles.now == {}
@@ -170,15 +170,15 @@ def test_missing_permission_is_logged_once_with_its_end(
 ) -> None:
     remedy, other = Remedy("we lack Write on topic x", "grant A."), Remedy("we lack Read on topic x", "grant *")
     for name in ("x-0", "x-1", "y-0"):
-        troubles.began(name, NotPermitted("B", "WRITE", f"topic {name}", remedy))
-    troubles.began("z-0", NotPermitted("B", "READ", "topic z", other))
+        troubles.record_failure(name, NotPermitted("B", "WRITE", f"topic {name}", remedy))
+    troubles.record_failure("z-0", NotPermitted("B", "READ", "topic z", other))
     assert len(troubles.now) == 4
     go_through(troubles, *((name, None) for name in ("x-0", "y-0", "x-1", "z-0")))
     assert lines() == ["x-0 failing", "z-0 failing", "x-1 recovered", "z-0 recovered"]
 
 
 def test_deleted_topic_is_logged_with_its_cluster(troubles: FailureTracker, caplog: pytest.LogCaptureFixture) -> None:
-    troubles.began("orders-0", DELETED)
+    troubles.record_failure("orders-0", DELETED)
     text = "topic orders was deleted on cluster A: a broker says that there is none; it is looked for again"
     assert caplog.records[0].__dict__["text"] == text
 
@@ -187,18 +187,18 @@ def test_cluster_that_has_not_answered_is_not_reachable_again(
     troubles: FailureTracker, lines: Callable[[], list[str]]
 ) -> None:
     go_through(troubles, ("the whole", AWAY), ("the whole", ClusterError("C", "another cluster fails")), ("one", AWAY))
-    troubles.over("one", answered=False)
-    troubles.over("the whole", answered=False)
+    troubles.record_success("one", answered=False)
+    troubles.record_success("the whole", answered=False)
     assert "cluster reachable again" not in lines()
 
 
 def test_present_failures_have_reasons_with_codes(troubles: FailureTracker) -> None:
     refused = RequestRefused("B", "create", "topic x", 44, "policy violation")
     go_through(troubles, ("one", AWAY), ("two", DENIED), ("three", refused), ("four", TopicDeleted("B", "x")))
-    troubles.began("five", UNFIT)
+    troubles.record_failure("five", UNFIT)
     codes = ["cluster-unreachable", "not-permitted", "request-refused", "reported", "request-unfit"]
     assert [reason.code for reason in troubles.reasons.values()] == codes
     assert [reason.detail("cluster") for reason in troubles.reasons.values()] == ["B"] * 5
     assert troubles.reasons["three"].detail("error") == 44
-    troubles.over("two")
+    troubles.record_success("two")
     assert list(troubles.reasons) == ["one", "three", "four", "five"]

@@ -19,7 +19,7 @@ def test_log_dedup_logs_a_cause_again_after_its_end() -> None:
     dedup = LogDedup()
     dedup.count(WRITE)
     dedup.count(READ)
-    dedup.only([WRITE, AWAY])
+    dedup.keep_only([WRITE, AWAY])
     assert (dedup.count(WRITE), dedup.count(READ)) == (2, 1)
-    dedup.only([])
+    dedup.keep_only([])
     assert dedup.count(WRITE) == 1

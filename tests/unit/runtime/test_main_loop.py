@@ -76,7 +76,7 @@ async def test_main_loop_that_is_not_to_run_forgets_its_failures(scene: Scene, p
     async with scene.going():
         await scene.until(["begins"])
         troubles = scene.ctx.periodic.troubles
-        troubles.began("beat", ClusterUnreachable("a", "a1:9092", "refused"))
+        troubles.record_failure("beat", ClusterUnreachable("a", "a1:9092", "refused"))
         scene.want("running", restart="again")
         await scene.until(["begins", "ends", "begins"])
         assert troubles.now

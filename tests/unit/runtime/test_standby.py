@@ -59,7 +59,7 @@ async def test_replica_keeps_its_troubles_over_an_outage_of_the_target(
     monkeypatch.setattr(scene.ctx.target, "probe", refused)
     follower: Any = Follower()
     watching = asyncio.create_task(scene.runner._watch_target(follower))
-    scene.ctx.periodic.troubles.began("topic refresh", DENIED)
+    scene.ctx.periodic.troubles.record_failure("topic refresh", DENIED)
     await scene.after(1)
     follower.trouble = "no answer"
     await scene.after(2 * FORGETS_AFTER)
@@ -76,7 +76,7 @@ async def test_standby_replica_forgets_its_troubles(tmp_path: Path, monkeypatch:
     follower: Any = Follower()
     watching = asyncio.create_task(scene.runner._watch_target(follower))
     for name, trouble in (("topic refresh", DENIED), ("config sync", AWAY)):
-        scene.ctx.periodic.troubles.began(name, trouble)
+        scene.ctx.periodic.troubles.record_failure(name, trouble)
     scene.ctx.heartbeat_at = scene.now + FORGETS_AFTER + 1
     await scene.after(FORGETS_AFTER + 1)
     assert scene.runner.degraded, "it leads"

@@ -66,8 +66,8 @@ def test_report_that_was_not_written_is_due_again() -> None:
     schedule = ReportSchedule()
     schedule.check(REFUSED, (), 0)
     report = schedule.check(REFUSED, (), 5)
-    schedule.not_written()
+    schedule.retry_at_next_check()
     assert schedule.check(REFUSED, (), 10) == report
     schedule.check((), (), 15)
-    schedule.not_written()
+    schedule.retry_at_next_check()
     assert schedule.check((), (), 20) is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_state.codecs.varint import unsigned, zigzag
+from lockstep_state.codecs.varint import encode_zigzag, unsigned
 from tests.support.batch_bytes import varint
 
 
@@ -23,4 +23,4 @@ def test_unsigned_numbers_at_each_length_are_as_short_as_can_be(bits: int) -> No
 
 @pytest.mark.parametrize("value", [0, -1, 1, 63, -64, 64, -65, 8191, -8192, 8192, 1 << 20, -(1 << 20) - 1, 1 << 40])
 def test_zigzag_numbers_are_those_of_the_message_format(value: int) -> None:
-    assert zigzag(value) == varint(value)
+    assert encode_zigzag(value) == varint(value)

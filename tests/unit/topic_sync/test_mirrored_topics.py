@@ -203,6 +203,6 @@ def test_each_topic_is_retried_at_its_own_time() -> None:
     assert retries.waiting(3.0) == frozenset()
     retries.succeeded("a")
     assert list(retries.reasons) == ["b"]
-    retries.only([])
+    retries.keep_only([])
     assert not retries.reasons
     assert retries.ready(100.0) == frozenset()

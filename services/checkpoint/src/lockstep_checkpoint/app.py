@@ -123,12 +123,12 @@ class CheckpointFlow:
         self._reader.reset()
         self._group_sync.reset()
         self._report.reset()
-        self._latencies.only(())
+        self._latencies.keep_only(())
         followers = (self._reverse_flow, self._group_sync.siblings)
         following = [follower.run() for follower in followers if follower is not None]
         # Offset syncs are read only when it is known whether checkpoints can be.
         await _run_together(
-            self._checkpoints.run(), self._syncs.run(self._checkpoints.loaded), self._rounds(), *following
+            self._checkpoints.run(), self._syncs.run(self._checkpoints.wait_loaded), self._rounds(), *following
         )
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
@@ -206,7 +206,7 @@ class CheckpointFlow:
         yield from self._latencies.samples(ctx.clock.wall_ms())
 
     async def _rounds(self) -> None:
-        await self._checkpoints.loaded()
+        await self._checkpoints.wait_loaded()
         works = [self._emissions(), self._reader.watch()]
         if self._settings.sync_group_offsets:
             interval = self._settings.sync_group_offsets_every
@@ -214,9 +214,9 @@ class CheckpointFlow:
         await _run_together(*works)
 
     async def _emissions(self) -> None:
-        await self._syncs.judged()  # else the first look would find nothing translatable
+        await self._syncs.wait_judged()  # else the first look would find nothing translatable
         if self._reverse_flow is not None:
-            await self._reverse_flow.judged()
+            await self._reverse_flow.wait_judged()
         await self._ctx.periodic.every(EMISSION, self._settings.emit_every, self._emit_all)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class CheckpointFlow:
 
     async def _emit_owned(self, owned: Callable[[str], bool]) -> ReadingTime:
         await self._checkpoints.verify()
-        await self._checkpoints.loaded()
+        await self._checkpoints.wait_loaded()
         self._ctx.must_act()
         began, group_offsets = await self._reader.read(owned)
         async with self._writing:
@@ -268,7 +268,7 @@ class CheckpointFlow:
         More may have been copied since. A group whose offsets this replica has not read yet stays as it is.
         """
         async with self._writing:
-            await self._checkpoints.loaded()
+            await self._checkpoints.wait_loaded()
             self._ctx.must_act()
             committed_offsets = {group: offsets for group, offsets in self._committed.items() if owned(group)}
             states, refused = await self._write(SourceGroupOffsets(committed_offsets), committed_offsets.__contains__)
@@ -328,7 +328,7 @@ class CheckpointFlow:
             del planned[group]  # the next round compares again, although nothing else changes
             states[group] = states[group].keep_back(kept_back)
         self._planned = {group: plan for group, plan in self._planned.items() if not owned(group)} | planned
-        self._latencies.only(self._planned.keys() | group_offsets.committed.keys())
+        self._latencies.keep_only(self._planned.keys() | group_offsets.committed.keys())
         return states, refused
 
     def _changes(self, topics: Iterable[str]) -> tuple[object, ...]:

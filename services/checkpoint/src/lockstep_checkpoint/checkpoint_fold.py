@@ -35,9 +35,9 @@ class WrittenCheckpoints:
         except MalformedRecord:
             self.malformed += 1
             raise
-        self.written(offset, checkpoint)
+        self.record(offset, checkpoint)
 
-    def written(self, offset: int, checkpoint: Checkpoint) -> None:
+    def record(self, offset: int, checkpoint: Checkpoint) -> None:
         """Store a checkpoint at its offset. It may be acknowledged and then read back: the first of both counts."""
         tp = checkpoint.tp
         if offset <= self._positions.get((checkpoint.group, tp), -1):
@@ -45,9 +45,9 @@ class WrittenCheckpoints:
         self._positions[checkpoint.group, tp] = offset
         self._groups.setdefault(checkpoint.group, {})[tp] = checkpoint
 
-    def all_written(self, offsets: Sequence[int], checkpoints: Iterable[Checkpoint]) -> None:
+    def record_all(self, offsets: Sequence[int], checkpoints: Iterable[Checkpoint]) -> None:
         for offset, checkpoint in zip(offsets, checkpoints, strict=True):
-            self.written(offset, checkpoint)
+            self.record(offset, checkpoint)
 
     def for_group(self, group: str) -> Mapping[TopicPartition, Checkpoint]:
         """Return the last checkpoints of a group by target partition."""

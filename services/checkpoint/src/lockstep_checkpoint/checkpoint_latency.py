@@ -6,7 +6,7 @@ Each partition has a window of its own, where MM2's legacy metrics share one (`m
 from collections.abc import Collection, Iterable, Iterator
 
 from lockstep_checkpoint.metrics import LATENCY
-from lockstep_rules.sliding_window import Window, stats
+from lockstep_rules.sliding_window import Window, window_stats
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_state.codecs.mm2_codec import Checkpoint
 from lockstep_state.names import Flow
@@ -27,12 +27,12 @@ class CheckpointLatencies:
             window = self._windows.setdefault((checkpoint.group, *checkpoint.tp), Window())
             window.record(now_ms, took_ms)
 
-    def only(self, groups: Collection[str]) -> None:
+    def keep_only(self, groups: Collection[str]) -> None:
         """Drop the series of all other groups."""
         self._windows = {key: window for key, window in self._windows.items() if key[0] in groups}
 
     def samples(self, now_ms: int) -> Iterator[Sample]:
         for (group, topic, partition), window in self._windows.items():
             labels = (self._flow.source, self._flow.target, group, topic, str(partition))
-            for metric, value in zip(LATENCY, stats(window.summary, now_ms), strict=True):
+            for metric, value in zip(LATENCY, window_stats(window.summary, now_ms), strict=True):
                 yield Sample(metric, labels, value)

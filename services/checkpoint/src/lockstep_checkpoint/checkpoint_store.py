@@ -51,7 +51,7 @@ class CheckpointStore(CompactedTopic[WrittenCheckpoints]):
         """
         written = self.written
         offsets = await self._ctx.fenced_log(self.topic).append_all(records, partition=PARTITION)
-        written.all_written(offsets, checkpoints)
+        written.record_all(offsets, checkpoints)
 
     def begin_fold(self) -> WrittenCheckpoints:
         self._ctx.unreadable.begin(self.topic)

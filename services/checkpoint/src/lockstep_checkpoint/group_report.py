@@ -8,7 +8,13 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
-from lockstep_checkpoint.group_view import GroupView, ReadingTime, TranslationState, by_partition, joined
+from lockstep_checkpoint.group_view import (
+    GroupView,
+    ReadingTime,
+    TranslationState,
+    join_sentences,
+    sentences_by_partition,
+)
 from lockstep_checkpoint.unanswered_reading import unanswered_since
 from lockstep_rules.groups.group_sync import HELD, REFUSED, Ahead
 from lockstep_rules.selection_count import GROUP_KEYS, NOT_COUNTED, SelectionCount
@@ -64,7 +70,7 @@ class GroupReport:
         new = [group for group, row in rows.items() if row is None or row.is_gone]
         await asyncio.gather(*(self._ctx.event("GroupFound", group) for group in new))
         self._views.update({group: self._view(group) for group in new_views})
-        self._log_dedup.only(cause for view in self._views.values() for cause in (view.failure, view.held_cause))
+        self._log_dedup.keep_only(cause for view in self._views.values() for cause in (view.failure, view.held_cause))
         await asyncio.gather(*self._changes(states, failed))
         for group, trouble in failed.items():
             self._views[group] = self._view(group).failing(trouble)
@@ -96,7 +102,7 @@ class GroupReport:
         Rows of changed groups are written before. A share that another replica owns by now is left to that one. An
         event is written once if `count` says that groups exist and none is selected.
         """
-        own_shares, share_row = self._still_ours(shares), self._ctx.state.get(SourceGroupsStatus, "0")
+        own_shares, share_row = self._owned_shares(shares), self._ctx.state.get(SourceGroupsStatus, "0")
         unselected, excluded = (count.total, count.included) if count.is_nothing else (0, 0)
         row = SourceGroupsStatus(share=0, phase="read", read_ms=began_ms, unselected=unselected, excluded=excluded)
         await self._record(replace(row, share=share) for share in own_shares)
@@ -106,7 +112,7 @@ class GroupReport:
 
     async def record_failure(self, shares: Collection[int], cause: Reason) -> None:
         """Write that the source answers, but its groups of these shares cannot be listed or translated."""
-        rows = [self._reading(share) for share in self._still_ours(shares)]
+        rows = [self._reading(share) for share in self._owned_shares(shares)]
         await self._record(replace(row, phase="failing", cause=cause, unanswered_ms=0) for row in rows)
 
     async def record_silence(self, shares: Collection[int], asked_ms: int) -> None:
@@ -115,12 +121,12 @@ class GroupReport:
         Shares that were never read are skipped.
         """
         now_ms = self._ctx.clock.wall_ms()
-        rows = [row for row in map(self._reading, self._still_ours(shares)) if row.read_ms]
+        rows = [row for row in map(self._reading, self._owned_shares(shares)) if row.read_ms]
         await self._ctx.state.write_all(
             replace(row, unanswered_ms=unanswered_since(row, asked_ms, now_ms)) for row in rows
         )
 
-    def _still_ours(self, shares: Collection[int]) -> list[int]:
+    def _owned_shares(self, shares: Collection[int]) -> list[int]:
         return sorted(self._ctx.leadership.leading().intersection(shares))
 
     def _reading(self, share: int) -> SourceGroupsStatus:
@@ -133,7 +139,7 @@ class GroupReport:
 
     def rewound(self, group: str) -> Mapping[TopicPartition, int]:
         """Return the group's checkpoints from before it went back on the source (`rewinds`)."""
-        view = self._view(group).after(self._written(group))
+        view = self._view(group).with_checkpoints(self._written(group))
         if group in self._views:
             self._views[group] = view
         return view.rewound
@@ -191,7 +197,7 @@ class GroupReport:
         view = self._view(group)
         if self._is_gone(group):
             return
-        sentence = joined(by_partition(left_out)) or format_sentence(cause)
+        sentence = join_sentences(sentences_by_partition(left_out)) or format_sentence(cause)
         if view.held_reason != sentence:
             level = self._level("more groups left alone", cause) or logging.INFO
             text = f"{group} on {self._ctx.flow.target}: {sentence}"
@@ -237,7 +243,7 @@ class GroupReport:
         reported = {(part.tp, part.state) for part in self._view(group).ahead}
         new = [part for part in ahead if (part.tp, part.state) not in reported]
         if new:
-            skips = joined(tuple(map(str, new)))
+            skips = join_sentences(tuple(map(str, new)))
             text = f"{group} on {self._ctx.flow.target}: consumers that move there skip records: {skips}"
             await self._ctx.event("GroupAhead", group, text, states=_states(new))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from lockstep_checkpoint.plan import misplaces_checkpoint
-from lockstep_rules.groups.group_sync import Ahead, rewinds
+from lockstep_rules.groups.group_sync import Ahead, find_rewinds
 from lockstep_rules.offsets.run_translator import TranslatedOffset
 from lockstep_state.codecs.mm2_codec import Checkpoint
 from lockstep_state.offsets import TopicPartition
@@ -62,7 +62,7 @@ class GroupView:
     rewound: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The result of `rewinds`."""
     positions: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    """(upstream, downstream) of the checkpoints as of the last call of `after`."""
+    """(upstream, downstream) of the checkpoints as of the last call of `with_checkpoints`."""
 
     @classmethod
     def from_row(cls, row: GroupStatus | None, *, syncs: bool) -> "GroupView":
@@ -97,9 +97,9 @@ class GroupView:
         view = self if began is None else replace(self, read_at=began.monotonic_s, read_ms=began.wall_ms)
         return replace(view, failure=NO_REASON, translation=translation, earlier=None)
 
-    def after(self, written: Mapping[TopicPartition, Checkpoint]) -> "GroupView":
+    def with_checkpoints(self, written: Mapping[TopicPartition, Checkpoint]) -> "GroupView":
         """Return the view with the checkpoints that are acknowledged now."""
-        marks = rewinds(self.rewound, self.positions, written)
+        marks = find_rewinds(self.rewound, self.positions, written)
         positions = {tp: (int(checkpoint.upstream), int(checkpoint.downstream)) for tp, checkpoint in written.items()}
         return replace(self, rewound=marks, positions={**self.positions, **positions})
 
@@ -139,7 +139,7 @@ class GroupView:
     @property
     def left_alone(self) -> str:
         """The sentence that says why the target's group stays as it is; "" if it is at its checkpoints."""
-        return joined((*([self.held_reason] if self.held_reason else []), *map(str, self.ahead)))
+        return join_sentences((*([self.held_reason] if self.held_reason else []), *map(str, self.ahead)))
 
     def row(self, group: str, written: Mapping[TopicPartition, Checkpoint]) -> GroupStatus:
         """Return the row to write, with the acknowledged checkpoints of the group."""
@@ -169,7 +169,7 @@ class GroupView:
         return GroupStatus(
             group=group,
             phase="translated" if written else "waiting",
-            reason=joined(by_partition({(topic, number): reason for topic, number, reason in waits})),
+            reason=join_sentences(sentences_by_partition({(topic, number): reason for topic, number, reason in waits})),
             positions=tuple((*tp, int(part.upstream), int(part.downstream)) for tp, part in sorted(written.items())),
             exact=sum(translated.exact for tp, translated in self.translation.translated_offsets if tp not in ahead),
             behind=behind[:LISTED],
@@ -202,14 +202,14 @@ class GroupView:
         )
 
 
-def by_partition(reasons: Mapping[TopicPartition, Reason]) -> tuple[str, ...]:
+def sentences_by_partition(reasons: Mapping[TopicPartition, Reason]) -> tuple[str, ...]:
     """Return one sentence for each partition, in order."""
     return tuple(
         f"{topic}-{partition}: {format_sentence(reason)}" for (topic, partition), reason in sorted(reasons.items())
     )
 
 
-def joined(reasons: tuple[str, ...]) -> str:
+def join_sentences(reasons: tuple[str, ...]) -> str:
     """Return the first sentences as one text, with the count of the others."""
     more = len(reasons) - SHOWN
     return "; ".join(reasons[:SHOWN]) + (f"; and {more} partitions more" if more > 0 else "")

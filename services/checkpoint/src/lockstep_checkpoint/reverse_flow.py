@@ -76,7 +76,7 @@ class ReverseFlow(CompactedTopic[_State]):
             return ReverseTranslation()
         return ReverseTranslation(unreadable=ReasonCode.OPPOSITE_UNREADABLE.to_reason(text=self.trouble))
 
-    def unread(
+    def find_unread(
         self, group: str, checkpoints: Iterable[Checkpoint], read_at: float | None, *, failover: bool = False
     ) -> frozenset[TopicPartition]:
         """Return the partitions in which the group has read nothing on our source (`find_unread`).

@@ -45,7 +45,7 @@ class SiblingFlow(CompactedTopic[StateFold]):
         self.own_topics: Mapping[str, str] = {}
         """The id of the source's topic, by topic of the target that our flow feeds."""
 
-    def contested(self, group: str, checkpoints: Iterable[Checkpoint]) -> dict[TopicPartition, Reason]:
+    def find_contested(self, group: str, checkpoints: Iterable[Checkpoint]) -> dict[TopicPartition, Reason]:
         """Return the partitions in which a checkpoint skips records of the other flow, or may, each with the reason."""
         if self.is_missing and not self.has_run:
             return {}
@@ -133,11 +133,11 @@ class SiblingFlows:
             flow.has_run |= not companion_topics(topic).isdisjoint(topics)
             flow.own_topics = own_topics
 
-    def contested(self, group: str, checkpoints: Collection[Checkpoint]) -> dict[TopicPartition, Reason]:
+    def find_contested(self, group: str, checkpoints: Collection[Checkpoint]) -> dict[TopicPartition, Reason]:
         """Return the partitions in which a checkpoint skips records of any other flow, or may, each with the reason."""
         reasons: dict[TopicPartition, Reason] = {}
         for flow in self.flows.values():
-            reasons |= flow.contested(group, checkpoints)
+            reasons |= flow.find_contested(group, checkpoints)
         return reasons
 
 

@@ -53,7 +53,9 @@ async def read_group_offsets(admin: Admin, group: str) -> Mapping[tuple[str, int
         return trouble
 
 
-def hidden(topics: Mapping[str, Set[str]], denied: Mapping[str, ClusterError]) -> Mapping[str, ClusterError]:
+def find_hidden_groups(
+    topics: Mapping[str, Set[str]], denied: Mapping[str, ClusterError]
+) -> Mapping[str, ClusterError]:
     """Return the groups whose offsets a denied topic may hide, with the error of their first such topic.
 
     `topics` has the topics in which each group had offsets.
@@ -81,11 +83,11 @@ def topics_on_source(
         named = {topic for topic in by_name if topic is not None and target_topic(rule, topic) == copy}
         return filter(rule.counts, named | copies.get(copy, set()))
 
-    def about(row: GroupStatus) -> set[str]:
+    def list_copies(row: GroupStatus) -> set[str]:
         copies_with_offset = {topic for topic, *_ in row.positions} | {topic for topic, *_ in row.ahead}
         return copies_with_offset | {topic for topic, _, _ in (*row.behind, *row.waiting)}
 
-    return {row.group: frozenset(topic for copy in about(row) for topic in originals(copy)) for row in rows}
+    return {row.group: frozenset(topic for copy in list_copies(row) for topic in originals(copy)) for row in rows}
 
 
 class SourceGroups:
@@ -174,7 +176,11 @@ class SourceGroups:
         A coordinator leaves out the offsets of such topics. `vanished` has the topics in which each group had offsets.
         """
         topics_to_describe = {topic for topics in vanished.values() for topic in topics}
-        return hidden(vanished, (await self._admin.topics(topics_to_describe)).denied) if topics_to_describe else {}
+        return (
+            find_hidden_groups(vanished, (await self._admin.topics(topics_to_describe)).denied)
+            if topics_to_describe
+            else {}
+        )
 
     def _is_selected(self, group: str) -> bool:
         return should_replicate_group(group, self._groups)

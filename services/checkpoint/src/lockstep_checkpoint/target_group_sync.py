@@ -135,11 +135,11 @@ class TargetGroupSync:
                     missing_by_group.append((group, tp))
                 elif state.offsets.get(tp) != checkpoint.downstream:
                     lagging.add(tp)
-        missing = await find_missing(self._ctx.target, self._still_read(missing_by_group))
+        missing = await find_missing(self._ctx.target, self._find_still_read(missing_by_group))
         ends, troubles = await self._ctx.target.end_offsets_or_troubles(lagging) if lagging else ({}, {})
         return _RoundFacts(partitions, written, ends, troubles, missing)
 
-    def _still_read(self, absent: Collection[tuple[str, TopicPartition]]) -> set[TopicPartition]:
+    def _find_still_read(self, absent: Collection[tuple[str, TopicPartition]]) -> set[TopicPartition]:
         """Return the partitions that their groups read on the source.
 
         Checkpoints remain when a topic was deleted on purpose, and nothing is to be committed there.
@@ -194,9 +194,9 @@ class TargetGroupSync:
         written, reverse_flow, read_at = facts.written[group], self._reverse_flow, self._report.read_at(group)
         unread: Collection[TopicPartition] = ()
         if reverse_flow is not None:
-            unread = reverse_flow.unread(group, written.values(), read_at, failover=options.failover)
+            unread = reverse_flow.find_unread(group, written.values(), read_at, failover=options.failover)
         misplaced: dict[TopicPartition, tuple[Reason, int | None]] = {
-            tp: (reason, None) for tp, reason in self.siblings.contested(group, written.values()).items()
+            tp: (reason, None) for tp, reason in self.siblings.find_contested(group, written.values()).items()
         }
         sync = plan_group_sync(
             written.values(),

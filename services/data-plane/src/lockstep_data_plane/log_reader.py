@@ -56,8 +56,8 @@ async def log_between(
             in_vain += 1
         for fetched in read_response([tp], answer, topic_names(positions)):
             if fetched.code != KafkaErrorCode.NONE:
-                about = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
-                raise cluster.refused(tp, fetched.code, about, "Read")
+                context = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
+                raise cluster.to_error(tp, fetched.code, context, "Read")
             if isolation == "read_committed":
                 end = min(end, fetched.last_stable)
             if batches := list(scan(fetched.records)):
@@ -97,7 +97,7 @@ class LogCursor:
         self._topic_id = ""
         self._position = -1
 
-    async def unread(self, on_restart: Callable[[], None] = lambda: None) -> AsyncIterator[list[Batch]]:
+    async def read_new_batches(self, on_restart: Callable[[], None] = lambda: None) -> AsyncIterator[list[Batch]]:
         """Yield the batches up to the present end of the log. A batch counts as read when the next is asked for.
 
         Args:

@@ -32,16 +32,16 @@ exec "${{LOCKSTEP_PYTHON:-python{version}}}" "$@"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def needed(root: str = ROOT) -> dict[str, metadata.Distribution]:
-    """Return the installed distributions that `root` needs, itself included, by normalised name.
+def required_distributions() -> dict[str, metadata.Distribution]:
+    """Return the installed distributions that `ROOT` needs, itself included, by normalised name.
 
     Spark's own are left out, and so are requirements of extras.
 
     Raises:
-        PackageNotFoundError: `root` itself is not installed.
+        PackageNotFoundError: `ROOT` itself is not installed.
     """
-    distributions = {_normal(root): metadata.distribution(root)}
-    waiting = [root]
+    distributions = {_normal(ROOT): metadata.distribution(ROOT)}
+    waiting = [ROOT]
     while waiting:
         for requirement in distributions[_normal(waiting.pop())].requires or ():
             match = _NAME.match(requirement)
@@ -64,7 +64,7 @@ def pack(path: Path) -> int:
         start = tarfile.TarInfo("bin/python")
         start.mode, start.size = 0o755, len(text)
         archive.addfile(start, io.BytesIO(text))
-        for name, distribution in sorted(needed().items()):
+        for name, distribution in sorted(required_distributions().items()):
             for file, inside in _files(name, distribution):
                 archive.add(file, f"lib/{inside}", recursive=False)
                 count += 1

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from lockstep_config.flow import client_settings
 from lockstep_heartbeat import metrics
-from lockstep_heartbeat.heartbeat_record import beat, pulse
-from lockstep_heartbeat.upstream_clusters import MOST_UPSTREAMS, Upstream, age_seconds, upstreams
+from lockstep_heartbeat.heartbeat_record import make_heartbeat, make_pulse
+from lockstep_heartbeat.upstream_clusters import MOST_UPSTREAMS, Upstream, age_seconds, find_upstreams
 from lockstep_heartbeat.upstream_monitor import UpstreamMonitor
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.topics.control_topics import service_topics
@@ -40,10 +40,12 @@ class Heartbeats:
         self._topic = ctx.settings.policy.heartbeats_topic()
         self._topic_exists = False
         self._offsets = ConnectOffsets(ctx, Connector.HEARTBEAT)
-        self._last_ms = 0
-        self._last_at: float | None = None
+        self._last_beat_ms = 0
+        self._last_beat_s: float | None = None
+        """The time of the last acknowledged heartbeat: in Unix milliseconds, and by `clock.monotonic`."""
         self._monitor: UpstreamMonitor | None = None
-        self._listening_ms = 0
+        self._monitor_since_ms = 0
+        """When the monitor began to read heartbeats topics of the target, in Unix milliseconds."""
         self._upstreams: tuple[Upstream, ...] = ()
         self._beats = ctx.metrics.series(metrics.BEATS, str(ctx.flow))
         ctx.metrics.ask(self._samples)
@@ -56,7 +58,7 @@ class Heartbeats:
         conf = client_settings.target_consumer(ctx.settings, ctx.service)
         monitor = UpstreamMonitor(ctx.target.alias, conf, ctx.clock.wall_ms, self._pass_over)
         self._monitor = monitor
-        self._listening_ms = ctx.clock.wall_ms()
+        self._monitor_since_ms = ctx.clock.wall_ms()
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(ctx.periodic.every("heartbeat", ctx.settings.heartbeat.every, self._beat))
@@ -73,7 +75,7 @@ class Heartbeats:
     def status(self) -> Mapping[str, Any]:
         return {
             "topic": self._topic,
-            "last_beat_ms": self._last_ms,
+            "last_beat_ms": self._last_beat_ms,
             "age_seconds": round(self._age(), 1),
             "upstreams": {shown.alias: self._upstream_status(shown) for shown in self._upstreams[:MOST_UPSTREAMS]},
             "more_upstreams": max(0, len(self._upstreams) - MOST_UPSTREAMS),
@@ -93,7 +95,9 @@ class Heartbeats:
 
     async def _measure_upstream(self) -> None:
         ctx = self._ctx
-        self._upstreams = upstreams(ctx.settings.policy, await ctx.target.topic_names(), ctx.settings.aliases.source)
+        self._upstreams = find_upstreams(
+            ctx.settings.policy, await ctx.target.topic_names(), ctx.settings.aliases.source
+        )
         if self._monitor is not None:
             self._monitor.listen_to({upstream.topic for upstream in self._upstreams[:MOST_UPSTREAMS]})
 
@@ -102,17 +106,17 @@ class Heartbeats:
         ctx.must_act()
         try:
             await self._ensure_topic()
-            heartbeat = beat(ctx.settings.aliases, ctx.clock.wall_ms())
+            heartbeat = make_heartbeat(ctx.settings.aliases, ctx.clock.wall_ms())
             key, value = encode_heartbeat(heartbeat)
             await ctx.fenced_log(self._topic).append(key, value, partition=0, timestamp_ms=heartbeat.timestamp_ms)
         except ClusterError as trouble:
             self._topic_exists = False  # it may have been deleted; look again
-            await self._log_failure(trouble.to_reason())
+            await self._write_pulse(trouble.to_reason())
             raise
         self._beats.increase()
-        self._last_ms = heartbeat.timestamp_ms
-        self._last_at = ctx.clock.monotonic()
-        await self._log_failure(None)
+        self._last_beat_ms = heartbeat.timestamp_ms
+        self._last_beat_s = ctx.clock.monotonic()
+        await self._write_pulse(None)
 
     async def _ensure_topic(self) -> None:
         if self._topic_exists:
@@ -123,8 +127,8 @@ class Heartbeats:
             await ctx.event("TopicCreated", name, f"{name} on {ctx.target.alias}", partitions=1)
         self._topic_exists = True
 
-    async def _log_failure(self, failure: Reason | None) -> None:
-        row = pulse(self._ctx.flow, self._ctx.state.get(FlowPulse, str(self._ctx.flow)), failure)
+    async def _write_pulse(self, failure: Reason | None) -> None:
+        row = make_pulse(self._ctx.flow, self._ctx.state.get(FlowPulse, str(self._ctx.flow)), failure)
         if row is not None:
             await self._ctx.state.write(row)
 
@@ -144,7 +148,7 @@ class Heartbeats:
 
     def _heartbeat_age(self, upstream: Upstream) -> float:
         heartbeat = None if self._monitor is None else self._monitor.heartbeats.get(upstream.topic)
-        return age_seconds(heartbeat, self._listening_ms, self._ctx.clock.wall_ms())
+        return age_seconds(heartbeat, self._monitor_since_ms, self._ctx.clock.wall_ms())
 
     def _age(self) -> float:
-        return -1.0 if self._last_at is None else self._ctx.clock.monotonic() - self._last_at
+        return -1.0 if self._last_beat_s is None else self._ctx.clock.monotonic() - self._last_beat_s

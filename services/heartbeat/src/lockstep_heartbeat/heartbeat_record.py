@@ -9,12 +9,12 @@ BEATING = "beating"
 FAILING = "failing"
 
 
-def beat(flow: Flow, now_ms: int) -> Heartbeat:
+def make_heartbeat(flow: Flow, now_ms: int) -> Heartbeat:
     """Return the heartbeat of `flow` at `now_ms`, which is its record timestamp too (`mm2-behaviour.md` §1.5)."""
     return Heartbeat(flow.source, flow.target, now_ms)
 
 
-def pulse(flow: Flow, row: FlowPulse | None, failure: Reason | None) -> FlowPulse | None:
+def make_pulse(flow: Flow, row: FlowPulse | None, failure: Reason | None) -> FlowPulse | None:
     """Return the row to write after a heartbeat was acknowledged or failed; None while the phase stays."""
     phase = BEATING if failure is None else FAILING
     if row is not None and row.phase == phase:

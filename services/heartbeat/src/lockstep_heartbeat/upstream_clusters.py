@@ -26,7 +26,7 @@ class Upstream:
     topic: str
 
 
-def upstreams(policy: ReplicationPolicy, topics: Iterable[str], source: str) -> tuple[Upstream, ...]:
+def find_upstreams(policy: ReplicationPolicy, topics: Iterable[str], source: str) -> tuple[Upstream, ...]:
     """Return all clusters behind the flow from `source`, nearest first, by the topics on its target.
 
     The topic of a cluster is that of its own heartbeats by the shortest path, or else of those that came through it.

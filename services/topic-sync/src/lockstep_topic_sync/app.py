@@ -364,7 +364,7 @@ class TopicSync:
     ) -> None:
         rows = [row for row in self._ctx.state.all(MirroredTopic) if row.source_topic in gone_topics]
         await self._write_changes(gone_rows(rows, topics, source))
-        self._retries.only(topics)
+        self._retries.keep_only(topics)
 
     async def _report(self, event: TopicEvent) -> None:
         """Append the event.
@@ -387,7 +387,7 @@ class TopicSync:
         ]
         await state.write_all(changed)
         await asyncio.gather(*map(self._report, events))  # at once, for each waits until it is appended
-        self._log_dedup.only(row.cause for row in ctx.state.all(MirroredTopic) if row.cause)
+        self._log_dedup.keep_only(row.cause for row in ctx.state.all(MirroredTopic) if row.cause)
 
     # -- configs -------------------------------------------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ async def alter(target: Admin, alterations: Sequence[Alter]) -> Applied:
     """Set and delete configs of remote topics. `done` has the topics of which at least one key was changed."""
     by_target = {a.target: a for a in alterations}
     outcome = await target.alter_configs({a.target: a.changes for a in alterations})
-    unfit = {t: by_target[t].changes for t, trouble in outcome.failed.items() if Admin.refused_configs(trouble)}
+    unfit = {t: by_target[t].changes for t, trouble in outcome.failed.items() if Admin.may_be_refused_configs(trouble)}
 
     async def alter_one(changes: Mapping[str, OneConfig]) -> Outcome[None]:
         return await target.alter_configs({name: {key: value} for name, (key, value) in changes.items()})

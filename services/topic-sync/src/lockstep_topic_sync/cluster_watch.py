@@ -51,7 +51,7 @@ class ClusterWatch:
             refuses=tuple(
                 capability.name
                 for capability in missing
-                if capability.request in refused and capability.is_there(reading.announced)
+                if capability.request in refused and capability.is_supported(reading.announced)
             ),
         )
         if await ctx.state.write_if_changed(row):

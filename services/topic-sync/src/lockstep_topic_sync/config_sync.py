@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 
-from lockstep_kafka.admin.request_pieces import together
+from lockstep_kafka.admin.request_pieces import merge_outcomes
 from lockstep_kafka.common.admin_types import Outcome
 from lockstep_kafka.common.errors import ClusterError, RequestUnsupported
 from lockstep_rules.topic_plan import Alter, TopicRules, alterations
@@ -123,7 +123,7 @@ class ConfigSync:
                 due[name] = configs
             else:
                 self._succeeded(name)
-        target = await together(self._ctx.target.config_pieces(topics[name] for name in due))
+        target = await merge_outcomes(self._ctx.target.config_pieces(topics[name] for name in due))
         troubles = {name: target.troubles()[topics[name]] for name in due if topics[name] in target.troubles()}
         unknown = self.unsupported(troubles)
         failures = {name: trouble.to_reason() for name, trouble in troubles.items() if name not in unknown}
@@ -232,7 +232,7 @@ class ConfigSync:
         self._retries.succeeded(topic)
 
     def _forget_others(self, topics: Mapping[str, str]) -> None:
-        self._retries.only(topics)
+        self._retries.keep_only(topics)
         self._contested &= topics.keys()
         remotes = frozenset(topics.values())
         self._target_configs = {remote: kept for remote, kept in self._target_configs.items() if remote in remotes}

@@ -25,7 +25,7 @@ class RetrySchedule(KeyedBackoff[str]):
         super().succeeded(topic)
         self.reasons.pop(topic, None)
 
-    def only(self, topics: Container[str]) -> None:
+    def keep_only(self, topics: Container[str]) -> None:
         """Forget all other topics."""
         for topic in [t for t in self.reasons if t not in topics]:
             self.succeeded(topic)

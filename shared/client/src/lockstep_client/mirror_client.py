@@ -87,7 +87,7 @@ class MirrorClient:
         >>> MirrorClient({"bootstrap.servers": "b.example.org:9092"}).replication_hops("A")  # doctest: +SKIP
         1
         """
-        return remote_topics.hops(self._policy, self._topics(), source_alias)
+        return remote_topics.count_hops(self._policy, self._topics(), source_alias)
 
     def upstream_clusters(self) -> frozenset[str]:
         """Return the aliases of all clusters that are mirrored here, directly or through others.
@@ -95,7 +95,7 @@ class MirrorClient:
         >>> MirrorClient({"bootstrap.servers": "c.example.org:9092"}).upstream_clusters()  # doctest: +SKIP
         frozenset({'A', 'B'})
         """
-        return remote_topics.upstream(self._policy, self._topics())
+        return remote_topics.find_upstream_clusters(self._policy, self._topics())
 
     def heartbeat_topics(self) -> frozenset[str]:
         """Return the local and mirrored heartbeats topics.

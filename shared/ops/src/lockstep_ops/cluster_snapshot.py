@@ -12,19 +12,20 @@ from lockstep_config.credentials.permissions import EVERY, Access, Grant, Remedy
 from lockstep_config.flow import client_settings
 from lockstep_kafka.admin.acl_reader import AclsUnsupported, NoAuthorizer, OAuthRules, read_acls
 from lockstep_kafka.admin.admin import PROBE, Admin
-from lockstep_kafka.admin.request_pieces import together
+from lockstep_kafka.admin.request_pieces import merge_outcomes
 from lockstep_kafka.admin.topic_creation import Creation, create_fitting_topics
 from lockstep_kafka.common.admin_types import GroupDescription, GroupOffset, NewTopic, Outcome, TopicDescription
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
 from lockstep_kafka.groups.group_protocols import list_group_protocols
 from lockstep_kafka.session.batch_heads import BatchHead, read_batch_heads
-from lockstep_kafka.session.broker_session import BrokerRequestFailed, BrokerSession, QuotaEntry, SessionRefused
+from lockstep_kafka.session.broker_session import BrokerRequestFailed, BrokerSession, SessionRefused
 from lockstep_kafka.session.cluster_reader import ClusterReading, read_cluster_versions
 from lockstep_kafka.session.log_sizes import read_log_sizes
 from lockstep_kafka.topics.control_topic_faults import ControlTopicFaults, read_faults
 from lockstep_kafka.topics.control_topics import ControlTopic
 from lockstep_ops.clusters import REFUSED_S, cluster_roles, source_client, target_client
 from lockstep_ops.permission_check import HeldPermissions, missing_permissions, named_groups, topics_for
+from lockstep_rules.clusters.client_quotas import ClientQuota
 from lockstep_rules.clusters.cluster_capabilities import Role, capabilities_of
 from lockstep_state.acl_binding import AclBinding
 from lockstep_state.offsets import TopicPartition
@@ -129,7 +130,7 @@ class ClusterSnapshot:
         self._kept: dict[Hashable, Any] = {}
         self._configs: dict[TopicConfig, TopicConfig] = {}
 
-    async def _once(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _read_once(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
         if key not in self._kept:
             self._kept[key] = await ask()
         return cast(T, self._kept[key])
@@ -152,20 +153,20 @@ class ClusterSnapshot:
 
     # -- the cluster ---------------------------------------------------------------------------------------------------
 
-    async def reach(self, within: timedelta = PROBE) -> None:
-        """Return when a broker answers. Raises as `Admin.probe`."""
-        await self._once("reached", lambda: self.admin.probe(within))
+    async def probe(self, within: timedelta = PROBE) -> None:
+        """Wait until a broker answers. Raises as `Admin.probe`."""
+        await self._read_once("reached", lambda: self.admin.probe(within))
 
     async def cluster_id(self) -> str:
-        return await self._once("id", self.admin.cluster_id)
+        return await self._read_once("id", self.admin.cluster_id)
 
     async def broker_count(self) -> int:
         """Return the number of brokers, as `Admin.broker_count` does."""
-        return await self._once("brokers", self.admin.broker_count)
+        return await self._read_once("brokers", self.admin.broker_count)
 
     async def broker_configs(self) -> Mapping[str, str] | Unknown:
         """Return every config of one broker; an unset one is ""."""
-        return await self._once("broker configs", lambda: _or_unknown_of_brokers(self.admin.broker_configs()))
+        return await self._read_once("broker configs", lambda: _or_unknown_of_brokers(self.admin.broker_configs()))
 
     async def versions(self) -> ClusterReading | Unknown:
         """Return the request versions that the brokers know, and the kind of cluster that they point to.
@@ -174,13 +175,13 @@ class ClusterSnapshot:
         """
         tried = [capability.request for capability in capabilities_of(self._roles)]
         arguments = self.admin.properties, self._client_id, PROBE.total_seconds(), tried
-        return await self._once("versions", lambda: _or_unknown_of_brokers(read_cluster_versions(*arguments)))
+        return await self._read_once("versions", lambda: _or_unknown_of_brokers(read_cluster_versions(*arguments)))
 
-    async def quotas(self, session: BrokerSession | None) -> tuple[QuotaEntry, ...] | Unknown:
+    async def quotas(self, session: BrokerSession | None) -> tuple[ClientQuota, ...] | Unknown:
         """Return every client quota, which are asked for on this connection."""
         if session is None:
             return Unknown(_reported("there is no connection to ask on"))
-        return await self._once("quotas", lambda: _or_unknown_of_brokers(session.quotas()))
+        return await self._read_once("quotas", lambda: _or_unknown_of_brokers(session.quotas()))
 
     # -- rights --------------------------------------------------------------------------------------------------------
 
@@ -228,7 +229,7 @@ class ClusterSnapshot:
         return Remedy(f"{self.alias} shows {shown}. It has none, or {remedy.lacks}", remedy.command)
 
     async def _cluster_operations(self) -> frozenset[str] | None:
-        return await self._once("operations", self.admin.cluster_operations)
+        return await self._read_once("operations", self.admin.cluster_operations)
 
     async def _topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
         return await self._outcome("topic operations", names, self.admin.topic_operations)
@@ -237,7 +238,7 @@ class ClusterSnapshot:
 
     async def topic_names(self) -> dict[str, int]:
         """Return every topic that we may describe, with its partition count."""
-        return await self._once("topic names", self.admin.topic_names)
+        return await self._read_once("topic names", self.admin.topic_names)
 
     async def topics(self, names: Iterable[str]) -> Outcome[TopicDescription]:
         """Return these topics. One that does not exist is absent."""
@@ -247,7 +248,7 @@ class ClusterSnapshot:
         """Return the effective configs of each topic. One that does not exist is absent."""
 
         async def read(new_topics: Sequence[str]) -> Outcome[tuple[TopicConfig, ...]]:
-            outcome = await together(self.admin.config_pieces(new_topics))
+            outcome = await merge_outcomes(self.admin.config_pieces(new_topics))
             # Nearly all configs of all topics are alike: the same value is kept once.
             alike = self._configs.setdefault
             done = {name: tuple(alike(config, config) for config in configs) for name, configs in outcome.done.items()}
@@ -302,12 +303,12 @@ class ClusterSnapshot:
 
     async def list_groups(self) -> dict[str, str]:
         """Return the groups, each with its type, as `Admin.list_groups` does."""
-        return await self._once("groups", self.admin.list_groups)
+        return await self._read_once("groups", self.admin.list_groups)
 
     async def group_protocols(self) -> Mapping[str, str] | Unknown:
         """Return the protocol type of each group, as `list_group_protocols` does."""
         arguments = self.alias, self.admin.properties, self._client_id, PROTOCOLS_WITHIN_S
-        return await self._once("protocols", lambda: _or_unknown_of_brokers(list_group_protocols(*arguments)))
+        return await self._read_once("protocols", lambda: _or_unknown_of_brokers(list_group_protocols(*arguments)))
 
     async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
         """Return state and members of each group. One that does not exist is DEAD without members."""
@@ -315,11 +316,11 @@ class ClusterSnapshot:
 
     async def group_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
         """Return the offsets that the group has committed. An unknown group has none."""
-        return await self._once(("offsets of a group", group), lambda: self.admin.group_offsets(group))
+        return await self._read_once(("offsets of a group", group), lambda: self.admin.group_offsets(group))
 
     async def count_members(self, group: str) -> int:
         """Return the number of members of a group of any protocol; 0 if the group does not exist."""
-        return await self._once(("members of a group", group), lambda: self.admin.count_members(group))
+        return await self._read_once(("members of a group", group), lambda: self.admin.count_members(group))
 
     async def acls(self, resources: frozenset[str]) -> frozenset[AclBinding] | Unknown:
         """Return every ACL binding of these resource types, such as TOPIC and GROUP."""
@@ -330,7 +331,7 @@ class ClusterSnapshot:
             except (AclsUnsupported, NoAuthorizer, OAuthRules) as exc:
                 return Unknown(exc.reason)
 
-        return await self._once(("ACLs", resources), read)
+        return await self._read_once(("ACLs", resources), read)
 
 
 class ClusterSnapshots:

@@ -13,7 +13,7 @@ from lockstep_config.flow import client_settings
 from lockstep_config.resolve.precedence import Side
 from lockstep_kafka.admin.admin import PROBE
 from lockstep_kafka.admin.replicas import count_replicas
-from lockstep_kafka.common.asyncio_util import unless_set
+from lockstep_kafka.common.asyncio_util import run_unless_set
 from lockstep_kafka.common.errors import ClusterError, NotPermitted, RequestRefused, TopicMissing
 from lockstep_kafka.librdkafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_kafka.topics.topic_follower import target_follower
@@ -122,10 +122,10 @@ async def producing(settings: FlowSettings, within: float, side: Side = "target"
 
 
 async def wait_for_answer(answered: asyncio.Event, failed: Coroutine[Any, Any, None], within: float) -> None:
-    """Return when the answer is there, or after `within` seconds. It raises what `failed` raises in that time."""
+    """Wait for the answer, at most `within` seconds. It raises what `failed` raises in that time."""
     try:
         async with asyncio.timeout(within) as limit:
-            await unless_set(answered, failed)
+            await run_unless_set(answered, failed)
     except TimeoutError:
         if not limit.expired():
             raise

@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, KafkaException, Message
 from lockstep_config.credentials.permissions import Access
 from lockstep_kafka.common.errors import ClusterUnreachable, TopicMissing
 from lockstep_kafka.librdkafka.client_factory import create_client
-from lockstep_kafka.topics.log_stretch import poll_stretch
-from lockstep_kafka.topics.topic_reader import Record, bounds, reading_error
+from lockstep_kafka.topics.log_stretch import poll_stretch, read_bounds
+from lockstep_kafka.topics.topic_reader import Record, reading_error
 from lockstep_ops.control_topics import ControlTopic
 
 WINDOWS = (1, 8, 64)
@@ -90,7 +90,7 @@ def read_control_records(
     bootstrap = str(conf.get("bootstrap.servers", ""))
     consumer = create_client(Consumer, conf, topic.alias)
     try:
-        return _Reading(consumer, topic, search, silent_s, time.monotonic() + within_s).read()
+        return _ControlTopicReading(consumer, topic, search, silent_s, time.monotonic() + within_s).read()
     except KafkaException as exc:
         raise reading_error(exc.args[0], topic.name, topic.alias, bootstrap, access) from exc
     except TimeoutError as exc:
@@ -99,8 +99,11 @@ def read_control_records(
         consumer.close()
 
 
-class _Reading:
-    """One reading. Its methods raise KafkaException, and TimeoutError for a cluster that is silent."""
+class _ControlTopicReading:
+    """The reading of one control topic.
+
+    Its methods raise KafkaException, and TimeoutError for a cluster that is silent.
+    """
 
     def __init__(
         self, consumer: Consumer, topic: ControlTopic, search: RecordSearch, silent_s: float, ends_at: float
@@ -112,7 +115,9 @@ class _Reading:
         self._ends_at = ends_at
 
     def read(self) -> ControlRecords:
-        limits = self._bounds()
+        limits = read_bounds(self._consumer, self._topic.name, self._silent_s, self._search.partition)
+        if limits is None:
+            raise TopicMissing(self._topic.alias, self._topic.name)
         before = self._search.before
         ends = {number: end if before is None else min(end, before) for number, (_, end) in limits.items()}
         firsts = {number: first for number, (first, _) in limits.items()}
@@ -125,15 +130,6 @@ class _Reading:
         ((number, first),) = firsts.items()
         older = kept[0].record.offset if len(records) > len(kept) else reached[number]
         return ControlRecords(tuple(kept), limits, older if older > first else None)
-
-    def _bounds(self) -> dict[int, tuple[int, int]]:
-        # All topics are listed: a request that names one may create it.
-        metadata = self._consumer.list_topics(timeout=self._silent_s).topics.get(self._topic.name)
-        if metadata is None or not metadata.partitions:
-            raise TopicMissing(self._topic.alias, self._topic.name)
-        wanted = self._search.partition
-        numbers = [number for number in sorted(metadata.partitions) if wanted in (None, number)]
-        return {number: bounds(self._consumer, self._topic.name, number, self._silent_s) for number in numbers}
 
     def _first_records(self, firsts: Mapping[int, int], ends: Mapping[int, int]) -> list[ControlRecord]:
         records: list[ControlRecord] = []

@@ -91,8 +91,8 @@ def choose(flow: Flow, row: PartitionProgress, verb: str, offset: int | None = N
     if offset is not None and verb == RESTART_FROM:
         if not 0 <= offset <= LARGEST_COUNT:
             raise CannotDecide(f"{offset} is no offset.")
-        known = [choice for choice in choices if choice.begin == offset and choice.verb == RESTART_FROM]
-        return known[0] if known else _from(row, offset)
+        equal_choices = [choice for choice in choices if choice.begin == offset and choice.verb == RESTART_FROM]
+        return equal_choices[0] if equal_choices else _from(row, offset)
     matching = [choice for choice in choices if choice.verb == verb and not choice.needs_offset]
     if not matching:
         if verb == RESTART_FROM:

@@ -88,7 +88,7 @@ def _state(key: bytes | None, value: bytes | None) -> DecodedRecord:
         return DecodedRecord(kind, about, "deleted")
     decode_row(key or b"", value)  # a row that this release would misread is none
     body = _object(value)
-    stated = {name: said for name, said in body.items() if name not in UNSAID and said not in ("", [], None)}
+    stated = {name: value for name, value in body.items() if name not in UNSAID and value not in ("", [], None)}
     return DecodedRecord(kind, about, _fields(stated), body)
 
 

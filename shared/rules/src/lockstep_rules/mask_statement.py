@@ -57,10 +57,10 @@ def _entries(masks: str) -> Iterator[tuple[str, re.Match[str]]]:
                 "PATH: MASKING is expected, several between commas. A path begins with $, as in "
                 f"$.iban: truncate(4). But it says {wrong}"
             )
-        path, how = entry["path"], re.sub(r"\s", "", entry["how"])
-        masking = _MASKING.fullmatch(how)
+        path, stated = entry["path"], re.sub(r"\s", "", entry["how"])
+        masking = _MASKING.fullmatch(stated)
         if masking is None:
-            raise MaskInvalid(f"{path} cannot be masked by {how}. The maskings are {MASKINGS}")
+            raise MaskInvalid(f"{path} cannot be masked by {stated}. The maskings are {MASKINGS}")
         if path in paths:
             raise MaskInvalid(f"{path} is there twice")
         paths.add(path)

@@ -66,8 +66,8 @@ Condition: TypeAlias = RecordCondition | InTopic
 def split_conditions(conditions: Iterable[Condition]) -> tuple[tuple[RecordCondition, ...], tuple[InTopic, ...]]:
     """Return the conditions about a record, and those about its topic, as a rule takes them."""
     stated = tuple(conditions)
-    of_records = tuple(each for each in stated if not isinstance(each, InTopic))
-    return of_records, tuple(each for each in stated if isinstance(each, InTopic))
+    of_records = tuple(condition for condition in stated if not isinstance(condition, InTopic))
+    return of_records, tuple(condition for condition in stated if isinstance(condition, InTopic))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,9 @@ class RuleSelection:
         `remote_topic` is the name that the replication policy gives the topic, without renames.
         """
         kept = [
-            replace(rule, topics=()) for rule in self.rules if all(each.holds_for(remote_topic) for each in rule.topics)
+            replace(rule, topics=())
+            for rule in self.rules
+            if all(condition.holds_for(remote_topic) for condition in rule.topics)
         ]
         return RecordRules(tuple(kept)) if kept else None
 

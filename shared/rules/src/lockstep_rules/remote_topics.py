@@ -33,13 +33,13 @@ def hops_of_topic(policy: ReplicationPolicy, topic: str, source_alias: str) -> i
     return None
 
 
-def hops(policy: ReplicationPolicy, topics: Iterable[str], source_alias: str) -> int | None:
+def count_hops(policy: ReplicationPolicy, topics: Iterable[str], source_alias: str) -> int | None:
     """Return the least number of mirrors that heartbeats of `source_alias` came through; None if none came."""
     counts = (hops_of_topic(policy, topic, source_alias) for topic in heartbeats_among(policy, topics))
     return min((count for count in counts if count is not None), default=None)
 
 
-def upstream(policy: ReplicationPolicy, topics: Iterable[str]) -> frozenset[str]:
+def find_upstream_clusters(policy: ReplicationPolicy, topics: Iterable[str]) -> frozenset[str]:
     """Return every cluster whose heartbeats arrive here, directly or through others."""
     return frozenset(source for topic in heartbeats_among(policy, topics) for source in upstream_sources(policy, topic))
 

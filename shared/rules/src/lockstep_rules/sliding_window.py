@@ -116,7 +116,7 @@ class Rate:
         return sum(sample.total for sample in samples) / (elapsed / 1000)
 
 
-def stats(summary: tuple[int, ...], now_ms: int) -> tuple[float, float, float, float]:
+def window_stats(summary: tuple[int, ...], now_ms: int) -> tuple[float, float, float, float]:
     """Return last, least, most and mean at `now_ms`, as Kafka shows them.
 
     In an empty window all but the last are NaN.

@@ -29,7 +29,7 @@ def filters_records(statement: str) -> bool:
     return "where" in _tokens(statement)
 
 
-def made_columns(statement: str) -> frozenset[str]:
+def assigned_columns(statement: str) -> frozenset[str]:
     """Return the columns of a record to which the statement gives a name, with or without `AS`.
 
     A column that is selected as it is does not count, also under its own name.

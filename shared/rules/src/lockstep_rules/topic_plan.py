@@ -336,7 +336,7 @@ def creation_configs(rules: TopicRules, configs: Iterable[TopicConfig]) -> dict[
     return {
         config.name: config.value
         for config in configs
-        if _copied(rules, config)
+        if _is_copied(rules, config)
         and (not config.is_default or rules.config_properties.should_replicate_source_default(config.name))
     }
 
@@ -353,7 +353,7 @@ def alterations(
     overrides = {config.name: config.value for config in target if config.is_topics}
     changes: dict[str, str | None] = {}
     for config in source:
-        if not _copied(rules, config):
+        if not _is_copied(rules, config):
             continue
         if config.is_default and not rules.config_properties.should_replicate_source_default(config.name):
             if config.name in overrides:
@@ -363,7 +363,7 @@ def alterations(
     return changes
 
 
-def _copied(rules: TopicRules, config: TopicConfig) -> bool:
+def _is_copied(rules: TopicRules, config: TopicConfig) -> bool:
     if config.name in MESSAGE_FORMAT_CONFIGS:
         return False
     return config.copyable and rules.config_properties.should_replicate_config_property(config.name)

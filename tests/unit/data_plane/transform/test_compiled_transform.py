@@ -4,9 +4,9 @@ from typing import Any
 
 from lockstep_data_plane.transform.compiled_transform import (
     StatementRefused,
-    TransformFinding,
     TransformVersion,
 )
+from lockstep_state.codecs.transform_trial import TrialMistake
 
 
 def version(**changed: str | int) -> TransformVersion:
@@ -39,8 +39,8 @@ def test_a_version_is_short_for_people() -> None:
 
 def test_a_refusal_names_every_place() -> None:
     findings = (
-        TransformFinding("COLUMN_UNKNOWN", 2, 7, "valu", "there is no column valu"),
-        TransformFinding("COLUMN_TWICE", 0, 0, "", "the column key is there twice"),
+        TrialMistake("COLUMN_UNKNOWN", 2, 7, "valu", "there is no column valu"),
+        TrialMistake("COLUMN_TWICE", 0, 0, "", "the column key is there twice"),
     )
     assert str(StatementRefused(findings)) == (
         "line 2, column 7: there is no column valu (valu); the column key is there twice"

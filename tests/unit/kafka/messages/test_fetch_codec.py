@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lockstep_config.flow.model import FetchSettings
 from lockstep_kafka.messages.fetch_codec import BY_TOPIC_ID, OWN_ENCODING, READ_COMMITTED, fetch_request
 from lockstep_kafka.messages.fetch_session import SessionRequest
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.offsets import TopicPartition
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
 
 def by_kio(asked: Asked) -> bytes:
     version, wanted, forgotten, session, settings, isolation, rack = asked
-    m = message("fetch", version, "request")
+    m = load_message("fetch", version, "request")
 
     def named(kind: Any, parts: dict[str, list[Any]]) -> tuple[Any, ...]:
         by_id = version >= BY_TOPIC_ID

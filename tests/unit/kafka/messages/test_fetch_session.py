@@ -43,7 +43,7 @@ def test_a_lost_session_begins_anew() -> None:
     session = FetchSession()
     session.plan(wanted(a=0))
     session.answered(77)
-    session.lost()
+    session.reset()
     assert session.plan(wanted(a=0, b=3)).session_id == 0
 
 
@@ -103,7 +103,7 @@ def test_fetch_session_of_the_broker_matches_what_is_wanted(rounds: list[dict[st
     session, broker = FetchSession(), Broker()
     for offsets in rounds:
         if offsets is None:
-            session.lost()
+            session.reset()
         else:
             asked = wanted(**offsets)
             assert broker.fetch(session, asked) == {tp: offset for tp, _, offset, _ in asked}

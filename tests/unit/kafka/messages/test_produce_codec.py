@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.layout import stamp
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.messages.produce_codec import OWN_ENCODING, PRODUCE_BY_TOPIC_ID, produce_request
 from lockstep_state.kafka.kafka_apis import APIS
@@ -27,7 +27,7 @@ BATCHES = st.lists(st.tuples(st.sampled_from(TOPICS), st.integers(0, 2**31 - 1),
 
 
 def by_kio(version: int, batches: list[tuple[tuple[str, UUID | None], int, bytes]], name: str | None, ms: int) -> bytes:
-    m = message("produce", version, "request")
+    m = load_message("produce", version, "request")
     topics: dict[tuple[str, UUID | None], list[object]] = {}
     for topic, number, data in batches:
         topics.setdefault(topic, []).append(m.PartitionProduceData(index=number, records=data))

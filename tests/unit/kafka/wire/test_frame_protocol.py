@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_kafka.messages.message_versions import EncodedRequest, message
+from lockstep_kafka.messages.message_versions import EncodedRequest, load_message
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_kafka.wire.frame_protocol import KEPT_BYTES, READ_BYTES, FrameProtocol
@@ -58,7 +58,7 @@ async def test_each_request_has_a_number_of_its_own_and_waits_in_order() -> None
 
 async def test_records_are_in_the_frame_byte_by_byte() -> None:
     made, stream = connection()
-    m = message("produce", 13, "request")
+    m = load_message("produce", 13, "request")
     records = bytes(range(256)) * 4
     part = m.PartitionProduceData(index=0, records=records)
     made.send(
@@ -284,7 +284,7 @@ async def test_old_broker_is_spoken_with_in_its_newest_versions(newest: dict[str
 def test_api_versions_that_are_declared_have_their_messages(api: str) -> None:
     for version in range(APIS[api].oldest, APIS[api].newest + 1):
         for side in ("request", "response"):
-            assert message(api, version, side)
+            assert load_message(api, version, side)
 
 
 async def test_no_answer_in_time_closes_the_connection() -> None:
@@ -312,7 +312,7 @@ async def test_throttled_connection_pauses_for_the_time_in_the_answer() -> None:
     asked = asyncio.create_task(made.request(describe_producers("b")))
     await asyncio.sleep(0)
     assert len(stream.frames) == 2
-    await made.throttle_over()
+    await made.wait_unthrottled()
     await eventually(lambda: len(stream.frames) == 3)
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)

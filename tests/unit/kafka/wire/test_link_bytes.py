@@ -5,7 +5,7 @@ from io import BytesIO
 
 from kio.serial import entity_writer
 
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.wire.cluster import ClusterClient
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.link_bytes import LinkBytes
@@ -17,9 +17,9 @@ async def test_connection_counts_requests_and_answers_with_their_lengths() -> No
     connection = Connection("broker", 9092, client_id="client")
     stream = connection._writer = WrittenFrames()
     connection._versions = {APIS["describe_producers"].key: (0, 0)}
-    connection.send(message("describe_producers", 0, "request").DescribeProducersRequest(topics=()))
+    connection.send(load_message("describe_producers", 0, "request").DescribeProducersRequest(topics=()))
     assert connection.link.sent == sum(map(len, stream.frames)) > 0
-    m = message("describe_producers", 0, "response")
+    m = load_message("describe_producers", 0, "response")
     body = BytesIO()
     answer = m.DescribeProducersResponse(throttle_time=timedelta(0), topics=())
     entity_writer(m.DescribeProducersResponse)(body, answer)

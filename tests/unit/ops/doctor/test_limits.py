@@ -9,8 +9,8 @@ import pytest
 from lockstep_config import FlowSettings
 from lockstep_ops.doctor.checks.check import CheckFinding, Result
 from lockstep_ops.doctor.checks.limits import FlowLimits, SideLimits, TopicFault, TopicPair, judge_limits
-from lockstep_ops.doctor.checks.quotas import ClientQuota, effective_quota
 from lockstep_ops.doctor.limit_reader import created_factors
+from lockstep_rules.clusters.client_quotas import ClientQuota, effective_quota
 
 CONFIGS = {
     "message.max.bytes": "1048588",

@@ -151,8 +151,8 @@ class LegacyGroupFollower:
 
     # -- who is in the group -------------------------------------------------------------------------------------------
 
-    async def until_free(self, producer_id: int) -> None:
-        """Return when the group has no members. Nothing is copied before."""
+    async def wait_until_empty(self, producer_id: int) -> None:
+        """Wait until the group has no members. Nothing is copied before."""
         self._mark = commit_metadata(self._ctx.flow, producer_id)
         self._started.clear()
         empty_checks = 0
@@ -177,7 +177,7 @@ class LegacyGroupFollower:
         self._checked_at = self._committed_at = now
         await self._write_row(replace(self._row, phase="copying", cause=NO_REASON, members=()))
 
-    async def occupied(self) -> bool:
+    async def has_members(self) -> bool:
         """Return whether a member has joined the group since, by a check every `CHECK_INTERVAL_S`.
 
         A source that does not answer says nothing about that.
@@ -196,9 +196,9 @@ class LegacyGroupFollower:
         try:
             described = (await self._ctx.source.describe_groups([self._legacy.group])).require_done()
         except ClusterError as trouble:
-            troubles.began(MEMBERS, trouble)
+            troubles.record_failure(MEMBERS, trouble)
             return None
-        troubles.over(MEMBERS)
+        troubles.record_success(MEMBERS)
         return described[self._legacy.group]
 
     async def _report_members(self, described: GroupDescription) -> None:
@@ -270,9 +270,9 @@ class LegacyGroupFollower:
         try:
             await self._commit_progress()
         except ClusterError as trouble:
-            ctx.periodic.troubles.began(TROUBLE, trouble)
+            ctx.periodic.troubles.record_failure(TROUBLE, trouble)
         else:
-            ctx.periodic.troubles.over(TROUBLE)
+            ctx.periodic.troubles.record_success(TROUBLE)
 
     async def last_commit(self) -> None:
         """Commit once the slots have drained: the offsets from which MirrorMaker 1, or Lockstep, would go on.

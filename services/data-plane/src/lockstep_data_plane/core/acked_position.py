@@ -68,7 +68,9 @@ class AckedPosition:
         """Return whether a written row is known. Before that, `row` would say that nothing was ever copied."""
         return self.written.producer_id != -1
 
-    def resumed(self, row: PartitionProgress, runs: Iterable[OffsetRuns], compared_runs: Iterable[Run] = ()) -> None:
+    def resume_from(
+        self, row: PartitionProgress, runs: Iterable[OffsetRuns], compared_runs: Iterable[Run] = ()
+    ) -> None:
         """Continue the copy from `row`.
 
         Args:
@@ -84,12 +86,12 @@ class AckedPosition:
 
     # -- what happened -------------------------------------------------------------------------------------------------
 
-    def saw_end(self, source_end: int, at_ms: int) -> None:
+    def note_source_end(self, source_end: int, at_ms: int) -> None:
         """Note where the source's log, or its committed part, ends."""
         self.source_end = source_end
         self._ends.observe(source_end, at_ms, self.upstream)
 
-    def numbered(
+    def note_chain_end(
         self, upstream: int, leader_epoch: int, append_sequence: AppendSequence, skipped_runs: Iterable[Run]
     ) -> None:
         """Note the upstream offset that belongs to our chain's end, once the source has been judged up to there.
@@ -105,12 +107,12 @@ class AckedPosition:
         for run in skipped_runs:
             self.runs.add_run(*run)
 
-    def reached(self, upstream: int, leader_epoch: int) -> None:
+    def advance_to(self, upstream: int, leader_epoch: int) -> None:
         """Note that no record up to this upstream offset has to be copied any more."""
         if upstream > self.upstream:
             self.upstream, self.upstream_epoch = upstream, leader_epoch
 
-    def appended(self, acks: Sequence[Ack], append_sequence: AppendSequence) -> None:
+    def count_appended(self, acks: Sequence[Ack], append_sequence: AppendSequence) -> None:
         """Note that the target has acknowledged these outgoing batches."""
         for outgoing, downstream, _, _, _ in acks:
             if outgoing.covers > self.upstream:
@@ -159,7 +161,7 @@ class AckedPosition:
             source_end=self.source_end,
             lag_records=self.lag,
         )
-        return self.stats.in_row(row)
+        return self.stats.with_counts(row)
 
 
 class CopyStats:
@@ -180,7 +182,7 @@ class CopyStats:
         self._age = _Ages()
         self._latency = _Ages()
 
-    def fetched(self, batches: Iterable[Batch], size: int, now_ms: int) -> None:
+    def count_fetched(self, batches: Iterable[Batch], size: int, now_ms: int) -> None:
         """Count batches that came from the source, `size` bytes together, and measure their age."""
         self._since_ms = self._since_ms or now_ms
         self.counts["read_bytes"] += size
@@ -197,7 +199,7 @@ class CopyStats:
             ],
         )
 
-    def acknowledged(self, acks: Sequence[Ack], now_ms: int) -> None:
+    def count_acknowledged(self, acks: Sequence[Ack], now_ms: int) -> None:
         """Count batches that the target has acknowledged, and measure their latency."""
         counts, spans = self.counts, []
         for outgoing, _, size, _, at_ms in acks:
@@ -211,7 +213,7 @@ class CopyStats:
         self._latency_ms = latency_ms if latency_ms > 0 else 0
         self._latency.measure(now_ms, spans)
 
-    def in_row(self, row: PartitionProgress) -> PartitionProgress:
+    def with_counts(self, row: PartitionProgress) -> PartitionProgress:
         """Return the row with the counts and measurements; the same row as long as nothing was counted.
 
         Each row that a slot writes passes through here, because its counts and `counts_since` have to belong together.

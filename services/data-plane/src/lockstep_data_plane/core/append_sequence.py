@@ -90,7 +90,7 @@ class Ack(NamedTuple):
     at_ms: int = 0
 
 
-def window(round_trip_s: float, under_way: int, duration_s: float) -> int:
+def window_size(round_trip_s: float, under_way: int, duration_s: float) -> int:
     """Return how many batches of a partition may be unanswered on a producing connection.
 
     Producers that send again keep to the five batches that a broker remembers of them. Here nothing is sent again
@@ -227,7 +227,7 @@ class AppendSequence:
         self._in_flight.append(sent)
         return sent
 
-    def gather(self, sent: InFlightBatch, base_offset: int, now_ms: int) -> bool:
+    def defer_count(self, sent: InFlightBatch, base_offset: int, now_ms: int) -> bool:
         """Note an acknowledged batch that may be counted later, and return whether it may.
 
         That is so for a small batch while others are unanswered: their answer, or a failure, follows in any case.
@@ -303,7 +303,7 @@ class AppendSequence:
             self._in_flight.remove(sent)
             self._bytes_held -= sent.outgoing.size
 
-    def marked(self) -> None:
+    def skip_marker(self) -> None:
         """Note that the marker that ends a transaction is behind our last record: it takes one offset."""
         self.downstream += 1
 
@@ -367,7 +367,7 @@ class IdentityRouting(AppendSequence):
         self.numbers: Sequence[int] = (number,)
         """The partitions of the target that records go to."""
 
-    def fits(self, partitions: int) -> bool:
+    def fits_partitions(self, partitions: int) -> bool:
         """Return whether the copy can go on as it is if the target's topic has this number of partitions."""
         return True
 
@@ -375,7 +375,7 @@ class IdentityRouting(AppendSequence):
         """Return the routing to a topic with this number of partitions."""
         return self
 
-    def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "IdentityRouting":
+    def after_resume(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "IdentityRouting":
         """Return the routing after a resume, with nothing queued: appends follow `end`."""
         appends = row.producer_id, row.producer_epoch, end.sequence, end.downstream
         number, others = self.numbers[0], end.others
@@ -427,7 +427,7 @@ class IdentityRouting(AppendSequence):
     def on_failed(self) -> None:
         """Note that the copy of the partition failed."""
 
-    def joining(self) -> frozenset[int]:
+    def join_transaction(self) -> frozenset[int]:
         """Let the batches that wait join the transaction.
 
         Returns:
@@ -440,7 +440,7 @@ class IdentityRouting(AppendSequence):
         """Return whether nothing more is to be appended in the transaction that is ending."""
         return self.unanswered == 0
 
-    def decided(self, held: Sequence[Ack]) -> tuple[int, int]:
+    def decided_up_to(self, held: Sequence[Ack]) -> tuple[int, int]:
         """Return the (upstream offset, leader epoch) up to which everything is decided once the transaction ends.
 
         `held` are the batches that the transaction holds. (-1, -1): it decides nothing.

@@ -63,7 +63,7 @@ class AppendTrial(NamedTuple):
     Each batch has one record. `epoch` is the trial's first epoch.
 
     - `first`: sequence 0
-    - `again`: the same batch a second time
+    - `repeated`: the same batch a second time
     - `gap`: sequence `GAP`
     - `elsewhere`: sequence 1, on the other connection
     - `next_epoch`: sequence 0 of the next epoch
@@ -74,7 +74,7 @@ class AppendTrial(NamedTuple):
     producer_id: int
     epoch: int
     first: TrialAnswer
-    again: TrialAnswer
+    repeated: TrialAnswer
     gap: TrialAnswer
     elsewhere: TrialAnswer
     next_epoch: TrialAnswer
@@ -89,7 +89,7 @@ class AppendTrial(NamedTuple):
         faults = {
             AppendFault.IDS_LOST: not self._is_kept(self.first, self.epoch, 0),
             AppendFault.GAPS_TAKEN: self.gap.is_taken,
-            AppendFault.REPEATS_TAKEN: self.again.is_taken and self.again.base_offset > self.first.base_offset,
+            AppendFault.REPEATS_TAKEN: self.repeated.is_taken and self.repeated.base_offset > self.first.base_offset,
             AppendFault.SESSION_BOUND: not self.elsewhere.is_taken,
             AppendFault.EPOCHS_REFUSED: not self.next_epoch.is_taken,
             AppendFault.EPOCHS_IGNORED: self.earlier_epoch.is_taken and self.next_epoch.is_taken,

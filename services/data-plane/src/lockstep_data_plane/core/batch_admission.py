@@ -8,9 +8,9 @@ from lockstep_data_plane.core.keyed_routing import Routing
 from lockstep_data_plane.core.provenance import Provenance, appended_since
 from lockstep_data_plane.core.quarantine_entry import (
     BatchRejected,
+    read_unread_records,
     refused_batch,
     refused_record,
-    unread,
     wholly_skipped,
     with_offsets,
 )
@@ -204,7 +204,7 @@ class BatchAdmission:
         Our appends may end inside the batch, because it was split then or began at another record. Then the position
         moves to the first record that is still to be sent.
         """
-        records = unread(batch, self.position, self.skips)
+        records = read_unread_records(batch, self.position, self.skips)
         past = self._already_appended.count_past(records)
         upstream = records[past - 1].offset if past else -1
         is_whole = past == len(records)
@@ -213,7 +213,7 @@ class BatchAdmission:
         self.position = upstream + 1 if is_whole else records[past].offset
         if not self.records_to_skip:
             appends = self._routing.appends_to(self._routing.numbers[0])
-            self._acked.numbered(upstream, batch.leader_epoch, appends, self._already_appended.take_runs())
+            self._acked.note_chain_end(upstream, batch.leader_epoch, appends, self._already_appended.take_runs())
         return is_whole
 
     def _pass_over(self, offset: int, leader_epoch: int) -> None:
@@ -222,7 +222,7 @@ class BatchAdmission:
             return
         if self._transactions is not None and self._transactions.pass_over(offset, leader_epoch):
             return
-        self._acked.reached(offset, leader_epoch)
+        self._acked.advance_to(offset, leader_epoch)
 
     def _rejected(self, batch: Batch, reason: str, limits: TargetLimits) -> BatchRejected:
         """Return the rejection of a whole batch, with its offsets as far as they are certain.

@@ -91,7 +91,7 @@ def evaluation_requests(
         skips: The offsets (first, last) that are in quarantine. A batch of such offsets alone is passed over unread.
     """
     if skips:  # a batch of a group may be one of these
-        batches = [each for batch in batches for each in (scan(batch.data) if batch.batches > 1 else (batch,))]
+        batches = [single for batch in batches for single in (scan(batch.data) if batch.batches > 1 else (batch,))]
     gathered: list[Batch] = []
     gathered_producer = OWN
     for batch in batches:
@@ -109,8 +109,8 @@ def evaluation_requests(
         joins = (
             readable is not None
             and producer == gathered_producer
-            and all(each.leader_epoch == readable.leader_epoch for each in gathered[-1:])
-            and sum(len(each.data) for each in gathered) + len(readable.data) <= REQUEST_BYTES
+            and all(last.leader_epoch == readable.leader_epoch for last in gathered[-1:])
+            and sum(len(batch.data) for batch in gathered) + len(readable.data) <= REQUEST_BYTES
         )
         if gathered and not joins:
             yield EvaluationRequest(tuple(gathered), gathered_producer)
@@ -138,7 +138,7 @@ def decide(
     Raises:
         ValueError: The answer decides nothing, or goes on behind a failure.
     """
-    failure = next((each for each in made.failures if not skipped(each.offset, skips)), None)
+    failure = next((failure for failure in made.failures if not skipped(failure.offset, skips)), None)
     covers = request.last_offset if made.is_whole else made.covers
     if failure is not None:
         covers = failure.offset - 1
@@ -161,9 +161,9 @@ def _find_record(request: EvaluationRequest, offset: int) -> PlainRecord | None:
     """Return a record of the request by its source offset; None: it has none there, or it cannot be read."""
     try:
         for batch in request.batches:
-            for each in scan(batch.data):
-                if each.base_offset <= offset <= each.last_offset:
-                    return next((record for record in read_records(each) if record.offset == offset), None)
+            for single in scan(batch.data):
+                if single.base_offset <= offset <= single.last_offset:
+                    return next((record for record in read_records(single) if record.offset == offset), None)
     except CorruptRecordError:
         return None
     return None

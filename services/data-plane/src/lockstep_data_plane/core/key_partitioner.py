@@ -105,7 +105,7 @@ class KeyPartitioner:
         """Note that everything up to this upstream offset was examined."""
         self.covers, self.leader_epoch = max(self.covers, offset), leader_epoch
 
-    def cut(self, offset: int) -> None:
+    def drop_from(self, offset: int) -> None:
         """Leave out the records from this upstream offset on."""
         self.spread = [partitioned for partitioned in self.spread if partitioned.record.offset < offset]
         self.covers = min(self.covers, offset - 1)

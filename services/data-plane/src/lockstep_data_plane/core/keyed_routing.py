@@ -10,7 +10,13 @@ from collections.abc import Sequence
 
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence, IdentityRouting, InFlightBatch, Skips
 from lockstep_data_plane.core.key_partitioner import BatchGroup, KeyPartitioner, StickyPartition
-from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords, refused_record, skipped, unread
+from lockstep_data_plane.core.quarantine_entry import (
+    BatchRejected,
+    RefusedRecords,
+    read_unread_records,
+    refused_record,
+    skipped,
+)
 from lockstep_data_plane.core.target_log.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch, OutgoingBatch
@@ -54,13 +60,13 @@ class KeyedRouting:
         self._queued_groups: deque[BatchGroup] = deque()
         self._transaction_group: BatchGroup | None = None
 
-    def fits(self, partitions: int) -> bool:
+    def fits_partitions(self, partitions: int) -> bool:
         return len(self._sequences) == partitions
 
     def spread_over(self, partitions: int) -> "KeyedRouting":
         return KeyedRouting(self._number, partitions)
 
-    def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "KeyedRouting":
+    def after_resume(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "KeyedRouting":
         """Return the routing after a resume, with nothing queued.
 
         The transactional id of the row's epoch has appended nothing yet, so every sequence begins at 0.
@@ -83,7 +89,7 @@ class KeyedRouting:
     def queue_records(
         self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int
     ) -> int | None:
-        records = unread(batch, position, skips, limits.unpacked_at_most, limits.rules)
+        records = read_unread_records(batch, position, skips, limits.unpacked_at_most, limits.rules)
         if not records:
             return None
         gathering = self._gathering = self._gathering or KeyPartitioner(position - 1)
@@ -109,7 +115,7 @@ class KeyedRouting:
                 group = gathering.group(limits)
             except RecordTooLarge as exc:
                 refused = BatchRejected(str(exc), refused_record(exc.record, str(exc)))
-                gathering.cut(exc.record.offset)
+                gathering.drop_from(exc.record.offset)
                 continue
             except Exception as exc:
                 raise BatchRejected(f"records up to offset {gathering.covers}: {exc!r}") from exc
@@ -162,7 +168,7 @@ class KeyedRouting:
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
-    def joining(self) -> frozenset[int]:
+    def join_transaction(self) -> frozenset[int]:
         while self._queued_groups and (
             self._transaction_group is None or sum(sequence.bytes_held for sequence in self._sequences) < ROUND_BYTES
         ):
@@ -184,14 +190,14 @@ class KeyedRouting:
     def all_sent(self) -> bool:
         return not self.broken and all(sequence.idle for sequence in self._sequences)
 
-    def decided(self, held: Sequence[Ack]) -> tuple[int, int]:
+    def decided_up_to(self, held: Sequence[Ack]) -> tuple[int, int]:
         return (
             (-1, -1)
             if self._transaction_group is None
             else (self._transaction_group.covers, self._transaction_group.leader_epoch)
         )
 
-    def marked(self) -> None:
+    def skip_marker(self) -> None:
         """Note that the round has ended."""
         self._transaction_group = None
 

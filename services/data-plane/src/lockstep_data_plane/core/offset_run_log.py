@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from lockstep_rules.offsets.offset_runs import Run, decode_runs, encode_runs, union
+from lockstep_rules.offsets.offset_runs import Run, decode_runs, encode_runs, merge_runs
 from lockstep_state.rows.state_rows import OffsetRuns, PartitionProgress
 
 CHUNK = 256
@@ -41,7 +41,7 @@ rewritten.
 FINEST, COARSEST = 1024, 8
 
 
-def thinned(runs: Sequence[Run], following: Run, end: int, lag_max: int) -> list[Run]:
+def thin_runs(runs: Sequence[Run], following: Run, end: int, lag_max: int) -> list[Run]:
     """Return at most `KEPT` of the runs: the oldest one, and those without which a hole would be too large.
 
     The limits of holes are those of the module's docstring.
@@ -132,7 +132,7 @@ class OffsetRunLog:
             newest = max((row.generation for row in present if row.generation < progress.producer_epoch), default=-1)
             earlier += [decode_runs(row) for row in present if row.generation == newest]
         begins = progress.upstream + 1, progress.downstream + 1
-        log._group([cut for run in union(*earlier) if (cut := _below(run, *begins)).length > 0])
+        log._group([cut for run in merge_runs(*earlier) if (cut := _below(run, *begins)).length > 0])
         return log
 
     def _adopt(self, rows: Sequence[OffsetRuns]) -> None:
@@ -145,7 +145,7 @@ class OffsetRunLog:
         chunks.sort(key=lambda chunk: chunk.runs[0])
         in_order = all(a.runs[-1].upstream_end <= b.runs[0].upstream for a, b in pairwise(chunks))
         if not in_order or any(len(chunk.runs) > CHUNK for chunk in chunks):
-            self._group(union(*(chunk.runs for chunk in chunks)))
+            self._group(merge_runs(*(chunk.runs for chunk in chunks)))
             return
         self._chunks = chunks
         self._written = {chunk.number: (chunk.edition, len(chunk.runs)) for chunk in chunks}
@@ -158,7 +158,7 @@ class OffsetRunLog:
         self._ends_after(runs[-1])
         if len(runs) > CHUNK * RING:
             older = len(runs) - EXACT
-            runs = [*thinned(runs[:older], runs[older], self._downstream_end, self._lag_max), *runs[older:]]
+            runs = [*thin_runs(runs[:older], runs[older], self._downstream_end, self._lag_max), *runs[older:]]
         self._chunks = self._into_chunks(runs, range(RING))
 
     def _into_chunks(self, runs: Sequence[Run], numbers: Sequence[int]) -> list[_Chunk]:
@@ -204,7 +204,7 @@ class OffsetRunLog:
     def _thin(self) -> None:
         older, self._chunks = self._chunks[: RING // 2], self._chunks[RING // 2 :]
         runs = [run for chunk in older for run in chunk.runs]
-        kept = thinned(runs, self._chunks[0].runs[0], self._downstream_end, self._lag_max)
+        kept = thin_runs(runs, self._chunks[0].runs[0], self._downstream_end, self._lag_max)
         # In the order of the places: a rewritten chunk never takes the place of runs that a later row has yet to name.
         self._chunks = self._into_chunks(kept, [chunk.number for chunk in older]) + self._chunks
 
@@ -242,7 +242,7 @@ class OffsetRunLog:
             if self._written.get(chunk.number) != (chunk.edition, len(chunk.runs))
         ]
 
-    def written(self, rows: Iterable[OffsetRuns]) -> None:
+    def mark_written(self, rows: Iterable[OffsetRuns]) -> None:
         """Note that the state topic has acknowledged these rows."""
         for row in rows:
             self._written[row.chunk] = (row.edition, len(row.runs))

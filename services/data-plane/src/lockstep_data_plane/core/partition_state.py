@@ -1,5 +1,6 @@
 """The state of one partition, and the only way to change it: `step(event) -> effects` (no I/O, no clock).
 
+`SlotLoop` (`slot/slot_loop.py`) calls `step` when something happens, and carries out the effects (`effects.py`).
 A partition is always in one phase (`phases.py`). A partition in trouble never stops another: each has its own phase.
 Other modules only read the public attributes; `step` alone changes them. `HANDLERS`, at the end, names the handler of
 each event.
@@ -53,7 +54,8 @@ class PartitionState:
     """The partition `topic`-`number` of a flow, as one slot copies it.
 
     Its parts have states of their own. `acked` says how far the copy is, and `routing` what waits and what is in
-    flight. `BatchAdmission` has what is being judged, and `TransactionState` the transactions.
+    flight. It is an `IdentityRouting`, or a `KeyedRouting` where the key of each record chooses the partition of the
+    target. `BatchAdmission` has what is being judged, and `TransactionState` the transactions.
     """
 
     def __init__(
@@ -136,7 +138,7 @@ class PartitionState:
         """The records that were refused and could be quarantined."""
         self.quarantined_entries = 0
         """The number of entries of `refusal` that the quarantine topic has already."""
-        self.misnumbered = False
+        self.counting_failed = False
         """Counting has failed, so the records themselves have to say where the copy is."""
         self._ends_first = False
         """Only the source failed, so the open transaction is committed before the partition resumes."""
@@ -315,7 +317,7 @@ class PartitionState:
 
         Everything up to that offset is decided once the transaction has ended.
         """
-        return self.routing.decided(self._transaction.held)[0], self._transaction.progress_sequence
+        return self.routing.decided_up_to(self._transaction.held)[0], self._transaction.progress_sequence
 
     # -- phases --------------------------------------------------------------------------------------------------------
 
@@ -344,8 +346,8 @@ class PartitionState:
     def _on_fetched(self, event: events.Fetched) -> Effects:
         if not self.awaits(event.incarnation):
             return ()
-        self.acked.saw_end(event.source_end, event.now_ms)
-        self.acked.stats.fetched(event.batches, event.size, event.now_ms)
+        self.acked.note_source_end(event.source_end, event.now_ms)
+        self.acked.stats.count_fetched(event.batches, event.size, event.now_ms)
         reports: tuple[Report, ...] = ()
         if event.batches or event.decided:
             sends = self.phase is Phase.COPYING
@@ -388,7 +390,7 @@ class PartitionState:
     def _on_acked(self, event: events.Acked) -> Effects:
         sent, base_offset, now_ms, times_replaced = event
         in_turn = self.reads and self.sends and self._transactions is None and not times_replaced  # copying
-        if in_turn and self.routing.appends_to(sent.outgoing.target_partition).gather(sent, base_offset, now_ms):
+        if in_turn and self.routing.appends_to(sent.outgoing.target_partition).defer_count(sent, base_offset, now_ms):
             return PERSISTS  # counted with those that follow, or when progress is about to be written
         if self.routing.appends_to(sent.outgoing.target_partition).is_misplaced(base_offset):
             return self._on_failed(events.Failed(sent=sent))  # the target's log shows what is before it
@@ -416,8 +418,8 @@ class PartitionState:
         if acks:
             self.no_progress_since_resume = False
             if isinstance(self.routing, IdentityRouting):
-                self.acked.appended(acks, self.routing)
-            self.acked.stats.acknowledged(acks, now_ms)
+                self.acked.count_appended(acks, self.routing)
+            self.acked.stats.count_acknowledged(acks, now_ms)
         return Persist(acks)
 
     # -- failures and refusals -----------------------------------------------------------------------------------------
@@ -440,7 +442,7 @@ class PartitionState:
 
     def _miscount(self, sentence: str) -> tuple[Report, ...]:
         """Fail because counting does not say where the copy is; the records themselves are to say it."""
-        self.misnumbered = True
+        self.counting_failed = True
         return self._fail(sentence)
 
     def _fail(
@@ -487,7 +489,7 @@ class PartitionState:
         return PERSISTS
 
     def _on_target_sized(self, event: events.TargetSized) -> Effects:
-        if not self.routing.fits(event.partitions):
+        if not self.routing.fits_partitions(event.partitions):
             self.routing = self.routing.spread_over(event.partitions)
         return ()
 
@@ -497,11 +499,11 @@ class PartitionState:
         A partition that is paused or stopped is judged only up to the end of its appends.
         """
         row, end, self._transactions = event.row, event.end, event.transactions
-        self.acked.resumed(row, event.runs, end.compared_runs)
-        self.routing = self.routing.begun(row, end, transactional=self._transactions is not None)
+        self.acked.resume_from(row, event.runs, end.compared_runs)
+        self.routing = self.routing.after_resume(row, end, transactional=self._transactions is not None)
         self._admission = BatchAdmission(self.acked, self.provenance, self.routing, row, end, self._transactions)
         self.fetch_from, self.fetched_epoch = self.position, -1
-        self.misnumbered = self._ends_first = False
+        self.counting_failed = self._ends_first = False
         self.incarnation += 1
         self.no_progress_since_resume = True
         self._move(PhaseEvent.FOUND if self.resolves_end else PhaseEvent.RESUMED)
@@ -534,7 +536,7 @@ class PartitionState:
                 pairs = zip(former_ids, present_ids, strict=True)
                 is_other = any(former and present and former != present for former, present in pairs)
                 reports = self._fail("its topic was re-created" if is_other else "its topic has an id now, or none")
-            elif not self.routing.fits(event.target_partitions):
+            elif not self.routing.fits_partitions(event.target_partitions):
                 reports = self._fail(f"{self.target_topic} has {event.target_partitions} partitions now")
         return (PERSIST, *reports)
 
@@ -570,8 +572,8 @@ class PartitionState:
 
     def _on_transaction_joining(self, event: events.TransactionJoining) -> Effects:
         if self._transaction.stage is TransactionStage.CLOSED:
-            self._transaction.opening()
-        joins = self.routing.joining() - self._transaction.joined
+            self._transaction.mark_opening()
+        joins = self.routing.join_transaction() - self._transaction.joined
         return (JoinTransaction(joins),) if joins else ()
 
     def _on_transaction_joined(self, event: events.TransactionJoined) -> Effects:
@@ -579,22 +581,22 @@ class PartitionState:
         return OFFERS
 
     def _on_transaction_opened(self, event: events.TransactionOpened) -> Effects:
-        self._transaction.opened(event.at_s)
+        self._transaction.mark_opened(event.at_s)
         return OFFERS
 
     def _on_transaction_ending(self, event: events.TransactionEnding) -> Effects:
-        self._transaction.ending(event.at_s)
+        self._transaction.mark_ending(event.at_s)
         return ()
 
     def _on_transaction_committed(self, event: events.TransactionCommitted) -> Effects:
-        self.acked.reached(*self.routing.decided(self._transaction.held))
-        self.routing.marked()
-        return (self._count(self._transaction.committed(), event.now_ms),)
+        self.acked.advance_to(*self.routing.decided_up_to(self._transaction.held))
+        self.routing.skip_marker()
+        return (self._count(self._transaction.take_committed(), event.now_ms),)
 
     # -- what is written -----------------------------------------------------------------------------------------------
 
     def _on_runs_written(self, event: events.RunsWritten) -> Effects:
-        self.acked.runs.written(event.rows)
+        self.acked.runs.mark_written(event.rows)
         return ()
 
 

@@ -65,7 +65,7 @@ def batches_with_records(batches: Iterable[Batch]) -> set[int]:
 class Provenance(Protocol):
     """The known origins of one flow's batches."""
 
-    async def learn(self, producer_ids: Iterable[int]) -> None:
+    async def look_up(self, producer_ids: Iterable[int]) -> None:
         """Find out the origins of these producer ids of the source. Raises RetriableError."""
 
     def copy_producer_id(self, batch: Batch) -> int | None:
@@ -74,33 +74,33 @@ class Provenance(Protocol):
         The batch's own id must have been learnt, unless the batch is a marker.
         """
 
-    async def own(self, producer_id: int) -> None:
+    async def claim(self, producer_id: int) -> None:
         """Write that this producer id stands for the flow's own records, unless that is known.
 
         The row is acknowledged when this returns.
 
         Raises:
-            RetriableError: As in `learn`.
+            RetriableError: As in `look_up`.
         """
 
     async def own_producer_ids(self) -> frozenset[int]:
         """Return every producer id that may be ours in the target's log now, except the flow's own.
 
         Raises:
-            RetriableError: As in `learn`.
+            RetriableError: As in `look_up`.
         """
 
 
 class _NoProvenance:
     """The provenance of renamed topics: everything is copied, as the source's own."""
 
-    async def learn(self, producer_ids: Iterable[int]) -> None:
+    async def look_up(self, producer_ids: Iterable[int]) -> None:
         return
 
     def copy_producer_id(self, batch: Batch) -> int | None:
         return OWN
 
-    async def own(self, producer_id: int) -> None:
+    async def claim(self, producer_id: int) -> None:
         return
 
     async def own_producer_ids(self) -> frozenset[int]:

@@ -141,7 +141,7 @@ def refused_outgoing(outgoing: OutgoingBatch, indexes: Iterable[int], reason: st
     return RefusedRecords(reason, tuple(entries)) if entries else None
 
 
-def unread(
+def read_unread_records(
     batch: Batch,
     position: int,
     ranges: Sequence[tuple[int, int]],

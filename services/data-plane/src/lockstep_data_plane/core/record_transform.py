@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from lockstep_data_plane.core.quarantine_entry import skipped, unread
+from lockstep_data_plane.core.quarantine_entry import read_unread_records, skipped
 from lockstep_data_plane.record_batch.gapped_batch import read_outgoing
 from lockstep_data_plane.record_batch.layout import Batch, OutgoingBatch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
@@ -111,11 +111,11 @@ async def transformed_records(
         ValueError: The transform decides nothing more, or made something that is no batch.
     """
     if isinstance(transform, RuleTransform):
-        return unread(batch, start, skips, rules=transform.rules), None
+        return read_unread_records(batch, start, skips, rules=transform.rules), None
     records: list[PlainRecord] = []
     while True:
         answer = await transform.transform([batch], start, tp)
-        failed = next((each.offset for each in answer.failures if not skipped(each.offset, skips)), None)
+        failed = next((failure.offset for failure in answer.failures if not skipped(failure.offset, skips)), None)
         records += [
             record
             for record in answer.records()

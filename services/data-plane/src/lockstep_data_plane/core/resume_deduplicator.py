@@ -118,7 +118,7 @@ class _LastRecord(NamedTuple):
 def _last_record(end: LastAppend) -> _LastRecord | None:
     if end.last is None:
         return None
-    record = max(read_records(end.last), key=lambda each: each.offset)
+    record = max(read_records(end.last), key=lambda record: record.offset)
     behind = end.behind + end.last.last_offset - record.offset
     return _LastRecord(record, bool(end.last.attributes & LOG_APPEND_TIME), behind)
 

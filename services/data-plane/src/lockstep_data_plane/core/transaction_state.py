@@ -70,11 +70,11 @@ class TransactionState:
         self._ending_at: float | None = None
         self._cost_s = 0.0
 
-    def opening(self) -> None:
+    def mark_opening(self) -> None:
         """Note that the coordinator is about to be asked."""
         self.stage, self.joined = TransactionStage.OPENING, set()
 
-    def opened(self, now: float) -> None:
+    def mark_opened(self, now: float) -> None:
         """Note that batches may be appended from now on."""
         if self._ending_at is not None:
             cost = now - self._ending_at
@@ -116,11 +116,11 @@ class TransactionState:
             return 0.0
         return max(0.0, self._opened_at + min(max(SHORTEST_S, SHARE * self._cost_s), LONGEST_S) - now)
 
-    def ending(self, now: float) -> None:
+    def mark_ending(self, now: float) -> None:
         """Note that the transaction is about to end and takes no more batches."""
         self.stage, self._ending_at = TransactionStage.ENDING, now
 
-    def committed(self) -> list[Ack]:
+    def take_committed(self) -> list[Ack]:
         """Note that the transaction has ended, and return the batches that it made visible, in order."""
         self.stage = TransactionStage.CLOSED
         self.progress_sequence += 1

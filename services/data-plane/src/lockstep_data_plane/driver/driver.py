@@ -13,7 +13,7 @@ from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_data_plane.driver.flow_origin import FlowOrigin, create_topics
 from lockstep_data_plane.driver.lag_recorder import LagRecorder
-from lockstep_data_plane.driver.load_balancer import LoadBalancer, assign, mirrored_partitions
+from lockstep_data_plane.driver.load_balancer import LoadBalancer, assign
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
 from lockstep_data_plane.driver.orphaned_slots import OrphanedSlots
 from lockstep_data_plane.driver.pending_ends import PendingEnds
@@ -28,6 +28,7 @@ from lockstep_data_plane.slot.desired_partitions import closed_slots, has_failed
 from lockstep_data_plane.slot.slot_spec import slot_count
 from lockstep_data_plane.spark.flow_transforms import FlowTransforms
 from lockstep_data_plane.spark.session import SparkSession
+from lockstep_data_plane.verify.partition_share import copied_partitions
 from lockstep_kafka.common.asyncio_util import set_within, to_next_tick, without_end
 from lockstep_kafka.common.errors import ClusterError, LeadershipLost, ShutdownRequested
 from lockstep_runtime.flow.context import Answer, FlowContext
@@ -176,7 +177,7 @@ class Driver:
             async with self._origin.confirmed():
                 while True:
                     if self._legacy_group is not None:
-                        await self._legacy_group.until_free(self._origin.producer_id)
+                        await self._legacy_group.wait_until_empty(self._origin.producer_id)
                     self._changed.set()
                     async with self._source_monitor.running(), self._lag_recorder.running():
                         await self._keep_slots()
@@ -197,7 +198,7 @@ class Driver:
         Raises:
             ShutdownRequested: The target refused a record, and `lockstep.legacy.abort.on.send.failure` is true.
         """
-        while self._legacy_group is None or not await self._legacy_group.occupied():
+        while self._legacy_group is None or not await self._legacy_group.has_members():
             await self._origins.record_if_due()
             if self._changed.is_set():
                 self._changed.clear()
@@ -278,7 +279,7 @@ class Driver:
             begins: Whether partitions of a legacy flow may begin at the group's offsets.
         """
         ctx = self.ctx
-        mirrored = mirrored_partitions(ctx.state.all(MirroredTopic), by_key=ctx.settings.data_plane.by_key)
+        mirrored = copied_partitions(ctx.state.all(MirroredTopic), by_key=ctx.settings.data_plane.by_key)
         if begins and self._legacy_group is not None and not await self._legacy_group.start_partitions(mirrored):
             return
         rows = ctx.state.all(Assignment)

@@ -56,14 +56,14 @@ class EndHistory:
             ends.observe(observed.source.end, round(now * 1000), copied)
         return None if ends.since_ms(-1) is None else (observed.source_topic_id or topic_id, ends)
 
-    def recall(self, ends: SourceEnds, *, now: float, wall_ms: int) -> None:
+    def restore(self, ends: SourceEnds, *, now: float, wall_ms: int) -> None:
         """Take over what an earlier driver saw of the source, before the first check of this one."""
         for tp, (end, since_ms) in ends.by_partition().items():
             if since_ms is not None:
                 self._ends[tp] = ("", recalled := ObservedEnds())
                 recalled.observe(end, round(now * 1000) - max(0, wall_ms - since_ms), -1)
 
-    def since(self, tp: TopicPartition, upstream: int) -> int | None:
+    def first_seen_ms(self, tp: TopicPartition, upstream: int) -> int | None:
         """Return when an end beyond the record behind `upstream` was first seen; None: it was not.
 
         The result is in milliseconds of the monotonic clock.
@@ -84,7 +84,7 @@ class FirstSeen:
         self._rows: dict[TopicPartition, SeenEnds] = {}
         self._written: dict[TopicPartition, SeenEnds] = {}
 
-    def recall(self, rows: Iterable[Row]) -> None:
+    def restore(self, rows: Iterable[Row]) -> None:
         """Take over what an earlier driver saw, before the first check of this one."""
         self._written = {(row.topic, row.partition): row for row in rows if isinstance(row, SeenEnds)}
         self._rows = dict(self._written)
@@ -110,6 +110,6 @@ class FirstSeen:
                 due.append(row)
         return due
 
-    def written(self, row: SeenEnds) -> None:
+    def mark_written(self, row: SeenEnds) -> None:
         """Note that the state topic has the row."""
         self._written[row.topic, row.partition] = row

@@ -114,10 +114,10 @@ class FlowOrigin:
             except ClusterUnreachable as trouble:
                 if trouble.alias != ctx.flow.source:
                     raise
-                troubles.began(TROUBLE, trouble)
+                troubles.record_failure(TROUBLE, trouble)
                 await asyncio.sleep(ASKED_EVERY_S)
             else:
-                troubles.over(TROUBLE)
+                troubles.record_success(TROUBLE)
                 return origin
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lockstep_data_plane.driver.end_history import EndHistory, ObservedPartition
-from lockstep_rules.offsets.lag import WRITES_WITHIN_S, LogRange, behind, copied_upstream, is_of_another_log
+from lockstep_rules.offsets.lag import WRITES_WITHIN_S, LogRange, copied_upstream, count_behind, is_of_another_log
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
 
@@ -67,10 +67,10 @@ class LagEstimator:
         self._check_began_at = float("inf")
         self._row_changes = {tp: heard for tp, heard in self._row_changes.items() if tp in observed}
 
-    def recall(self, ends: SourceEnds, *, now: float, wall_ms: int) -> None:
+    def restore(self, ends: SourceEnds, *, now: float, wall_ms: int) -> None:
         """Take over what an earlier driver saw of the source, before the first check of this one."""
         if self._checked_at == float("-inf"):
-            self._history.recall(ends, now=now, wall_ms=wall_ms)
+            self._history.restore(ends, now=now, wall_ms=wall_ms)
 
     def forget_check(self) -> None:
         """Forget the last check, because the source could not be reached since."""
@@ -101,7 +101,7 @@ class LagEstimator:
         ages_ms = [0]
         if row is not None and upstream is not None and row.lag_records:
             ages_ms.append(row.lag_ms + max(0, wall_ms - row.at_ms))
-        if (since := self._history.since(tp, -1 if upstream is None else upstream)) is not None:
+        if (since := self._history.first_seen_ms(tp, -1 if upstream is None else upstream)) is not None:
             ages_ms.append(round(now * 1000) - since)
         return Lag(records, max(ages_ms) / 1000)
 
@@ -111,15 +111,15 @@ class LagEstimator:
         counts = now - self._checked_at <= CHECK_VALID_S and now - self._check_began_at <= FRESH_S
         observed = self._observed.get(tp) if counts else None
         if row is None or is_of_another_log(row, topic):
-            return None if observed is None else behind(row, topic, observed.source)
+            return None if observed is None else count_behind(row, topic, observed.source)
         reported = LogRange(0, row.source_end) if row.source_end >= 0 and row.source_end > row.upstream else None
         if observed is None or observed.source is None:
-            return behind(row, topic, reported) if self._age(tp, now) <= FRESH_S else None
+            return count_behind(row, topic, reported) if self._age(tp, now) <= FRESH_S else None
         if _moved(row, observed.row):  # the look is older than the row
             source = LogRange(observed.source.start, max(observed.source.end, row.source_end, row.upstream + 1))
-            return behind(row, topic, source)
+            return count_behind(row, topic, source)
         silent = self._age(tp, now) > WRITES_WITHIN_S
-        records = behind(row, topic, observed.source, observed.target_end, silent=silent)
+        records = count_behind(row, topic, observed.source, observed.target_end, silent=silent)
         return None if records is None else max(records, row.lag_records)
 
     def _age(self, tp: TopicPartition, now: float) -> float:

@@ -57,9 +57,9 @@ class LagRecorder:
         try:
             await self._ctx.state.write_all(self.take_sample())
         except ClusterError as trouble:
-            troubles.began(TROUBLE, trouble)
+            troubles.record_failure(TROUBLE, trouble)
         else:
-            troubles.over(TROUBLE)
+            troubles.record_success(TROUBLE)
 
     def take_sample(self) -> list[Row]:
         """Return the rows that change with the lag of this moment."""

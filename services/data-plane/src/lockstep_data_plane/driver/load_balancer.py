@@ -12,20 +12,9 @@ from heapq import heapify, heapreplace
 from operator import itemgetter
 
 from lockstep_state.offsets import TopicPartition
-from lockstep_state.rows.state_rows import MirroredTopic
 
 BASE = 1.0
 """The weight of a partition without traffic: it still costs its share of each fetch."""
-
-
-def mirrored_partitions(topics: Iterable[MirroredTopic], *, by_key: bool) -> list[TopicPartition]:
-    """Return the partitions that slots are to copy: those of all mirrored topics."""
-    return [
-        (topic.source_topic, number)
-        for topic in topics
-        if topic.phase == "mirrored"
-        for number in range(topic.copied(by_key=by_key))
-    ]
 
 
 def assign(
@@ -157,7 +146,7 @@ class LoadBalancer:
         """
         self._since = {slot: self._since.get(slot, now) for slot in _heavy_slots(_loads(held, rates))}
         lasting = [slot for slot, since in self._since.items() if now - since >= PATIENCE_S]
-        better = rebalanced(held, rates, lasting)
+        better = move_one_partition(held, rates, lasting)
         if better:
             self._since = {}
         else:
@@ -176,7 +165,7 @@ def _heavy_slots(loads: Mapping[int, float]) -> list[int]:
     return sorted((slot for slot, load in loads.items() if load > limit), key=lambda slot: (-loads[slot], slot))
 
 
-def rebalanced(
+def move_one_partition(
     held: Held, rates: Mapping[TopicPartition, float], heavy_slots: Collection[int] | None = None
 ) -> dict[int, list[TopicPartition]]:
     """Return the same partitions with one moved, or two exchanged, between each heavy slot and a light one.

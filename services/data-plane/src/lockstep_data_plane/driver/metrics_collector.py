@@ -14,7 +14,7 @@ from lockstep_data_plane.driver.slot_reports import SlotReports
 from lockstep_data_plane.slot.desired_partitions import has_failed
 from lockstep_rules.offsets.gap_policy import GapCase
 from lockstep_rules.offsets.lag import is_of_another_log, silent_after_s
-from lockstep_rules.sliding_window import Rate, stats
+from lockstep_rules.sliding_window import Rate, window_stats
 from lockstep_runtime.flow import common_metrics as common
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
@@ -227,7 +227,7 @@ class MetricsCollector:
         yield Sample(m.BYTE_COUNT, mm2_labels, totals["bytes"])
         yield Sample(m.BYTE_RATE, mm2_labels, counts.byte_rate.per_second(now))
         for four, window in ((m.RECORD_AGE, row.age_window), (m.REPLICATION_LATENCY, row.latency_window)):
-            for metric, value in zip(four, stats(window, now), strict=True):
+            for metric, value in zip(four, window_stats(window, now), strict=True):
                 yield Sample(metric, mm2_labels, value)
 
     def lags(self) -> dict[TopicPartition, Lag | None]:
@@ -326,12 +326,12 @@ class MetricsCollector:
         task = (common.connector(ctx.flow, common.SOURCE), str(slot))
         status = self._current_status(slot, slot_run) or SlotStatus(slot=slot, phase="started")
         consumer = (self._consumer(slot),)
-        producer = (common.quoted(f"connector-producer-{ctx.flow}.{common.SOURCE}-{slot}"),)
+        producer = (common.quote_label(f"connector-producer-{ctx.flow}.{common.SOURCE}-{slot}"),)
         yield Sample(m.SLOT_PARTITIONS, labels, partitions)
         yield from _row_samples(status, labels, self._slot_series[slot].totals())
-        yield Sample(m.SYNC_LATENCY, labels, stats(status.sync_window, now)[3] / 1000)
+        yield Sample(m.SYNC_LATENCY, labels, window_stats(status.sync_window, now)[3] / 1000)
         yield Sample(common.CONNECTOR_STATUS, (*task, self._task_state(slot, slot_run)), 1)
-        yield Sample(m.COMMIT_TIME, task, stats(status.commit_window, now)[3])
+        yield Sample(m.COMMIT_TIME, task, window_stats(status.commit_window, now)[3])
         yield Sample(m.ACTIVE_RECORDS, task, status.held_records)
         yield Sample(m.INCOMING, consumer, self._incoming[slot])
         yield Sample(m.OUTGOING, producer, self._outgoing[slot])
@@ -351,7 +351,7 @@ class MetricsCollector:
     def _consumer(self, slot: int) -> str:
         """Return the client id that MM2's task of the same number has."""
         flow = self._ctx.flow
-        return common.quoted(f"{flow}|{flow}.{common.SOURCE}-{slot}|replication-consumer")
+        return common.quote_label(f"{flow}|{flow}.{common.SOURCE}-{slot}|replication-consumer")
 
 
 def _row_samples(row: Row, labels: tuple[str, ...], totals: Mapping[str, int]) -> Iterator[Sample]:

@@ -62,10 +62,10 @@ class OrphanedSlots:
             await asyncio.wait({task})
             if not task.cancelled():
                 task.result()
-        if not all(map(self._as_now, self._running().values())):
+        if not all(map(self._is_current, self._running().values())):
             await self._drain()
 
-    def _as_now(self, running: SlotSupervisor) -> bool:
+    def _is_current(self, running: SlotSupervisor) -> bool:
         """Return whether the run has the present settings object and no other instance has led since it began.
 
         Rotated credentials make a new settings object.

@@ -35,9 +35,9 @@ class SlotReports:
         before, self._unfit[row.slot] = self._clusters(), {str(cause.detail("cluster")): cause for cause in causes}
         now = self._clusters()
         for alias, reason in now.items():
-            self._ctx.remote_troubles.began(f"cluster {alias}", ProtocolUnfit(alias, reason))
+            self._ctx.remote_troubles.record_failure(f"cluster {alias}", ProtocolUnfit(alias, reason))
         for alias in before.keys() - now.keys():
-            self._ctx.remote_troubles.over(f"cluster {alias}")
+            self._ctx.remote_troubles.record_success(f"cluster {alias}")
 
     def reset(self) -> None:
         """Forget the last reports, because another replica leads and receives them."""

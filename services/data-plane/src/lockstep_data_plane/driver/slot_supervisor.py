@@ -248,7 +248,7 @@ class SlotSupervisor:
                 return
             self.restarts += 1
             self._failures.increase()
-            backoff.worked(self._uptime_s())
+            backoff.forget_failures(self._uptime_s())
             wait = backoff.next()
             is_final = await self._record_failure(cause)
             consequence = f"waits for the command {RESTART} {slot_scope(self.slot)}"

@@ -15,7 +15,7 @@ from datetime import timedelta
 from lockstep_config.flow import client_settings
 from lockstep_data_plane.driver.end_history import EndHistory, FirstSeen, ObservedPartition
 from lockstep_kafka.admin.admin import Admin, service_admin
-from lockstep_kafka.common.asyncio_util import to_next_tick, unless_set
+from lockstep_kafka.common.asyncio_util import run_unless_set, to_next_tick
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_rules.offsets.lag import LogRange, is_of_another_log
@@ -142,10 +142,10 @@ class SourceEndsWatch:
         source, producer = self._connect(self._ctx)
         clock = self._ctx.clock
         self._last_row = self._ctx.state.get(SourceEnds, "current") or SourceEnds()
-        self._history.recall(self._last_row, now=clock.monotonic(), wall_ms=clock.wall_ms())
-        self._first_seen.recall(self._ctx.state.rows.copy().values())
+        self._history.restore(self._last_row, now=clock.monotonic(), wall_ms=clock.wall_ms())
+        self._first_seen.restore(self._ctx.state.rows.copy().values())
         try:
-            await unless_set(stop.begin(), self._run_checks(source, ControlTopicLog(producer, self._topic)))
+            await run_unless_set(stop.begin(), self._run_checks(source, ControlTopicLog(producer, self._topic)))
         finally:
             await producer.stop(within=0.0)
             await source.close()
@@ -184,7 +184,7 @@ class SourceEndsWatch:
 
         def since_ms(tp: TopicPartition) -> int:
             row = observed[tp].row
-            since = self._history.since(tp, -1 if row is None else row.upstream)
+            since = self._history.first_seen_ms(tp, -1 if row is None else row.upstream)
             return wall_ms - (0 if since is None else round(now * 1000) - since)
 
         row = self._row(observed, asked_ms, since_ms)
@@ -200,7 +200,7 @@ class SourceEndsWatch:
 
     async def _append_seen(self, log: ControlTopicLog, row: SeenEnds) -> None:
         await self._append(log, row)
-        self._first_seen.written(row)
+        self._first_seen.mark_written(row)
 
     async def _append(self, log: ControlTopicLog, row: Row) -> None:
         dated = replace(row, at_ms=self._ctx.clock.wall_ms(), term=self._term)

@@ -126,16 +126,16 @@ class SourceMonitor:
         if reading is not None and reading is not self._applied:
             if reading.trouble is not None:
                 estimator.forget_check()
-                troubles.began(TROUBLE, reading.trouble)
+                troubles.record_failure(TROUBLE, reading.trouble)
             else:
-                troubles.over(TROUBLE)
+                troubles.record_success(TROUBLE)
                 await self._compare(reading.observed)
             self._applied = reading
         estimator.begin_check(self.watch.asking_since)
         if (trouble := self.watch.write_trouble) is not None:
-            troubles.began(WRITING, trouble)
+            troubles.record_failure(WRITING, trouble)
         else:
-            troubles.over(WRITING)
+            troubles.record_success(WRITING)
 
     async def _compare(self, observed: Mapping[TopicPartition, ObservedPartition]) -> None:
         """Query the ends of the target's logs and compare. A slot that does not move cannot report that it should."""
@@ -153,7 +153,7 @@ class SourceMonitor:
         due_ends = {tp: self._due_end(tp, end, orders.get(tp)) for tp, end in ends.items()}
         stuck, moving = self._stall_detector.check(rows, due_ends, now, resting)
         if (recalled := ctx.state.get(SourceEnds, "current")) is not None:
-            estimator.recall(recalled, now=ctx.clock.monotonic(), wall_ms=ctx.clock.wall_ms())
+            estimator.restore(recalled, now=ctx.clock.monotonic(), wall_ms=ctx.clock.wall_ms())
         observed = {tp: replace(logs, target_end=target_ends.get(tp, NOT_ASKED)) for tp, logs in observed.items()}
         self._collector.on_observed(self._stall_detector.stuck, observed, resting)
         await self._report(stuck, moving, progress, ends)
@@ -185,7 +185,7 @@ class SourceMonitor:
         A target that takes no appends stops thousands of partitions, and nothing is observed while they are reported.
         """
         events = []
-        causes = await self._causes(stuck) if stuck else {}
+        causes = await self._find_causes(stuck) if stuck else {}
         for tp, for_s in stuck.items():
             name, upstream = f"{tp[0]}-{tp[1]}", progress[tp].upstream
             text = f"{name}: stuck at {upstream} for {for_s:.0f} s, the source goes up to {ends[tp] - 1}"
@@ -199,7 +199,7 @@ class SourceMonitor:
             events.append(self._ctx.event("PartitionMoves", name, f"{name} is not stuck any more"))
         await asyncio.gather(*events)
 
-    async def _causes(self, stuck: Iterable[TopicPartition]) -> dict[TopicPartition, Reason]:
+    async def _find_causes(self, stuck: Iterable[TopicPartition]) -> dict[TopicPartition, Reason]:
         """Return why these partitions do not move, as far as the target's topic description shows it."""
         rows = {tp: row for tp in stuck if (row := self._ctx.state.get(MirroredTopic, tp[0])) is not None}
         try:

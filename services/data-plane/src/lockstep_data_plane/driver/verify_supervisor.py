@@ -104,7 +104,7 @@ class VerifySupervisor:
                 await self._spark.run_slot(spec)
                 return
             except SlotFailed as exc:
-                backoff.worked(ctx.clock.monotonic() - began)
+                backoff.forget_failures(ctx.clock.monotonic() - began)
                 wait = backoff.next()
                 text = f"verify slot {number}: {exc}; starting again in {wait:.1f} s"
                 ctx.log.warn("verify slot failed", text, slot=number)
@@ -149,9 +149,9 @@ class VerifySupervisor:
         try:
             await ctx.state.write(replace(request, phase="ended"))
         except ClusterError as trouble:
-            ctx.periodic.troubles.began(TROUBLE, trouble)
+            ctx.periodic.troubles.record_failure(TROUBLE, trouble)
             return
-        ctx.periodic.troubles.over(TROUBLE)
+        ctx.periodic.troubles.record_success(TROUBLE)
         ctx.log.info("verification ended", f"request {request.id}")
 
     # -- for /metrics --------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class RateLimits:
         self._buckets: dict[str, TokenBucket] = {}
         self.any = limits.default is not None or bool(limits.others)
 
-    def share(self, own_counts: Mapping[str, int], flow_counts: Mapping[str, int]) -> None:
+    def set_shares(self, own_counts: Mapping[str, int], flow_counts: Mapping[str, int]) -> None:
         """Set the slot's share of each limit.
 
         Args:

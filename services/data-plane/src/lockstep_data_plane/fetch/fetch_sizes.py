@@ -58,11 +58,14 @@ class FetchSizes:
             connections: The number of connections that have partitions.
             partitions: The number of partitions that the slot fetches.
         """
-        each = self._settings.max_partition_bytes
+        max_partition_bytes = self._settings.max_partition_bytes
         if self._settings.grows:
-            each = partition_bytes(each, round_trip_s, partitions, self._budget.cap)
+            max_partition_bytes = partition_bytes(max_partition_bytes, round_trip_s, partitions, self._budget.cap)
         return self._budget.grant(
-            connections=connections, partitions=partitions, each=each, at_most=self._settings.max_bytes
+            connections=connections,
+            partitions=partitions,
+            max_partition_bytes=max_partition_bytes,
+            max_bytes=self._settings.max_bytes,
         )
 
     def on_fetched(self, connection: tuple[int, int], size: int, now: float) -> None:
@@ -74,7 +77,7 @@ class FetchSizes:
         if load.size >= MUCH_BYTES:
             load.much_at = now
 
-    def surplus(self, connection: tuple[int, int], own: int, others: int, now: float) -> int:
+    def count_to_give(self, connection: tuple[int, int], own: int, others: int, now: float) -> int:
         """Return how many of its `own` partitions the connection gives to the other one of its broker.
 
         A connection that brings much gives half of what it has more. If neither brings much, the second gives all to

@@ -98,7 +98,7 @@ NOTHING = FetchResult()
 
 @dataclass(slots=True)
 class FetchRequest:
-    """A request for at most `each` bytes of each partition in its present incarnation.
+    """A request for at most `max_partition_bytes` bytes of each partition in its present incarnation.
 
     `moved` has the partitions of which batches have come since. If `is_repeatable`, the request has all partitions of
     its connection, and the next request differs only by those that moved.
@@ -108,7 +108,7 @@ class FetchRequest:
     names: Mapping[Any, str]
     by_id: bool
     is_repeatable: bool
-    each: int
+    max_partition_bytes: int
     moved: list[PartitionState] = field(default_factory=list)
 
 
@@ -192,8 +192,8 @@ class FetchConnection:
         if self._connection is None or self._connection.closed or self._connection.is_doubtful:
             self._connection = await self._cluster.connection(self.broker, f"fetch-{self.index}")
             self._last_request = None
-            self._session.lost()
-        await self._connection.throttle_over()
+            self._session.reset()
+        await self._connection.wait_unthrottled()
 
     def end(self) -> None:
         """Forget the connection that was lost, and the answer with it."""
@@ -209,7 +209,9 @@ class FetchConnection:
 
     # -- the request ---------------------------------------------------------------------------------------------------
 
-    def repeat(self, limits: FetchBudget, has_room: Callable[[PartitionState], bool]) -> asyncio.Future[Any] | None:
+    def repeat_request(
+        self, limits: FetchBudget, has_room: Callable[[PartitionState], bool]
+    ) -> asyncio.Future[Any] | None:
         """Send the last request again, from the present offsets of its partitions.
 
         A partition that has not moved is not named again, even if more of it may be in memory than before.
@@ -222,11 +224,11 @@ class FetchConnection:
         if (
             request is None
             or not request.is_repeatable
-            or request.each != limits.each
+            or request.max_partition_bytes != limits.max_partition_bytes
             or not all(map(has_room, request.moved))
         ):
             return None
-        plan = self._session.onward([self._position(p) for p in request.moved])
+        plan = self._session.plan_moved([self._position(p) for p in request.moved])
         if plan is None:
             return None
         request.moved = []
@@ -245,9 +247,9 @@ class FetchConnection:
             names=topic_names(positions),
             by_id=all(leader.topic_id is not None for leader in self.partitions.values()),
             is_repeatable=is_repeatable and len(roomy) == len(self.partitions),
-            each=limits.each,
+            max_partition_bytes=limits.max_partition_bytes,
         )
-        return self._send(request, self._session.plan(positions, limits.each), limits, wait_ms, rack)
+        return self._send(request, self._session.plan(positions, limits.max_partition_bytes), limits, wait_ms, rack)
 
     def _position(self, partition: PartitionState) -> FetchPosition:
         leader, before = self.partitions[partition], partition.fetched_epoch
@@ -261,7 +263,7 @@ class FetchConnection:
     ) -> asyncio.Future[Any]:
         if self._connection is None:
             raise BrokerUnreachable(f"broker {self.broker} is not connected")
-        self.asked_bytes = min(limits.at_most, len(request.partitions) * limits.each)
+        self.asked_bytes = min(limits.max_bytes, len(request.partitions) * limits.max_partition_bytes)
         encoded = fetch_request(
             self._connection.version("fetch"),
             plan.changed,
@@ -270,7 +272,7 @@ class FetchConnection:
             wait_ms=wait_ms,
             session=plan,
             rack=rack,
-            partition_bytes=request.each,
+            partition_bytes=request.max_partition_bytes,
             max_bytes=self.asked_bytes,
             by_id=request.by_id,
         )
@@ -287,7 +289,7 @@ class FetchConnection:
 
     def _parse_answer(self, request: FetchRequest, answer: Any) -> FetchResult:
         if read_error(answer) in SESSION_LOST:
-            self._session.lost()
+            self._session.reset()
             return NOTHING
         self._session.answered(read_session_id(answer))
         deliveries: list[Delivery] = []
@@ -406,7 +408,7 @@ class Fetcher:
         broker, index = fetch_connection.key
         sibling = self._connections.get((broker, 1 - index))
         own, siblings = len(fetch_connection.partitions), len(sibling.partitions) if sibling else 0
-        surplus = self._sizes.surplus(fetch_connection.key, own, siblings, now)
+        surplus = self._sizes.count_to_give(fetch_connection.key, own, siblings, now)
         for partition, leader in list(fetch_connection.partitions.items())[:surplus]:
             self._move(partition, leader, self._connection_to(broker, 1 - index))
 
@@ -432,7 +434,7 @@ class Fetcher:
             self._replicas.on_failure(partition.tp, now)
             self._send_to_leader(partition)
         elif leader is not None and partition in self._fetched_by:
-            self._replicas.named(partition.tp, broker, now)
+            self._replicas.set_preferred(partition.tp, broker, now)
             self._move(partition, leader, self._connection_to(broker))
 
     def _end_replica_leases(self, fetch_connection: FetchConnection) -> None:
@@ -458,7 +460,7 @@ class Fetcher:
             try:
                 response: asyncio.Future[object] | None = await self._ask_in_time(fetch_connection)
                 while response is not None:
-                    response = await self._next_after(response, fetch_connection)
+                    response = await self._request_next(response, fetch_connection)
             except BrokerUnreachable as exc:
                 lost = list(fetch_connection.partitions.items())
                 fetch_connection.end()
@@ -470,7 +472,7 @@ class Fetcher:
                     else:
                         self._redirect(partition, None)
 
-    async def _next_after(
+    async def _request_next(
         self, response: asyncio.Future[object], fetch_connection: FetchConnection
     ) -> asyncio.Future[object] | None:
         """Ask again, and hand over what a large answer brought.
@@ -521,7 +523,7 @@ class Fetcher:
 
     def _ask(self, fetch_connection: FetchConnection, limits: FetchBudget) -> asyncio.Future[object] | None:
         """Ask for the partitions that have room, or return None if none has."""
-        response = fetch_connection.repeat(limits, lambda p: self._has_room(p, limits))
+        response = fetch_connection.repeat_request(limits, lambda p: self._has_room(p, limits))
         if response is None:
             self._end_replica_leases(fetch_connection)
             eligible = [p for p in fetch_connection.eligible if self.limits.allows(p)]
@@ -542,7 +544,7 @@ class Fetcher:
     def _limits(self, fetch_connection: FetchConnection) -> FetchBudget | None:
         return self._sizes.limits(
             fetch_connection.round_trip_s,
-            connections=sum(1 for each in self._connections.values() if each.partitions),
+            connections=sum(1 for connection in self._connections.values() if connection.partitions),
             partitions=len(self._fetched_by),
         )
 

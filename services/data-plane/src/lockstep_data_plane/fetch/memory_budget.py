@@ -14,13 +14,13 @@ NEVER = -1
 class FetchBudget(NamedTuple):
     """The bytes that a connection may ask for.
 
-    It may ask for partitions that hold less than `below` bytes: at most `each` bytes of one and `at_most` of all. If
-    `is_tight`, this is less than usual because most of the cap is taken.
+    It may ask for partitions that hold less than `below` bytes: at most `max_partition_bytes` of one, and `max_bytes`
+    of all. If `is_tight`, this is less than usual because most of the cap is taken.
     """
 
     below: int
-    each: int
-    at_most: int
+    max_partition_bytes: int
+    max_bytes: int
     is_tight: bool
 
 
@@ -33,14 +33,14 @@ class MemoryBudget:
     def __init__(self, cap: int) -> None:
         self.cap = cap
         self._held: dict[Hashable, int] = {}
-        self._asked: dict[Hashable, int] = {}
+        self._requested: dict[Hashable, int] = {}
         self._used = 0
         self._wakes_at = NEVER
 
     @property
     def held(self) -> int:
         """The bytes that are fetched and not yet acknowledged."""
-        return self._used - sum(self._asked.values())
+        return self._used - sum(self._requested.values())
 
     def held_by(self, partition: Hashable) -> int:
         """Return the bytes that the partition holds."""
@@ -52,9 +52,11 @@ class MemoryBudget:
 
     def reserve(self, connection: Hashable, size: int) -> bool:
         """Note how many bytes are asked for on the connection. Return as `set_held` does."""
-        return self._set(self._asked, connection, size)
+        return self._set(self._requested, connection, size)
 
-    def grant(self, *, connections: int, partitions: int, each: int, at_most: int) -> FetchBudget | None:
+    def grant(
+        self, *, connections: int, partitions: int, max_partition_bytes: int, max_bytes: int
+    ) -> FetchBudget | None:
         """Return what one connection may ask for now, or None for nothing.
 
         After a grant that is less than usual, a later `set_held` or `reserve` returns True once there is more.
@@ -62,21 +64,25 @@ class MemoryBudget:
         Args:
             connections: The number of connections.
             partitions: The number of partitions that are fetched.
-            each: The most bytes to ask for of one partition.
-            at_most: The most bytes to ask for of all.
+            max_partition_bytes: The most bytes to ask for of one partition.
+            max_bytes: The most bytes to ask for of all.
         """
         a_connections = max(1, self.cap // (2 * max(1, connections)))
         own = self._reserved(partitions)
-        each = min(each, a_connections)
+        max_partition_bytes = min(max_partition_bytes, a_connections)
         free = self.cap * 3 // 4 - self._used
-        if free >= each:
-            return FetchBudget(max(free, own + 1), each, min(at_most, a_connections, free), is_tight=False)
+        if free >= max_partition_bytes:
+            return FetchBudget(
+                max(free, own + 1), max_partition_bytes, min(max_bytes, a_connections, free), is_tight=False
+            )
         remaining = self.cap - self._used
         if remaining < own:
             self._wakes_at = max(self._wakes_at, self.cap - own)
             return None
-        self._wakes_at = max(self._wakes_at, self.cap * 3 // 4 - each)
-        return FetchBudget(own + 1, min(each, own), min(at_most, a_connections, remaining), is_tight=True)
+        self._wakes_at = max(self._wakes_at, self.cap * 3 // 4 - max_partition_bytes)
+        return FetchBudget(
+            own + 1, min(max_partition_bytes, own), min(max_bytes, a_connections, remaining), is_tight=True
+        )
 
     def may_take(self, partition: Hashable, partitions: int) -> bool:
         """Return whether the partition, one of `partitions` that are fetched, may have room now.

@@ -34,7 +34,7 @@ class PreferredReplicas:
             return ""
         return self._rack
 
-    def named(self, tp: TopicPartition, broker: int, now: float) -> None:
+    def set_preferred(self, tp: TopicPartition, broker: int, now: float) -> None:
         """Note that the leader named this broker as the replica to read from."""
         self._named[tp] = (broker, now + self._lease_s)
 

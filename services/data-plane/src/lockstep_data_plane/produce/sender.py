@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from lockstep_data_plane.core.append_sequence import FAR_S, FAR_WINDOW, WINDOW, InFlightBatch, window
+from lockstep_data_plane.core.append_sequence import FAR_S, FAR_WINDOW, WINDOW, InFlightBatch, window_size
 from lockstep_data_plane.core.effects import Append
 from lockstep_data_plane.core.events import ConnectionReady
 from lockstep_data_plane.core.partition_state import PartitionState
@@ -120,7 +120,7 @@ class ProduceConnection:
         sizes.
         """
 
-    def ready(self, target_partition: TargetPartition, leader: PartitionLeader) -> None:
+    def mark_ready(self, target_partition: TargetPartition, leader: PartitionLeader) -> None:
         """Note that a batch may be waiting for that partition of the target. `pump` sends it."""
         self._ready[target_partition] = leader
 
@@ -183,7 +183,7 @@ class ProduceConnection:
 
     def _window(self, picked: int = 0) -> int:
         """Return the window for batches in flight, with `picked` bytes that are not sent yet."""
-        return window(self.connection.round_trip_s, self._under_way + picked, self._duration_s)
+        return window_size(self.connection.round_trip_s, self._under_way + picked, self._duration_s)
 
     def _request(self, picked: Sequence[Picked]) -> EncodedRequest:
         return produce_request(
@@ -195,7 +195,7 @@ class ProduceConnection:
 
     def _answered(self, request: _SentRequest, answer: Any) -> None:
         """Process an answer as soon as it is read, since a turn of the event loop costs as much as a batch."""
-        self._over(request)
+        self._remove_sent(request)
         self._request_size.answered(request.size)
         key: Any
         by_id = int(answer.__version__) >= PRODUCE_BY_TOPIC_ID
@@ -239,12 +239,12 @@ class ProduceConnection:
         if self.connection.closed and not self._has_ended:
             self._has_ended = True
             self._request_size.closed(request.size, self._opened_after)
-        self._over(request)
+        self._remove_sent(request)
         self._lost(request, "cancelled" if future.cancelled() else str(future.exception()))
         if self.connection.closed:
             self.pump()  # what waits for its turn is lost too, and would wait here for ever
 
-    def _over(self, request: _SentRequest) -> None:
+    def _remove_sent(self, request: _SentRequest) -> None:
         self._sent.remove(request)
         self._duration_s = time.monotonic() - request.sent_at
         self._under_way -= request.size
@@ -253,7 +253,7 @@ class ProduceConnection:
         lost = NoProduceAnswer(cause)
         self._on_answers([(target_partition.partition, sent, lost) for target_partition, sent, _ in request.picked])
 
-    def stuck(self, now: float, patience_s: float) -> bool:
+    def is_stuck(self, now: float, patience_s: float) -> bool:
         """Return whether the oldest unanswered request has waited too long.
 
         The caller gives the connection up then.
@@ -351,14 +351,14 @@ class Sender:
                 attached[0].remove(target_partition)
         self._indexes.pop(partition, None)
 
-    def ready(self, partition: PartitionState) -> None:
+    def mark_ready(self, partition: PartitionState) -> None:
         """Note that a batch was queued for the partition. `pump` sends it."""
         for target_partition in self._targets.get(partition, ()):
             attached = self._attached.get(target_partition)
             if attached is None:
                 continue
             if _is_usable(attached[0].connection) or partition.routing.appends_to(target_partition.number).unanswered:
-                attached[0].ready(target_partition, attached[1])
+                attached[0].mark_ready(target_partition, attached[1])
             elif target_partition not in self._reopening:
                 # Brokers close what is idle, firewalls forget it: no harm if nothing was on its way.
                 self._reopening[target_partition] = asyncio.create_task(self._reopen(target_partition))
@@ -373,7 +373,7 @@ class Sender:
             self._indexes.pop(partition, None)
         elif partition.sends and target_partition in self._attached:
             produce_connection, leader = self._attached[target_partition]
-            produce_connection.ready(target_partition, leader)
+            produce_connection.mark_ready(target_partition, leader)
             produce_connection.pump()
 
     def pump(self) -> None:
@@ -385,7 +385,7 @@ class Sender:
         """Close connections whose broker has not answered in time. Their batches then count as unanswered."""
         now = time.monotonic()
         for produce_connection in self._produce_connections.values():
-            if not produce_connection.connection.closed and produce_connection.stuck(
+            if not produce_connection.connection.closed and produce_connection.is_stuck(
                 now, self._cluster.timeouts.data_request_s
             ):
                 produce_connection.give_up()

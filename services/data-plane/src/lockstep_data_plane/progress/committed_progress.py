@@ -111,11 +111,11 @@ class CommittedProgressReader:
             code = self._target.trouble(self.topic) or KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if code == KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return None
-            about = f"cluster {self._target.alias}: topic {self.topic}"
-            raise KafkaProtocolError(code, about, self._target.alias, ("topic", self.topic, "Read"))
+            context = f"cluster {self._target.alias}: topic {self.topic}"
+            raise KafkaProtocolError(code, context, self._target.alias, ("topic", self.topic, "Read"))
         return self.topic, partition_for(self._key(tp), count)
 
-    async def newest(self, tp: TopicPartition) -> int | None:
+    async def read_newest(self, tp: TopicPartition) -> int | None:
         """Return the last upstream offset of `tp` from a committed transaction or a record outside of transactions.
 
         It holds as of a moment after this call, and is None if there is no such record.
@@ -128,7 +128,7 @@ class CommittedProgressReader:
         if partition is None:
             return None
         log = self._logs.setdefault(partition[1], _PartitionLog(self._target, partition, self._pass_over))
-        await log.reading.done()
+        await log.reading.run()
         entry = log.fold.offsets.for_connector(self._connector).get(self._key(tp))
         return None if entry is None else entry.offset
 
@@ -148,6 +148,6 @@ class _PartitionLog:
         self.reading = SingleFlight(self._read_on)
 
     async def _read_on(self) -> None:
-        async with self._target.led(self._tp):
-            async for batches in self._cursor.unread(self.fold.reset):
+        async with self._target.leader_for_request(self._tp):
+            async for batches in self._cursor.read_new_batches(self.fold.reset):
                 self.fold.apply(batches)

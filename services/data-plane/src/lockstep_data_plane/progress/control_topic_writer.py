@@ -106,7 +106,7 @@ class ControlTopicWriter:
             ClusterError: The row was not taken.
         """
         if isinstance(row, PartitionProgress) and (row.topic, row.partition) in self._partitions:
-            row = self._partitions[row.topic, row.partition].acked.stats.in_row(row)
+            row = self._partitions[row.topic, row.partition].acked.stats.with_counts(row)
         key, value = replace(row, at_ms=now_ms()).encode()
         await self.state.append(key, value, partition=0)
 

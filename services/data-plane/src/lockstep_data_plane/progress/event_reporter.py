@@ -53,13 +53,13 @@ class EventReporter:
     def trouble(self, partition: PartitionState, error: BaseException) -> None:
         """Note an error that stops the partition's progress."""
         self._troubled.add(partition)
-        self._troubles.began(partition.name, self.as_trouble(error))
+        self._troubles.record_failure(partition.name, self.as_trouble(error))
 
     def recovered(self, partition: PartitionState) -> None:
         """Note that records of the partition are copied again."""
         if partition in self._troubled:
             self._troubled.discard(partition)
-            self._troubles.over(partition.name)
+            self._troubles.record_success(partition.name)
 
     def forget(self, partition: PartitionState) -> None:
         """Forget a partition that has left. Another slot finds out whether it works."""
@@ -69,9 +69,9 @@ class EventReporter:
     def report_slot_failure(self, part: str, error: BaseException | None) -> None:
         """Note that something fails that all partitions share, or that it works again if `error` is None."""
         if error is None:
-            self._troubles.over(part)
+            self._troubles.record_success(part)
         else:
-            self._troubles.began(part, self.as_trouble(error))
+            self._troubles.record_failure(part, self.as_trouble(error))
 
     def as_trouble(self, exc: BaseException) -> ClusterError:
         """Return the exception as a ClusterError, which names the cluster if it is known."""
@@ -83,12 +83,12 @@ class EventReporter:
             return ProtocolUnfit(exc.alias, exc.reason)
         denied = isinstance(exc, BrokerUnreachable) or (isinstance(exc, KafkaProtocolError) and exc.code in DENIED)
         if isinstance(exc, BrokerUnreachable | KafkaProtocolError) and denied and exc.needs is not None:
-            return self.denied(exc.alias, *exc.needs)
+            return self.to_denied_error(exc.alias, *exc.needs)
         if isinstance(exc, BrokerUnreachable) and exc.alias:
             return ClusterUnreachable(exc.alias, self._clusters[exc.alias].bootstrap, str(exc))
         return ClusterError("", str(exc) or type(exc).__name__)
 
-    def denied(self, alias: str, kind: str, name: str, operation: str) -> NotPermitted:
+    def to_denied_error(self, alias: str, kind: str, name: str, operation: str) -> NotPermitted:
         """Return the error for an operation that the cluster refused on a resource, with the command that grants it."""
         remedy = self._access[alias].remedy(kind, name, operation)
         return NotPermitted(alias, operation.upper(), f"{kind} {name}", remedy)

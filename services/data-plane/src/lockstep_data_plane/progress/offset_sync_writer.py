@@ -49,7 +49,7 @@ class OffsetSyncWriter:
         self.latency = Window()
         """The durations of these appends, in milliseconds."""
 
-    def acknowledged(self, tp: TopicPartition, acks: Iterable[Ack]) -> None:
+    def send_due(self, tp: TopicPartition, acks: Iterable[Ack]) -> None:
         """Send the syncs that are due by MM2's rule after the target's acknowledgements.
 
         The upstream offsets of a partition must not fall. A smaller one makes every reader of MM2 forget what it knew

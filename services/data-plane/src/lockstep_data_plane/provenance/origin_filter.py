@@ -12,7 +12,7 @@ from lockstep_runtime.state.unreadable_records import PassOver
 
 
 class OriginFilter:
-    """The origins of batches, for a reader: `learn` the batches, then call `copies`."""
+    """The origins of batches, for a reader: `look_up` the batches, then call `copies`."""
 
     def __init__(
         self, settings: FlowSettings, source: ClusterClient, target: ClusterClient, pass_over: PassOver
@@ -25,11 +25,11 @@ class OriginFilter:
         )
         self._copied: dict[int, bool] = {}
 
-    def concerns(self, topic: str) -> bool:
+    def traces(self, topic: str) -> bool:
         """Return whether a topic's batches are traced: not if the target topic's name says where they came from."""
         return self._mode is not None and self._settings.hides_origin(topic)
 
-    async def learn(self, batches: Iterable[Batch]) -> None:
+    async def look_up(self, batches: Iterable[Batch]) -> None:
         """Look up the origins of the batches' producer ids. Raises KafkaProtocolError and BrokerUnreachable."""
         producers = batches_with_records(batches) - {-1}
         unknown = producers - self._copied.keys()

@@ -50,7 +50,7 @@ class OriginRows:
         self._cluster = cluster
         self._topics = topics
         self._cursors: dict[str, LogCursor] = {}
-        self.read = SingleFlight(self._read_on).done
+        self.read = SingleFlight(self._read_on).run
         """Read at least to the present ends of the topics. Callers that ask meanwhile share the next reading.
 
         Raises KafkaProtocolError and BrokerUnreachable. What was read until then is kept.
@@ -63,7 +63,7 @@ class OriginRows:
         await self._cluster.refresh(topics)
         for topic in topics:
             cursor = self._cursors.setdefault(topic, LogCursor(self._cluster, (topic, 0)))
-            async for batches in cursor.unread():
+            async for batches in cursor.read_new_batches():
                 self.rows += rows_in(batches, topic, self._pass_over)
 
 
@@ -105,8 +105,8 @@ async def state_topics(cluster: ClusterClient, expected: Collection[str]) -> lis
     for topic in expected:
         code = cluster.trouble(topic)
         if code not in (KafkaErrorCode.NONE, KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-            about = f"cluster {cluster.alias}: {topic}, which says where records came from"
-            raise KafkaProtocolError(code, about, cluster.alias, ("topic", topic, "Read"))
+            context = f"cluster {cluster.alias}: {topic}, which says where records came from"
+            raise KafkaProtocolError(code, context, cluster.alias, ("topic", topic, "Read"))
     return sorted(name for name in names if is_state_topic(name))
 
 
@@ -174,13 +174,13 @@ class OriginLookup:
     async def _own_state(self) -> list[str]:
         return [state_topic(self._settings.flow, self._settings.group_id)]
 
-    def concerns(self, topic: str) -> bool:
+    def traces(self, topic: str) -> bool:
         """Return whether a topic's batches are traced: not if the target topic's name says where they came from."""
         return self._mode is not None and self._settings.hides_origin(topic)
 
     # -- Traces --------------------------------------------------------------------------------------------------------
 
-    async def learn(self, producer_ids: Iterable[int]) -> None:
+    async def look_up(self, producer_ids: Iterable[int]) -> None:
         """Look up the origins of these producer ids of the source. Raises RetriableError.
 
         An id that a batch had before the call is decided for good.
@@ -223,10 +223,10 @@ class OriginLookup:
             producer_id = await new_producer_id(self._settings)
             await self._control_writer.write(origin_row(producer_id, flow, origin, rule.target))
 
-    async def own(self, producer_id: int) -> None:
+    async def claim(self, producer_id: int) -> None:
         """Write down that this producer id is one of the flow's own records, unless that is known.
 
-        Transactions have ids of their own. The row is acknowledged on return. Raises as `learn`.
+        Transactions have ids of their own. The row is acknowledged on return. Raises as `look_up`.
         """
         if producer_id in self._written_down:
             return
@@ -251,7 +251,7 @@ class OriginLookup:
         """Return every producer id that the flow may have in the target's log now, but for its own.
 
         The id of a transactional id is not among them: it marks records of the source, which have the flow's own.
-        Raises as `learn`.
+        Raises as `look_up`.
         """
         if self._mode != "relay":
             return frozenset()
@@ -298,7 +298,7 @@ class OriginLookup:
             producer_ids, self._to_look_up = self._to_look_up, set()
             began = loop.time()
             try:
-                await self.learn(producer_ids)
+                await self.look_up(producer_ids)
             except RETRIABLE_ERRORS as exc:
                 self._to_look_up |= producer_ids
                 self._trouble(exc)

@@ -194,8 +194,8 @@ class TargetTrial:
         return trial
 
     def _refused(self, code: int) -> KafkaProtocolError:
-        about = f"cluster {self._client.alias}: trying producer ids in {self._tp[0]}"
-        return self._client.refused(self._tp, code, about, "Write")
+        context = f"cluster {self._client.alias}: trying producer ids in {self._tp[0]}"
+        return self._client.to_error(self._tp, code, context, "Write")
 
     async def _read_back(self, offset: int, last_offset: int) -> list[Batch]:
         """Return the log from `offset` to the batch at `last_offset`, which was acknowledged.

@@ -15,7 +15,7 @@ from lockstep_data_plane.record_batch.layout import (
     Batch,
     CorruptRecordError,
 )
-from lockstep_state.codecs.varint import zigzag
+from lockstep_state.codecs.varint import encode_zigzag
 
 NAMES = ("utf-8", "surrogateescape")
 INT, LONG = 32, 64
@@ -32,9 +32,9 @@ class PlainRecord(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]]
 
 
-def wrapped(number: int, bits: int = LONG) -> int:
-    """Return the number as Java's arithmetic has it: the largest number of so many bits is followed by the smallest."""
-    half = 1 << bits - 1
+def wrap_integer(number: int) -> int:
+    """Return the number as Java's `long` has it: the largest number of 64 bits is followed by the smallest."""
+    half = 1 << LONG - 1
     return (number + half & (half << 1) - 1) - half
 
 
@@ -46,7 +46,7 @@ def read_plain_records(batch: Batch, unpacked: bytes | memoryview) -> Iterator[P
     for _ in range(batch.record_count):
         ends = body.number(INT) + body.index
         body.index += 1  # its attributes, which have no meaning yet
-        timestamp = wrapped(batch.base_timestamp + body.number(LONG))
+        timestamp = wrap_integer(batch.base_timestamp + body.number(LONG))
         if batch.attributes & LOG_APPEND_TIME:
             timestamp = batch.max_timestamp
         delta = body.number(INT)
@@ -120,16 +120,16 @@ def _unstamped(body: bytes, count: int, base: int, newest: int) -> bytearray:
 
 
 def _encoded(delta: int, base: int, record: PlainRecord) -> bytes:
-    times = zigzag(wrapped(record.timestamp - base))
-    body = b"\0" + times + zigzag(delta) + sized(record.key) + sized(record.value)
-    body += zigzag(len(record.headers))
-    body += b"".join(sized(name.encode(*NAMES)) + sized(value) for name, value in record.headers)
-    return zigzag(len(body)) + body
+    times = encode_zigzag(wrap_integer(record.timestamp - base))
+    body = b"\0" + times + encode_zigzag(delta) + with_length(record.key) + with_length(record.value)
+    body += encode_zigzag(len(record.headers))
+    body += b"".join(with_length(name.encode(*NAMES)) + with_length(value) for name, value in record.headers)
+    return encode_zigzag(len(body)) + body
 
 
-def sized(value: bytes | None) -> bytes:
+def with_length(value: bytes | None) -> bytes:
     """Return bytes with their length in front, as records have them; None: the length -1."""
-    return zigzag(-1) if value is None else zigzag(len(value)) + value
+    return encode_zigzag(-1) if value is None else encode_zigzag(len(value)) + value
 
 
 def encode_at_offsets(records: Sequence[PlainRecord]) -> bytes:

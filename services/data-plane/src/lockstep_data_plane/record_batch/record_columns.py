@@ -24,9 +24,9 @@ from lockstep_data_plane.record_batch.layout import (
     Batch,
     CorruptRecordError,
 )
-from lockstep_data_plane.record_batch.pure_python_codec import NAMES, PlainRecord, sized
+from lockstep_data_plane.record_batch.pure_python_codec import NAMES, PlainRecord, with_length
 from lockstep_data_plane.record_batch.rebuild import RECORD_BYTES
-from lockstep_state.codecs.varint import zigzag
+from lockstep_state.codecs.varint import encode_zigzag
 from lockstep_state.errors import NeedsDecision
 
 Buffer = Any
@@ -76,10 +76,10 @@ class HeadersColumn(NamedTuple):
         if not _is_valid(self.valid, index):
             return []
         begin, end = _ends(self.ends, index, is_wide=False)
-        return [(self._name(each), self.values.read(each)) for each in range(begin, end)]
+        return [(self._name(index), self.values.read(index)) for index in range(begin, end)]
 
-    def _name(self, each: int) -> bytes:
-        name = self.names.read(each)
+    def _name(self, index: int) -> bytes:
+        name = self.names.read(index)
         if name is None:
             raise ValueError("a header has no name")
         return name
@@ -210,7 +210,7 @@ def _with_readable_names(columns: RecordColumns) -> RecordColumns:
     """Return the columns with U+FFFD in the names of headers that are not UTF-8, which Arrow's texts have to be."""
     headers, unreadable = [columns.headers.read(row) for row in range(columns.rows)], set()
     names: list[bytes | None] = []
-    for row, name in ((row, name) for row, each in enumerate(headers) for name, _ in each):
+    for row, name in ((row, name) for row, pairs in enumerate(headers) for name, _ in pairs):
         readable = name.decode("utf-8", "replace").encode()
         if readable != name:
             unreadable.add(row)
@@ -234,7 +234,7 @@ def _columns_of(batches: Sequence[UnpackedBatch], start: int) -> RecordColumns:
                 records.append(record)
                 types.append(0 if unpacked.append_time is None else 1)
     headers = [[(name.encode(*NAMES), value) for name, value in record.headers] for record in records]
-    flat = [header for each in headers for header in each]
+    flat = [header for pairs in headers for header in pairs]
     columns = RecordColumns(
         len(records),
         _packed("q", [record.offset for record in records]),
@@ -242,10 +242,10 @@ def _columns_of(batches: Sequence[UnpackedBatch], start: int) -> RecordColumns:
         _packed("i", types),
         _bytes_column([record.key for record in records]),
         _bytes_column([record.value for record in records]),
-        _bytes_column([_header_block(each) for each in headers])._replace(valid=None),
+        _bytes_column([_header_block(pairs) for pairs in headers])._replace(valid=None),
         HeadersColumn(
-            _bits([bool(each) for each in headers]),
-            _packed("i", _running_sums(len(each) for each in headers)),
+            _bits([bool(pairs) for pairs in headers]),
+            _packed("i", _running_sums(len(pairs) for pairs in headers)),
             _bytes_column([name for name, _ in flat])._replace(valid=None),
             _bytes_column([value for _, value in flat]),
         ),
@@ -254,7 +254,7 @@ def _columns_of(batches: Sequence[UnpackedBatch], start: int) -> RecordColumns:
 
 
 def _header_block(headers: Sequence[tuple[bytes, bytes | None]]) -> bytes:
-    return zigzag(len(headers)) + b"".join(sized(name) + sized(value) for name, value in headers)
+    return encode_zigzag(len(headers)) + b"".join(with_length(name) + with_length(value) for name, value in headers)
 
 
 def _packed(kind: str, numbers: Sequence[int]) -> bytes:
@@ -331,48 +331,55 @@ class UnmatchedOffset(NeedsDecision):
         self.offset = offset
 
 
-def write_rows(source: RecordColumns, given: RowsOfColumns) -> WrittenRecords:
-    """Return the records of the given rows. There is at least one.
+def write_rows(source: RecordColumns, made: RowsOfColumns) -> WrittenRecords:
+    """Return the records of the rows that were made. There is at least one.
 
     Raises:
         ValueError: The buffers of a column do not fit together, or the records take more than 2 GiB.
     """
     if (compiled := find_compiled()) is None:
-        return _write_rows(source, given)
+        return _write_rows(source, made)
     return WrittenRecords(
         *compiled.write_rows(
-            given.rows,
-            given.timestamps,
-            given.key or source.key,
-            given.key is None,
-            given.value or source.value,
-            given.value is None,
+            made.rows,
+            made.timestamps,
+            made.key or source.key,
+            made.key is None,
+            made.value or source.value,
+            made.value is None,
             source.blocks,
-            given.headers,
-            given.own_headers,
+            made.headers,
+            made.own_headers,
         )
     )
 
 
-def _write_rows(source: RecordColumns, given: RowsOfColumns) -> WrittenRecords:
-    rows = memoryview(given.rows).cast("B").cast("i")
-    times = memoryview(given.timestamps).cast("B").cast("q")[: len(rows)]
+def _write_rows(source: RecordColumns, made: RowsOfColumns) -> WrittenRecords:
+    rows = memoryview(made.rows).cast("B").cast("i")
+    times = memoryview(made.timestamps).cast("B").cast("q")[: len(rows)]
     base = times[0]
-    body = b"".join(_encoded(source, given, row, rows[row], times[row] - base) for row in range(len(rows)))
+    body = b"".join(_encoded(source, made, row, rows[row], times[row] - base) for row in range(len(rows)))
     if len(body) > LARGEST_INDEX:
         raise ValueError("the records take more than 2 GiB")
     return WrittenRecords(body, max(times), min(times), base)
 
 
-def _encoded(source: RecordColumns, given: RowsOfColumns, row: int, source_row: int, delta: int) -> bytes:
-    key = source.key.read(source_row) if given.key is None else given.key.read(row)
-    value = source.value.read(source_row) if given.value is None else given.value.read(row)
-    if given.headers is None or (given.own_headers is not None and given.own_headers[row]):
+def _encoded(source: RecordColumns, made: RowsOfColumns, row: int, source_row: int, delta: int) -> bytes:
+    key = source.key.read(source_row) if made.key is None else made.key.read(row)
+    value = source.value.read(source_row) if made.value is None else made.value.read(row)
+    if made.headers is None or (made.own_headers is not None and made.own_headers[row]):
         block = source.blocks.read(source_row) or b""
     else:
-        block = _header_block(given.headers.read(row))
-    record = b"\0" + zigzag(pure_python_codec.wrapped(delta)) + zigzag(row) + sized(key) + sized(value) + block
-    return zigzag(len(record)) + record
+        block = _header_block(made.headers.read(row))
+    record = (
+        b"\0"
+        + encode_zigzag(pure_python_codec.wrap_integer(delta))
+        + encode_zigzag(row)
+        + with_length(key)
+        + with_length(value)
+        + block
+    )
+    return encode_zigzag(len(record)) + record
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,8 +393,8 @@ class BatchOfRows:
     def of(cls, batches: Sequence[UnpackedBatch], columns: RecordColumns) -> "BatchOfRows":
         """Return the batches by the first row that may come from each."""
         offsets = memoryview(columns.offsets).cast("q")
-        return cls(tuple(bisect_left(offsets, each.batch.base_offset) for each in batches), tuple(batches))
+        return cls(tuple(bisect_left(offsets, unpacked.batch.base_offset) for unpacked in batches), tuple(batches))
 
-    def at(self, row: int) -> UnpackedBatch:
+    def batch_of_row(self, row: int) -> UnpackedBatch:
         """Return the batch of a row."""
         return self.batches[bisect_right(self.first_rows, row) - 1]

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from lockstep_data_plane.core.evaluation import TransformUnavailable, unavailable
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.provenance import batches_with_records
-from lockstep_data_plane.core.quarantine_entry import unread, wholly_skipped
+from lockstep_data_plane.core.quarantine_entry import read_unread_records, wholly_skipped
 from lockstep_data_plane.core.record_transform import TopicTransform, transformed_records
 from lockstep_data_plane.log_reader import log_between
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, TargetLimits, classify
@@ -46,14 +46,14 @@ async def copied_records(
     """
     transform = partition.transform if row.transform else None
     async for batches, aborted in log_between(source, partition.tp, position, end, isolation):
-        await partition.provenance.learn(batches_with_records(batches))
+        await partition.provenance.look_up(batches_with_records(batches))
         for batch in batches:
             elsewhere = partition.provenance.copy_producer_id(batch) is None
             action, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
             if action in (BatchAction.SKIP, BatchAction.REFUSE) or wholly_skipped(batch, position, row.skips):
                 yield [], max(batch.base_offset, batch.last_offset + 1)
             elif transform is None:
-                yield unread(batch, position, row.skips), next_offset(batch)
+                yield read_unread_records(batch, position, row.skips), next_offset(batch)
             else:
                 records, failed = await evaluated_records(transform, batch, position, partition.tp, row.skips)
                 yield records, next_offset(batch) if failed is None else failed

@@ -133,7 +133,7 @@ class EvidenceReader:
         match: MatchedPosition | ComparedCopy | TransformedMatch | str | None = None
         if isinstance(target, ReadBackTail) and target.is_whole and source.agreed > row.upstream:
             match = await self._compare(partition, row, target, source)
-        counts = counts and not partition.misnumbered and not row.transform
+        counts = counts and not partition.counting_failed and not row.transform
         while isinstance(located := locate(row, source, target, fence, policy, counts=counts, match=match), NeedsMore):
             try:
                 isolation = self._settings.data_plane.isolation_level
@@ -257,7 +257,7 @@ class EvidenceReader:
             self._source.unsupported.add_case("offset_for_leader_epoch", UnsupportedCase.CONTRADICTS_LOG)
         search = evidence.search()
         while search.is_open:
-            search.learn(await first_batch(self._source, tp, search.middle, row.upstream + 1))
+            search.narrow(await first_batch(self._source, tp, search.middle, row.upstream + 1))
         return LogEnds(start, end, search.agreed)
 
     def policy(self, topic: str) -> Callable[[GapCase], str]:

@@ -59,7 +59,7 @@ class GapResolver:
         self._transaction_runner = transaction_runner
         self._io = io
 
-    async def decided(
+    async def carry_out(
         self, partition: PartitionState, topic: MirroredTopic, row: PartitionProgress, gap: GapFound
     ) -> PartitionProgress:
         """Carry out the policy's decision, and return the row from which the copy goes on.
@@ -97,7 +97,7 @@ class GapResolver:
             await self._control_writer.progress.write(partition.tp, row.upstream)
         return row
 
-    async def passing_over(
+    async def row_behind_refusal(
         self, partition: PartitionState, ranges: tuple[tuple[int, int], ...]
     ) -> PartitionProgress | None:
         """Return the row with which a drained partition goes on behind the refused batch.

@@ -37,7 +37,7 @@ class LostRowFinder:
         on_source = settings.offset_syncs_cluster == settings.flow.source
         self._syncs = _NewestSyncs(source if on_source else target, settings.offset_syncs_topic)
 
-    async def unaccounted(self, partition: PartitionState, *, transactional: bool) -> UnaccountedAppend | None:
+    async def find_unaccounted(self, partition: PartitionState, *, transactional: bool) -> UnaccountedAppend | None:
         """Return the last append that no row accounts for, as `last_unaccounted`.
 
         Raises:
@@ -56,7 +56,9 @@ class LostRowFinder:
             batches += fetched
         return last_unaccounted(batches, remembered, producer_ids, transactional=transactional)
 
-    async def committed_behind(self, partition: PartitionState, row: PartitionProgress) -> UnaccountedAppend | None:
+    async def find_committed_behind(
+        self, partition: PartitionState, row: PartitionProgress
+    ) -> UnaccountedAppend | None:
         """Return the last append of ours behind the row of a copy in transactions.
 
         No committed progress names that append, or it was lost. Aborted appends do not count.
@@ -75,7 +77,7 @@ class LostRowFinder:
             newest = last_unaccounted(counted, {}, producer_ids, transactional=True) or newest
         return newest
 
-    async def rebuilt(
+    async def rebuild(
         self, partition: PartitionState, row: PartitionProgress, append: UnaccountedAppend, committed: int | None
     ) -> PartitionProgress | None:
         """Return a row that the logs prove by one record of the source, and its copy at a known offset of the target.
@@ -97,7 +99,7 @@ class LostRowFinder:
             RetriableError: A cluster does not answer or refuses a request.
         """
         if (sync := await self._syncs.find(partition.tp)) is not None:
-            proved = await self._proved(partition, row, append, *sync)
+            proved = await self._prove(partition, row, append, *sync)
             if proved is not None:
                 return proved
         # The offsets of a transformed copy are seldom equal, and equal ones prove nothing.
@@ -105,9 +107,9 @@ class LostRowFinder:
             return None
         if await self._is_repeated(partition.tp, committed):
             return None
-        return await self._proved(partition, row, append, committed, committed)
+        return await self._prove(partition, row, append, committed, committed)
 
-    async def _proved(
+    async def _prove(
         self,
         partition: PartitionState,
         row: PartitionProgress,
@@ -162,7 +164,7 @@ class _NewestSyncs:
             RetriableError: The cluster does not answer or refuses a request.
         """
         try:
-            await self._reading.done()
+            await self._reading.run()
         except KafkaProtocolError as exc:
             if exc.code not in DENIED:
                 raise
@@ -174,10 +176,10 @@ class _NewestSyncs:
             code = self._cluster.trouble(self._topic) or KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if code == KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return
-            about = f"cluster {self._cluster.alias}: topic {self._topic}"
-            raise KafkaProtocolError(code, about, self._cluster.alias, ("topic", self._topic, "Read"))
-        async with self._cluster.led((self._topic, 0)):
-            async for batches in self._cursor.unread(self._newest.clear):
+            context = f"cluster {self._cluster.alias}: topic {self._topic}"
+            raise KafkaProtocolError(code, context, self._cluster.alias, ("topic", self._topic, "Read"))
+        async with self._cluster.leader_for_request((self._topic, 0)):
+            async for batches in self._cursor.read_new_batches(self._newest.clear):
                 self._fold(batches)
 
     def _fold(self, batches: Iterable[Batch]) -> None:

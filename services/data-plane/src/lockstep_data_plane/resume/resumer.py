@@ -17,6 +17,7 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.resume.evidence import EvidenceReader, first_offset
 from lockstep_data_plane.resume.gap_resolver import GapResolver, HaltPartition, row_after
 from lockstep_data_plane.resume.lost_row import LostRowFinder
+from lockstep_data_plane.resume.resumed_rows import move_behind, newest_row, transform_change, with_present_transform
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_kafka.common.asyncio_util import uninterrupted
 from lockstep_kafka.common.errors import ClusterError
@@ -100,9 +101,9 @@ class Resumer:
         if row is None or row.begins or not self._fence.owns(row) or (differs and not row.transactional):
             return await self._begin(partition, topic, row or replace(partition.acked.written, begins=RESET))
         if row.transactional:
-            row = await self._behind_transactions(partition, topic, row)
+            row = await self._row_behind_transactions(partition, topic, row)
             if differs:  # everything behind the row was aborted, so nothing is left of the former version
-                row = await self._under_present_transform(partition, row)
+                row = await self._write_present_transform(partition, row)
         return await self._go_on(partition, topic, row)
 
     def changes_transform(self, partition: PartitionState) -> bool:
@@ -123,7 +124,7 @@ class Resumer:
             HaltPartition: The end is unknown.
             RetriableError: The target does not answer or refuses a request.
         """
-        await self._refreshing_target.done()
+        await self._refreshing_target.run()
         row = self._newest(partition)
         if row is None or row.is_set:
             return None
@@ -133,9 +134,9 @@ class Resumer:
             raise _copy_end_lost(partition)
         if row.transactional:
             fence, committed = await self._take_over(partition)
-            if committed is None and await self._lost_rows.committed_behind(partition, row) is not None:
+            if committed is None and await self._lost_rows.find_committed_behind(partition, row) is not None:
                 raise _copy_end_lost(partition)
-            row = fence.take_over(_behind(row, committed))
+            row = fence.take_over(move_behind(row, committed))
         compared = partition if row.transactional else partition.with_identity_routing()
         # A copy that spreads by keys counts nothing past. Nor does one whose records would now be made in another way:
         # what is judged is not what was appended.
@@ -145,9 +146,9 @@ class Resumer:
             raise HaltPartition(end.case, end.halts(ReasonCode.COPY_END_UNKNOWN))
         if row.transactional:
             return Position(row, LastAppend.from_row(row))
-        return await self._reported(partition, row, end) if isinstance(end, Position) else end
+        return await self._report_doubled(partition, row, end) if isinstance(end, Position) else end
 
-    async def _reported(self, partition: PartitionState, row: PartitionProgress, position: Position) -> Position:
+    async def _report_doubled(self, partition: PartitionState, row: PartitionProgress, position: Position) -> Position:
         """Return the position, once the records that the target has twice behind the row are written and reported.
 
         Raises:
@@ -162,13 +163,13 @@ class Resumer:
             self._control_writer.event("RecordsDoubled", name, f"{name}: {text}", records=count, first=first, last=last)
         return position
 
-    async def _under_present_transform(self, partition: PartitionState, row: PartitionProgress) -> PartitionProgress:
+    async def _write_present_transform(self, partition: PartitionState, row: PartitionProgress) -> PartitionProgress:
         """Return the row of the same copy, whose next records get the present version of the transform.
 
         Raises:
             RetriableError: The row could not be written.
         """
-        changed = _under_transform(row, row, partition)
+        changed = with_present_transform(row, row, partition)
         await uninterrupted(self._write(partition, changed))
         self._report_transform(partition, row, changed)
         return changed
@@ -178,7 +179,7 @@ class Resumer:
         if former.producer_id < 0 or former.transform == row.transform:
             return
         name, old, new, first = partition.name, former.transform, row.transform, row.upstream + 1
-        text = f"{name}: records from offset {first} on are copied {_words(new)}, and those before {_words(old)}"
+        text = f"{name}: {transform_change(old, new, first)}"
         self._control_writer.event("TransformChanged", name, text, old=old, new=new, first=first)
 
     async def _go_on(
@@ -203,8 +204,8 @@ class Resumer:
                 await uninterrupted(self._write(partition, row))
                 unwritten = False
             if isinstance(located, Position):
-                return await self._reported(partition, row, located)
-            row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, located))
+                return await self._report_doubled(partition, row, located)
+            row = await uninterrupted(self.gap_resolver.carry_out(partition, topic, row, located))
 
     async def _begin(self, partition: PartitionState, topic: MirroredTopic, former: PartitionProgress) -> Position:
         """Return where the copy goes on, as `_go_on`, in a new chain.
@@ -216,7 +217,7 @@ class Resumer:
             former = replace(former, producer_id=-1, begins=RESET)
         if not former.begins:
             if former.transactional:
-                former = await self._behind_transactions(partition, topic, former)
+                former = await self._row_behind_transactions(partition, topic, former)
             # Nothing behind this end will be counted past, so the records themselves have to say where it is.
             former, end = await self._go_on(partition.with_identity_routing(), topic, former, counts=False)
             former = replace(former, downstream=end.downstream if partition.routing.in_one_log else -1)
@@ -232,10 +233,10 @@ class Resumer:
         goes_on = takes_over and not former.begins
         row = former if goes_on else await self._new_row(partition, topic, former, committed)
         if goes_on:
-            row = _under_transform(row, former, partition)
+            row = with_present_transform(row, former, partition)
         elif not former.begins and self._fence.owns(former):  # only its transform is another one
             row = replace(row, upstream_epoch=former.upstream_epoch, skips=former.skips, open_run=former.open_run)
-        row = fence.begin(row, self._sequences.left_epoch(former))
+        row = fence.begin(row, self._sequences.last_used_epoch(former))
         if takes_over:
             # Progress is written first, because it counts as soon as the row is transactional.
             await self._control_writer.progress.write(partition.tp, row.upstream)
@@ -243,7 +244,9 @@ class Resumer:
             return await self._go_on(partition, topic, row, unwritten=True)
         await uninterrupted(self._write(partition, row))
         self._report_transform(partition, former, row)
-        return await self._go_on(partition, topic, await self._committed(partition, row, committed) if goes_on else row)
+        return await self._go_on(
+            partition, topic, await self._row_behind_committed(partition, row, committed) if goes_on else row
+        )
 
     async def _recover(
         self,
@@ -262,11 +265,11 @@ class Resumer:
             HaltPartition: Nothing proves where the copy ends.
             RetriableError: A cluster does not answer or refuses a request.
         """
-        append = await self._lost_rows.unaccounted(partition, transactional=committed is None)
+        append = await self._lost_rows.find_unaccounted(partition, transactional=committed is None)
         if append is None:
             return None
         new_row = await self._new_row(partition, topic, former, committed)
-        row = await self._lost_rows.rebuilt(partition, new_row, append, committed)
+        row = await self._lost_rows.rebuild(partition, new_row, append, committed)
         if row is not None and fence.owns(row):
             await uninterrupted(self._write(partition, row))
             return await self._go_on(partition, topic, row)
@@ -275,13 +278,13 @@ class Resumer:
         if fence is self._sequences and append.producer_id == self._sequences.producer_id:
             return None
         row = fence.begin(new_row, -1)
-        gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
+        gap = await self._gap_in_doubt(partition, row, append.sentence(partition.name, partition.target_name))
         if gap.decision is None:
             await uninterrupted(self._write(partition, replace(row, begins=LOST)))
-        row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, gap))
+        row = await uninterrupted(self.gap_resolver.carry_out(partition, topic, row, gap))
         return await self._go_on(partition, topic, row)
 
-    async def _doubt(self, partition: PartitionState, row: PartitionProgress, text: str) -> GapFound:
+    async def _gap_in_doubt(self, partition: PartitionState, row: PartitionProgress, text: str) -> GapFound:
         """Return the gap of a copy whose end nothing proves, with the policy's decision where it goes on."""
         ends = await self._evidence.log_ends(partition.tp, row)
         gap = GapFound(case=GapCase.DOUBT, text=text, next_upstream=row.upstream + 1, start=ends.start, end=ends.end)
@@ -297,7 +300,7 @@ class Resumer:
         """
         begins_behind = committed
         if former.begins != RESET:
-            begins_behind = former.upstream if former.begins else _behind(former, committed).upstream
+            begins_behind = former.upstream if former.begins else move_behind(former, committed).upstream
         differs = await self._evidence.recreated(partition, topic.source_topic_id, topic.target_topic_id)
         if differs is not None:
             raise ClusterError("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
@@ -317,7 +320,7 @@ class Resumer:
             doubled=former.doubled,
             gaps=former.gaps,
         )
-        return _under_transform(row, former, partition)
+        return with_present_transform(row, former, partition)
 
     async def _take_over(self, partition: PartitionState) -> tuple[TransactionFence, int | None]:
         """Take over the partition's transactional id, which ends its open transaction.
@@ -331,7 +334,7 @@ class Resumer:
         producer, committed = await self._transaction_runner.fence(partition)
         return TransactionFence(*producer), committed
 
-    async def _behind_transactions(
+    async def _row_behind_transactions(
         self, partition: PartitionState, topic: MirroredTopic, row: PartitionProgress
     ) -> PartitionProgress:
         """Return the row of a copy in transactions, behind what is committed and under the id that is taken over.
@@ -341,21 +344,21 @@ class Resumer:
             RetriableError: A cluster does not answer or refuses a request.
         """
         fence, committed = await self._take_over(partition)
-        if committed is None and (append := await self._lost_rows.committed_behind(partition, row)) is not None:
+        if committed is None and (append := await self._lost_rows.find_committed_behind(partition, row)) is not None:
             self._io.step(partition, RowLoaded(row))
-            gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
-            row = await self.gap_resolver.decided(partition, topic, row, gap)
-        row = await self._committed(partition, row, committed)
+            gap = await self._gap_in_doubt(partition, row, append.sentence(partition.name, partition.target_name))
+            row = await self.gap_resolver.carry_out(partition, topic, row, gap)
+        row = await self._row_behind_committed(partition, row, committed)
         return fence.take_over(row if partition.routing.in_one_log else replace(row, downstream=-1))
 
-    async def _committed(
+    async def _row_behind_committed(
         self, partition: PartitionState, row: PartitionProgress, committed: int | None
     ) -> PartitionProgress:
         """Return the row behind what is committed, if the source's log up to the row is the one that was copied.
 
         Otherwise the row stays as it is.
         """
-        further = _behind(row, committed)
+        further = move_behind(row, committed)
         same_log = further is row or (await self._evidence.log_ends(partition.tp, row)).agreed > row.upstream
         return further if same_log else row
 
@@ -366,7 +369,7 @@ class Resumer:
     def _newest(self, partition: PartitionState) -> PartitionProgress | None:
         """Return the newest written row, or the partition's own row if that says more."""
         read_row = self._rows.get(partition.tp)
-        return newest(row_after(partition), read_row) if partition.acked.is_loaded else read_row
+        return newest_row(row_after(partition), read_row) if partition.acked.is_loaded else read_row
 
     async def _metadata(self, partition: PartitionState) -> None:
         """Require metadata of both sides that is not older than the partition's need of it.
@@ -376,7 +379,7 @@ class Resumer:
         """
         has_leader = self._source.leader(partition.tp) is not None
         if partition.incarnation or not has_leader or not self._target.leader(partition.target_tp):
-            await self._refreshing.done()
+            await self._refreshing.run()
         copied_id, present_id = self._source_cluster_id, self._source.cluster_id
         if copied_id and present_id and present_id != copied_id:
             text = f"cluster {self._source.alias} is another one: its id is {present_id}, and {copied_id} was copied"
@@ -393,30 +396,3 @@ class Resumer:
 def _copy_end_lost(partition: PartitionState) -> HaltPartition:
     cause = ReasonCode.COPY_END_LOST.to_reason(partition=partition.name, case=GapCase.DOUBT.value)
     return HaltPartition(GapCase.DOUBT, cause)
-
-
-def newest(own_row: PartitionProgress, read_row: PartitionProgress | None) -> PartitionProgress:
-    """Return our own row, unless another slot has decided since, or has begun the chain that we have not begun."""
-    if read_row is None or read_row.producer_id != own_row.producer_id:
-        return own_row
-    further = (read_row.producer_epoch, read_row.begun) > (own_row.producer_epoch, own_row.begun)
-    return read_row if further else own_row
-
-
-def _behind(row: PartitionProgress, committed: int | None) -> PartitionProgress:
-    """Return the row behind what is committed, if that is further on."""
-    if committed is None or committed <= row.upstream:
-        return row
-    return replace(row, upstream=committed, upstream_epoch=-1)
-
-
-def _under_transform(row: PartitionProgress, former: PartitionProgress, partition: PartitionState) -> PartitionProgress:
-    """Return the row of a copy that goes on behind `row` with the partition's present transform."""
-    version = partition.transform_version
-    if former.transform == version:
-        return replace(row, transform=version, transform_since=former.transform_since)
-    return replace(row, transform=version, transform_since=row.upstream + 1 if former.producer_id >= 0 else -1)
-
-
-def _words(version: str) -> str:
-    return f"with transform {version}" if version else "as they are"

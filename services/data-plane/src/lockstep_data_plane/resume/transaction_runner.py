@@ -87,7 +87,7 @@ class TransactionRunner:
             task.cancel()
             await asyncio.wait([task])
         producer = await self._coordinators.fence(self._id(partition))
-        await partition.provenance.own(producer.id)  # before the first batch that has it
+        await partition.provenance.claim(producer.id)  # before the first batch that has it
         return producer, await self.progress(partition)
 
     async def progress(self, partition: PartitionState) -> int | None:
@@ -95,7 +95,7 @@ class TransactionRunner:
 
         Only committed progress counts. Raises KafkaProtocolError and BrokerUnreachable.
         """
-        return await self._progress.newest(partition.tp)
+        return await self._progress.read_newest(partition.tp)
 
     def start(self, partition: PartitionState) -> TransactionState:
         """Return the transactions of a partition that has just been fenced."""
@@ -115,11 +115,11 @@ class TransactionRunner:
                 self._run_transaction(partition, partition.incarnation), name=f"transaction of {partition.name}"
             )
 
-    def busy(self, partition: PartitionState) -> bool:
+    def is_under_way(self, partition: PartitionState) -> bool:
         """Return whether this slot has a transaction of the partition under way."""
         return partition in self._tasks
 
-    async def ended(self, partition: PartitionState) -> None:
+    async def wait_ended(self, partition: PartitionState) -> None:
         """Wait until this slot has no transaction of the partition under way."""
         if (event := self._landed.get(partition)) is not None:
             event.set()
@@ -159,8 +159,8 @@ class TransactionRunner:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]
         progress_partition = await self._progress.progress_partition(partition.tp)
         if progress_partition is None:
-            about = f"cluster {self._target.alias}: topic {self._progress.topic}"
-            raise KafkaProtocolError(KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, about)
+            context = f"cluster {self._target.alias}: topic {self._progress.topic}"
+            raise KafkaProtocolError(KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, context)
         if not await self._join(partition, incarnation, producer, progress_partition):
             return
         self._step(partition, TransactionOpened(loop.time()))
@@ -215,7 +215,7 @@ class TransactionRunner:
         key, value = encode_source_progress(source, partition.topic, partition.number, upstream, connector)
         (outgoing,) = build([PlainRecord(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
         data = stamp(outgoing.data, producer.id, producer.epoch, sequence, transactional=True)
-        async with self._target.led(progress_partition) as leader:
+        async with self._target.leader_for_request(progress_partition) as leader:
             connection = await self._target.connection(leader.broker, "progress")
             version = min(connection.version("produce"), PRODUCE_BY_TOPIC_ID - 1)  # by name, as control topics are
             request = produce_request(
@@ -223,9 +223,9 @@ class TransactionRunner:
             )
             answer = produce_answer((await connection.request(request)).responses[0].partition_responses[0])
             if answer.code != KafkaErrorCode.NONE:
-                about = f"cluster {self._target.alias}: progress into {progress_partition[0]}-{progress_partition[1]}"
+                context = f"cluster {self._target.alias}: progress into {progress_partition[0]}-{progress_partition[1]}"
                 raise KafkaProtocolError(
-                    answer.code, about, self._target.alias, ("topic", progress_partition[0], "Write")
+                    answer.code, context, self._target.alias, ("topic", progress_partition[0], "Write")
                 )
 
     def _id(self, partition: PartitionState) -> str:

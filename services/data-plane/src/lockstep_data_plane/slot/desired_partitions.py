@@ -58,12 +58,12 @@ def desired_partitions(
     for topic, number in partitions:
         if topic not in of_topics:
             scope = Scope(ScopeKind.TOPIC, topic)
-            of_topics[topic] = DesiredPartition(max(of_slot, now.phase_for(scope)), _asked(now, scope))
+            of_topics[topic] = DesiredPartition(max(of_slot, now.phase_for(scope)), _restart_ids(now, scope))
         desired[topic, number] = around = of_topics[topic]
         scope = Scope(ScopeKind.PARTITION, topic, number)
         if str(scope) in named:
             desired[topic, number] = DesiredPartition(
-                max(around.phase, now.phase_for(scope)), around.asked + _asked(now, scope)
+                max(around.phase, now.phase_for(scope)), around.asked + _restart_ids(now, scope)
             )
     for tp, end in copy_ends(desired_rows.values(), desired).items():
         desired[tp] = replace(desired[tp], end=end)
@@ -92,7 +92,7 @@ def resting_partitions(
     return resting
 
 
-def _asked(now: DesiredStateView, scope: Scope) -> tuple[str, ...]:
+def _restart_ids(now: DesiredStateView, scope: Scope) -> tuple[str, ...]:
     return tuple(filter(None, now.restarts(scope)))
 
 

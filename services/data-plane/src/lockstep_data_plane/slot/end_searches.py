@@ -52,11 +52,13 @@ class EndSearches:
         else:
             self._in_vain.succeeded(tp)
 
-    def is_over(self, tp: TopicPartition, order: DesiredPartition) -> bool:
+    def was_searched(self, tp: TopicPartition, order: DesiredPartition) -> bool:
         """Return whether the partition was searched under this desired state already."""
         return self._orders.get(tp) == order
 
-    async def repeat(self, source_answers: Callable[[TopicPartition], Awaitable[bool]], changed: asyncio.Event) -> None:
+    async def retry_searches(
+        self, source_answers: Callable[[TopicPartition], Awaitable[bool]], changed: asyncio.Event
+    ) -> None:
         """Allow the search of a partition again once the source answers about it, and set `changed`.
 
         Never returns.

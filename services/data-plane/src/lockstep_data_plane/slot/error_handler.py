@@ -51,7 +51,7 @@ class ErrorHandler:
         if code in NO_TOPIC:  # deleted, re-created, or led elsewhere: resuming will say
             return Failed(source_failed=True)
         if code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            return Failed(self._reporter.denied(self._source.alias, "topic", partition.topic, "Read"))
+            return Failed(self._reporter.to_denied_error(self._source.alias, "topic", partition.topic, "Read"))
         refuses = meaning is ErrorMeaning.REFUSED
         return Refused(refuse_records(text, None)) if refuses else Failed(text, source_failed=True)
 
@@ -68,7 +68,9 @@ class ErrorHandler:
         meaning, explanation = explain(answer.code)
         text = f"cluster {self._target.alias}: appending to {partition.target_name}: {explanation}"
         if answer.code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            return Failed(self._reporter.denied(self._target.alias, "topic", partition.target_topic, "Write"), sent)
+            return Failed(
+                self._reporter.to_denied_error(self._target.alias, "topic", partition.target_topic, "Write"), sent
+            )
         outgoing = sent.outgoing
         if self._recompresses and answer.code in REFUSES_CODEC and outgoing.codec != NONE:
             return self._refuse_codec(partition, sent, answer.code)

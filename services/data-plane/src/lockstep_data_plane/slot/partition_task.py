@@ -32,7 +32,7 @@ from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.transform_stage import EvaluationPatience
-from lockstep_kafka.common.asyncio_util import cancelled, error_retrieved, set_within
+from lockstep_kafka.common.asyncio_util import cancelled, retrieve_error, set_within
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.wire.cluster import ClusterClient
@@ -65,7 +65,7 @@ class RetryGate:
         self._asleep: set[asyncio.Event] = set()
         self._through = 0
 
-    async def after(self, trouble: BaseException, changed: asyncio.Event, seconds: float) -> None:
+    async def wait(self, trouble: BaseException, changed: asyncio.Event, seconds: float) -> None:
         """Wait before the next retry.
 
         After BrokerUnreachable it waits as `pause` does, since other partitions find out too when the broker is back.
@@ -90,7 +90,7 @@ class RetryGate:
         finally:
             self._asleep.discard(changed)
 
-    def got_through(self) -> None:
+    def wake_all(self) -> None:
         """Let every waiting partition retry now, since one has reached its brokers. Sets their `changed` events."""
         self._through += 1
         for changed in self._asleep:
@@ -111,7 +111,7 @@ class PartitionBackoff:
     evaluations: EvaluationPatience = field(default_factory=EvaluationPatience)
     _resumed_at: float = 0.0
 
-    def before_resuming(self, trouble: BaseException) -> float:
+    def delay_after_failed_resume(self, trouble: BaseException) -> float:
         """Return the seconds until the next try to resume. They double with each failure, up to 30."""
         return self._resuming.next(away=isinstance(trouble, BrokerUnreachable))
 
@@ -121,7 +121,7 @@ class PartitionBackoff:
         self.evaluations = EvaluationPatience()
         self._resumed_at = now
 
-    def before_copying(self, now: float, *, no_progress: bool) -> float:
+    def delay_after_failed_copy(self, now: float, *, no_progress: bool) -> float:
         """Return the seconds to wait before it resumes after a failed copy.
 
         They are 0 if the copy made progress since it last resumed. Otherwise they double with each failure, up to 30.
@@ -130,7 +130,7 @@ class PartitionBackoff:
         if not no_progress:
             self._copying.reset()
             return 0.0
-        self._copying.worked(now - self._resumed_at)
+        self._copying.forget_failures(now - self._resumed_at)
         return self._copying.next()
 
 
@@ -164,16 +164,16 @@ class PartitionTasks:
                 asks_source = await self._watch_locating(partition)
             elif partition.phase not in (Phase.SETTLING, Phase.DRAINING) or not partition.drained:
                 await changed.wait()
-            elif partition.ends_transaction_first and self.transaction_runner.busy(partition):
-                await self.transaction_runner.ended(partition)
+            elif partition.ends_transaction_first and self.transaction_runner.is_under_way(partition):
+                await self.transaction_runner.wait_ended(partition)
             elif self._quarantines(partition):
                 await self._quarantine(partition, pauses)
             else:
-                await self._settle(partition, pauses)
+                await self._leave_settled_phase(partition, pauses)
         self.sender.detach(partition)
         await self._flush_progress(partition)
 
-    async def _settle(self, partition: PartitionState, pauses: PartitionBackoff) -> None:
+    async def _leave_settled_phase(self, partition: PartitionState, pauses: PartitionBackoff) -> None:
         """Enter the next phase, since every append has its answer."""
         self.io.step(partition, AllAnswered())
         if partition.phase is Phase.RESUMING:
@@ -181,7 +181,7 @@ class PartitionTasks:
 
     async def _backoff_before_resume(self, partition: PartitionState, pauses: PartitionBackoff) -> None:
         """Wait before resuming after a copy that failed, until something else happens to the partition."""
-        seconds = pauses.before_copying(monotonic(), no_progress=partition.no_progress_since_resume)
+        seconds = pauses.delay_after_failed_copy(monotonic(), no_progress=partition.no_progress_since_resume)
         if seconds:
             self.changes[partition].clear()  # the step before this set it
             await set_within(self.changes[partition], seconds)
@@ -202,7 +202,7 @@ class PartitionTasks:
         if refusal is None:
             return
         try:
-            row = await self.resumer.gap_resolver.passing_over(partition, refusal.ranges)
+            row = await self.resumer.gap_resolver.row_behind_refusal(partition, refusal.ranges)
             if row is not None:
                 await self.control_writer.quarantine(partition, refusal)
                 await self.control_writer.write(row)
@@ -224,7 +224,7 @@ class PartitionTasks:
             await self._resume(partition, asks_source=asks_source)
             pauses.resumed(monotonic())
         except RETRIABLE_ERRORS as exc:
-            if pauses.evaluations.is_over(exc, monotonic()):
+            if pauses.evaluations.is_exhausted(exc, monotonic()):
                 cause = unavailable(f"of {partition.topic}", str(exc)).cause
                 self.io.step(partition, Refused(cause, case=TRANSFORM_CASE))
             else:
@@ -239,7 +239,7 @@ class PartitionTasks:
     ) -> None:
         """Report the error, and wait before the next try."""
         self.reporter.trouble(partition, trouble)
-        await self.retry_gate.after(trouble, self.changes[partition], pauses.before_resuming(trouble))
+        await self.retry_gate.wait(trouble, self.changes[partition], pauses.delay_after_failed_resume(trouble))
 
     async def _resume(self, partition: PartitionState, *, asks_source: bool) -> None:
         topic = self.topics[partition.topic]
@@ -248,7 +248,7 @@ class PartitionTasks:
             return
         # The end of a former chain is read once, so it has to stand still. The next chain's first append fences it.
         ends_first = self.plane.read_back or self.resumer.changes_transform(partition)
-        if ends_first and not await self._others_ended(partition):
+        if ends_first and not await self._await_cut_off_runs(partition):
             return
         resumed = await self._resumed(partition, topic)
         if resumed is None:
@@ -259,7 +259,7 @@ class PartitionTasks:
         partitions = self.target.partitions(partition.target_topic)
         if not partitions:
             raise BrokerUnreachable(f"topic {partition.target_topic} is not there", self.target.alias)
-        if not partition.routing.fits(partitions):
+        if not partition.routing.fits_partitions(partitions):
             self.sender.detach(partition)
         partition.step(TargetSized(partitions))
         await self.sender.attach(partition, alone=row.transactional)
@@ -274,7 +274,7 @@ class PartitionTasks:
         It stops waiting for the source in that case too, since the source may be gone for good.
         """
         changed, resuming = self.changes[partition], asyncio.ensure_future(self.resumer.resume(partition, topic))
-        resuming.add_done_callback(error_retrieved)  # this task may be cancelled in the turn in which it fails
+        resuming.add_done_callback(retrieve_error)  # this task may be cancelled in the turn in which it fails
         try:
             while not resuming.done() and partition.phase is Phase.RESUMING and not partition.resolves_end:
                 changed.clear()
@@ -309,9 +309,9 @@ class PartitionTasks:
     def _go_on(self, partition: PartitionState, event: Resumed | NothingCopied | Unplaced) -> None:
         self.io.step(partition, event)
         if partition.phase is not Phase.SETTLING:  # its leader was there
-            self.retry_gate.got_through()
+            self.retry_gate.wake_all()
 
-    async def _others_ended(self, partition: PartitionState) -> bool:
+    async def _await_cut_off_runs(self, partition: PartitionState) -> bool:
         """Wait until a cut-off run can append no more. Return False if the partition changes first."""
         others_s = (self.io.others_end_by or 0.0) - asyncio.get_running_loop().time()
         return others_s <= 0 or not await set_within(self.changes[partition], others_s)
@@ -328,7 +328,7 @@ class PartitionTasks:
         Raises:
             HaltPartition: The end is unknown.
         """
-        if not await self._others_ended(partition):
+        if not await self._await_cut_off_runs(partition):
             return
         position = await self.resumer.located(partition, asks_source=asks_source)
         if partition.phase is not Phase.RESUMING or not partition.resolves_end:

@@ -21,17 +21,17 @@ class RowDeadline:
         if self._waiting_since is None:
             self._waiting_since = now
 
-    def on_taken(self) -> None:
+    def on_acknowledged(self) -> None:
         """Note that every row that was sent is acknowledged."""
         self._waiting_since = None
 
-    def is_over(self, now: float) -> bool:
+    def has_expired(self, now: float) -> bool:
         """Return whether the slot has to stop copying."""
         return self._waiting_since is not None and now - self._waiting_since > ROWS_WITHIN_S
 
     def take_change(self, now: float) -> bool | None:
-        """Return the answer of `is_over` if it differs from the last call's, else None."""
-        over = self.is_over(now)
+        """Return the answer of `has_expired` if it differs from the last call's, else None."""
+        over = self.has_expired(now)
         if over is self._reported:
             return None
         self._reported = over

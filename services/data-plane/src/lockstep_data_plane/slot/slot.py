@@ -114,7 +114,7 @@ class Slot:
             self._run_rows.find,
             self._unreadable.pass_over_at,
             transforms=SlotTransforms(spec.settings, spec.transforms),
-            waits=lambda: self._row_deadline.is_over(time.monotonic()),
+            waits=lambda: self._row_deadline.has_expired(time.monotonic()),
         )
         self._partition_tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._ended: list[TopicPartition] = []
@@ -167,7 +167,7 @@ class Slot:
         loop = asyncio.get_running_loop()
         certificate_watch = asyncio.create_task(self._certificates.watch(self._changed))
         silence_watch = asyncio.create_task(self._loop.end_silent())
-        end_search = asyncio.create_task(self._searches.repeat(self._loop.source_answers, self._changed))
+        end_search = asyncio.create_task(self._searches.retry_searches(self._loop.source_answers, self._changed))
         flushed_at = 0.0
         flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
         try:
@@ -258,15 +258,15 @@ class Slot:
             link_bytes=self._loop.link_bytes,
             transforms=self._loop.transform_counts,
         )
-        await self._guarded("slot status", self._control_writer.write(status))
+        await self._try_to_write("slot status", self._control_writer.write(status))
 
     async def _flush(self) -> None:
         generation = self._reconciled_generation
         count = sum(self._loop.is_resuming(tp) for tp in self._partition_tasks)
-        if await self._guarded(PROGRESS, self._loop.flush()):
+        if await self._try_to_write(PROGRESS, self._loop.flush()):
             self._resuming.on_rows_written(generation, count)
 
-    async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> bool:
+    async def _try_to_write(self, name: str, writing: Coroutine[Any, Any, None]) -> bool:
         """Write rows, and return whether the state topic took them.
 
         A failure is reported once, and the rows are tried again later. The copy goes on meanwhile, but no longer than
@@ -276,10 +276,10 @@ class Slot:
         try:
             await writing
         except ClusterError as trouble:
-            self._troubles.began(name, trouble)
+            self._troubles.record_failure(name, trouble)
             return False
-        self._troubles.over(name)
-        self._row_deadline.on_taken()
+        self._troubles.record_success(name)
+        self._row_deadline.on_acknowledged()
         self._report_wait()
         return True
 
@@ -381,7 +381,7 @@ class Slot:
         if topic is None or topic.phase != "mirrored" or tp[1] >= self._copied(topic):
             return
         at_rest = bool(order.resting_reason) or self._assignment.ending
-        if at_rest and (self._is_located(tp) or self._searches.is_over(tp, order)):
+        if at_rest and (self._is_located(tp) or self._searches.was_searched(tp, order)):
             return
         self._searches.begin(tp)
         self._started_with[tp] = order

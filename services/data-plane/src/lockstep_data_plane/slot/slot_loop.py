@@ -189,7 +189,7 @@ class SlotLoop:
             own_counts: The number of this slot's partitions, by topic.
             flow_counts: The number of the flow's partitions, by topic.
         """
-        self._fetcher.schedule.rates.share(own_counts, flow_counts)
+        self._fetcher.schedule.rates.set_shares(own_counts, flow_counts)
 
     def check(self) -> None:
         """Raise the mistake that ended a fetch, a lookup or an evaluation, and report the state of the clusters.
@@ -240,7 +240,7 @@ class SlotLoop:
         return await self._resumer.source_answers(tp)
 
     async def flush(self) -> None:
-        """Write the rows of all partitions that have news.
+        """Write the rows that have changed since they were written last.
 
         Raises:
             ClusterError: The rows were not taken. They are still due.
@@ -272,9 +272,9 @@ class SlotLoop:
             self._fetcher.set_held(partition, 0)
 
     def leave(self, tp: TopicPartition, rests: str = "", *, goes_on: bool = False) -> None:
-        """Let a partition leave.
+        """Begin to end the copy of a partition in this slot. Idempotent.
 
-        Its batches in flight are awaited, and their end in the target's log is found. Then it is released.
+        The partition is released once its batches in flight have answers and their end in the target's log is found.
 
         Args:
             tp: The partition, by its name in the source.
@@ -321,7 +321,7 @@ class SlotLoop:
             self._plane.offset_lag_max,
             routing=KeyedRouting(tp[1]) if self._plane.by_key else IdentityRouting(tp[1]),
             limits=self._limits(topic),
-            provenance=self._origins if self._origins.concerns(tp[0]) else NO_PROVENANCE,
+            provenance=self._origins if self._origins.traces(tp[0]) else NO_PROVENANCE,
             has_foreign_writers=self._settings.hides_origin(tp[0]),
             transform=self._transforms.find(tp[0]),
             is_evaluated=evaluated is not None,
@@ -342,7 +342,7 @@ class SlotLoop:
     # -- events in, effects out ----------------------------------------------------------------------------------------
 
     def apply_event(self, partition: PartitionState, event: PartitionEvent) -> None:
-        """Do as `step`. Then open a transaction of the partition, or end one that is due."""
+        """Apply the event as `step` does. Then open a transaction of the partition, or end one that is due."""
         self.step(partition, event)
         self._transaction_runner.update(partition)
 
@@ -371,7 +371,7 @@ class SlotLoop:
                     if effect.acks:
                         self._count(partition, effect.acks)
                 case OfferAppends():
-                    self._sender.ready(partition)
+                    self._sender.mark_ready(partition)
                 case StopFetching():
                     self._fetcher.detach(partition)
                 case Fetch():
@@ -400,7 +400,7 @@ class SlotLoop:
             self.appended += ack.outgoing.count
             self.appended_bytes += ack.size
         if self._control_writer.syncs is not None and partition.routing.in_one_log:
-            self._control_writer.syncs.acknowledged(partition.tp, acks)
+            self._control_writer.syncs.send_due(partition.tp, acks)
         self._reporter.recovered(partition)
 
     def _update_held(self, partition: PartitionState) -> None:
@@ -439,7 +439,7 @@ class SlotLoop:
         self._sender.pump()
 
     def _evaluate_or_judge(self, delivery: Delivery) -> None:
-        if self._stage.concerns(delivery.partition):
+        if self._stage.evaluates(delivery.partition):
             self._stage.hold(delivery)
             self._update_held(delivery.partition)
         else:

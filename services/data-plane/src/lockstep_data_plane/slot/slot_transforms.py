@@ -32,26 +32,26 @@ class SlotTransforms:
     def __init__(self, settings: FlowSettings, planned: Iterable[PlannedTransform]) -> None:
         """Take the transforms of the settings. One that the driver could not plan is refused."""
         self._settings = settings
-        by_name = {each.name: each for each in planned}
+        by_name = {transform.name: transform for transform in planned}
         self._evaluated: dict[str, SqlTransform | PythonTransform] = {}
         self._by_name: dict[str, StageTransform] = {}
-        for each in settings.data_plane.transforms:
-            plan = by_name.get(each.name, PlannedTransform(each.name, refused=NOT_PLANNED))
-            transform: RecordTransform = RefusedTransform(each.name, plan.refused)
+        for declared in settings.data_plane.transforms:
+            plan = by_name.get(declared.name, PlannedTransform(declared.name, refused=NOT_PLANNED))
+            transform: RecordTransform = RefusedTransform(declared.name, plan.refused)
             if plan.compiled is not None:
-                transform = self._evaluated[each.name] = SqlTransform(
+                transform = self._evaluated[declared.name] = SqlTransform(
                     plan.compiled,
                     plan.version,
-                    evaluation_options(each),
-                    secret_bytes(each),
-                    connections=each.threads,
+                    evaluation_options(declared),
+                    secret_bytes(declared),
+                    connections=declared.threads,
                 )
             elif plan.function is not None:
-                transform = self._evaluated[each.name] = PythonTransform(
-                    each.python, plan.function.digest, plan.version, evaluation_options(each), each.secrets
+                transform = self._evaluated[declared.name] = PythonTransform(
+                    declared.python, plan.function.digest, plan.version, evaluation_options(declared), declared.secrets
                 )
             made_columns = ANY_COLUMN if plan.compiled is None else plan.compiled.columns_written
-            self._by_name[each.name] = StageTransform(each.name, transform, each.on_error, made_columns)
+            self._by_name[declared.name] = StageTransform(declared.name, transform, declared.on_error, made_columns)
 
     def find(self, topic: str) -> TopicTransform | None:
         """Return the transform of a topic of the source; None: its records are copied as they are."""

@@ -55,7 +55,7 @@ class EvaluationPatience:
         self._began: float | None = None
         self._timeouts = 0
 
-    def is_over(self, trouble: BaseException, now: float) -> bool:
+    def is_exhausted(self, trouble: BaseException, now: float) -> bool:
         """Return whether the partition has to halt after this error, at a time of a monotonic clock.
 
         An error that is not about the transform begins the wait anew.
@@ -139,7 +139,7 @@ class TransformStage:
         self._queues.pop(partition, None)
         self._end_wait(partition)
 
-    def concerns(self, partition: PartitionState) -> bool:
+    def evaluates(self, partition: PartitionState) -> bool:
         """Return whether the records of a partition are evaluated."""
         return partition in self._transforms
 
@@ -161,7 +161,7 @@ class TransformStage:
         return sum(len(delivery.fetched.records) for delivery in queue) if queue else 0
 
     def hold(self, delivery: Delivery) -> None:
-        """Take a delivery of a partition that was added."""
+        """Keep a delivery until its records are evaluated, in order. Its partition was added before."""
         partition = delivery.partition
         queue = self._queues.setdefault(partition, deque())
         queue.append(delivery)
@@ -206,19 +206,19 @@ class TransformStage:
             self._judge(delivery)
             return
         aborted = AbortedTransactions(fetched.aborted)
-        for each in evaluation_requests(
+        for request in evaluation_requests(
             delivery.batches, partition.position, aborted, partition.provenance, partition.limits, partition.skips
         ):
             if not partition.awaits(delivery.incarnation):
                 return
-            match each:
+            match request:
                 case PassedOver(batch):
                     part = DecidedRecords(None, batch.last_offset, batch.leader_epoch)
                     self._decided(Decided(delivery, (batch,), (part,)))
                 case RejectedBatch(batch, reason):
                     raise _unreadable(delivery, batch, reason)
                 case EvaluationRequest():
-                    await self._evaluate_request(delivery, each)
+                    await self._evaluate_request(delivery, request)
 
     async def _evaluate_request(self, delivery: Delivery, request: EvaluationRequest) -> None:
         partition = delivery.partition
@@ -230,8 +230,8 @@ class TransformStage:
             except TransformRefused as exc:
                 if len(request.batches) == 1:
                     raise _unreadable(delivery, request.batches[0], str(exc)) from exc
-                for each in request.batches:  # those before the damaged one are good
-                    await self._evaluate_request(delivery, request._replace(batches=(each,)))
+                for batch in request.batches:  # those before the damaged one are good
+                    await self._evaluate_request(delivery, request._replace(batches=(batch,)))
                 return
             if made is None or not partition.awaits(delivery.incarnation):
                 return
@@ -268,7 +268,7 @@ class TransformStage:
                     raise
                 raise self._unavailable(partition, str(exc)) from exc
             except RETRIABLE_ERRORS as exc:
-                if patience.is_over(exc, loop.time()):
+                if patience.is_exhausted(exc, loop.time()):
                     raise self._unavailable(partition, str(exc)) from exc
                 self._waits.add(partition)
                 self._trouble(exc)

@@ -31,10 +31,10 @@ from lockstep_data_plane.verify.verified_position import (
     ComparisonStretch,
     CopyState,
     LogRanges,
+    add_comparison,
+    add_counts,
     comparable_from,
-    compared,
-    counted,
-    finished,
+    finish_comparison,
     is_enough,
     needs_comparison,
     next_stretch,
@@ -217,7 +217,7 @@ class VerifySlot:
             copy = await self._copy_state(tp, remote, progress, began_ms)
             stretch = next_stretch(row_to_compare(verified, copy, depth, request), copy)
             if stretch.row.depth == Depth.COUNT.value:
-                row = counted(stretch, copy.offsets, copy.logs.target_log_end)
+                row = add_counts(stretch, copy.offsets, copy.logs.target_log_end)
             else:
                 row = await self._compare_stretch(tp, remote, stretch, copy, state)
         except (*RETRIABLE_ERRORS, NeedsDecision) as exc:
@@ -225,7 +225,7 @@ class VerifySlot:
                 self._log.warn("verification waits", f"{tp[0]}-{tp[1]}: {exc}")
             await self._write(replace(self._rows.get(tp, fresh), cause=cause), state)
             return False
-        done = finished(row, progress, began_ms)
+        done = finish_comparison(row, progress, began_ms)
         await self._write(done, state)
         return done.upstream < done.upstream_end
 
@@ -258,7 +258,7 @@ class VerifySlot:
         offsets = OffsetMap(run_map.runs, progress.upstream, run_map.generation)
         transform = self._transforms.find(tp[0])
         known_from = comparable_from(progress, "" if transform is None else transform.version)
-        return CopyState(progress, offsets, logs, at_ms, self._origins.concerns(tp[0]), known_from)
+        return CopyState(progress, offsets, logs, at_ms, self._origins.traces(tp[0]), known_from)
 
     async def _compare_stretch(
         self,
@@ -284,7 +284,7 @@ class VerifySlot:
         writes: list[asyncio.Task[None]] = []
 
         def so_far() -> VerifiedPartition:
-            return compared(row, verifier, round((time.monotonic() - began) * 1e3))
+            return add_comparison(row, verifier, round((time.monotonic() - began) * 1e3))
 
         def goes_on() -> bool:
             nonlocal written
@@ -307,7 +307,7 @@ class VerifySlot:
         # Of a copy in transactions the target also holds the appends that were aborted and then repeated.
         target_isolation = "read_committed" if progress.transactional else "read_uncommitted"
         target = LogStretch(self._target, remote, stretch.begin[1], ends[1], target_isolation)
-        learn = self._origins.learn if traces else None
+        learn = self._origins.look_up if traces else None
         transform = self._transforms.find(tp[0]) if progress.transform else None
         made = None if transform is None else partial(transform_batch, transform, tp=tp)
         try:

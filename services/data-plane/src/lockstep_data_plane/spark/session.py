@@ -380,8 +380,8 @@ def exit_words(status: int) -> str:
 def _how_the_jvm_ended(context: Any) -> str:
     """Return a sentence about a JVM that does not answer any more."""
     status = _exit_status(context._gateway)
-    how = "does not answer" if status is None else f"ended ({exit_words(status)})"
-    return f"Spark's JVM {how}, and its slots with it; {_RESTART_NOTE}"
+    failure = "does not answer" if status is None else f"ended ({exit_words(status)})"
+    return f"Spark's JVM {failure}, and its slots with it; {_RESTART_NOTE}"
 
 
 def _java_cause(text: str) -> str:

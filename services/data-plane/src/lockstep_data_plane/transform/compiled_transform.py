@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from lockstep_data_plane.transform.python_function import FunctionVersion
+from lockstep_state.codecs.transform_trial import TrialMistake
 from lockstep_state.errors import NeedsDecision
 
 
@@ -45,29 +46,10 @@ class CompiledTransform:
     """Some records may be filtered."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransformFinding:
-    """A mistake in a statement. `line` and `column` count from 1; 0: it is nowhere in particular."""
-
-    code: str
-    line: int
-    column: int
-    fragment: str
-    message: str
-    condition: str = ""
-    """Spark's error condition; "": Spark accepts it."""
-    suggestion: str = ""
-
-    def __str__(self) -> str:
-        location = f"line {self.line}, column {self.column}: " if self.line else ""
-        meant = f" ({self.fragment})" if self.fragment else ""
-        return f"{location}{self.message}{meant}"
-
-
 class StatementRefused(NeedsDecision):
     """The error of a statement that cannot be a transform. `findings` has at least one."""
 
-    def __init__(self, findings: tuple[TransformFinding, ...]) -> None:
+    def __init__(self, findings: tuple[TrialMistake, ...]) -> None:
         super().__init__("; ".join(map(str, findings)))
         self.findings = findings
 

@@ -8,9 +8,9 @@ from typing import Any
 from lockstep_data_plane.transform.compiled_transform import (
     CompiledTransform,
     StatementRefused,
-    TransformFinding,
     TransformVersion,
 )
+from lockstep_state.codecs.transform_trial import TrialMistake
 from lockstep_state.errors import NeedsDecision
 
 COMPILER = "lockstep.transform.TransformCompiler"
@@ -41,7 +41,7 @@ class TransformCompiler:
     def compile(self, statement: str) -> CompiledTransform:
         """Return the compiled statement. Raises StatementRefused with everything that is wrong with it."""
         compilation = self._java.compile(statement)
-        if findings := tuple(_finding(java) for java in compilation.getFindings()):
+        if findings := tuple(_mistake(java) for java in compilation.getFindings()):
             raise StatementRefused(findings)
         version = TransformVersion.of(
             statement,
@@ -62,8 +62,8 @@ class TransformCompiler:
         )
 
 
-def _finding(java: Any) -> TransformFinding:
-    return TransformFinding(
+def _mistake(java: Any) -> TrialMistake:
+    return TrialMistake(
         java.code(),
         java.line(),
         java.column(),

@@ -10,7 +10,7 @@ from lockstep_data_plane.core.record_transform import RecordFailure, Transformed
 from lockstep_data_plane.record_batch.codecs import UNPACKED_AT_MOST
 from lockstep_data_plane.record_batch.gapped_batch import in_format_2
 from lockstep_data_plane.record_batch.layout import HEADER, Batch, GappedOffsets, OutgoingBatch
-from lockstep_kafka.common.asyncio_util import error_retrieved
+from lockstep_kafka.common.asyncio_util import retrieve_error
 from lockstep_state.errors import NeedsDecision, RetriableError
 from lockstep_state.offsets import TopicPartition
 
@@ -146,8 +146,8 @@ class EvaluationCount:
             NeedsDecision: As `evaluator`.
         """
         present = [made for batch in batches if (made := in_format_2(batch, UNPACKED_AT_MOST)) is not None]
-        evaluation = asyncio.ensure_future(evaluator.evaluate([each.data for each in present], start, tp[1], tp[0]))
-        evaluation.add_done_callback(error_retrieved)
+        evaluation = asyncio.ensure_future(evaluator.evaluate([batch.data for batch in present], start, tp[1], tp[0]))
+        evaluation.add_done_callback(retrieve_error)
         answer = await asyncio.shield(evaluation)
         outgoing = answer.outgoing()
         self.records_in += answer.records_read

@@ -208,7 +208,7 @@ class _Answer:
         if made is None or not made.count:
             return Evaluated(b"", (), covers, is_whole, failures, asked, -1)
         rows = memoryview(made.rows.rows).cast("B").cast("i")
-        codec = self._batch_of.at(rows[0]).batch.attributes & CODEC_MASK
+        codec = self._batch_of.batch_of_row(rows[0]).batch.attributes & CODEC_MASK
         kept = made.count
         batch, oldest = self._written(made, kept, codec)
         while len(batch) > self._limits.batch_bytes and kept > 1:

@@ -170,7 +170,7 @@ class PythonEvaluator:
         try:
             opened, _ = await self._process.ask(self._opening(), (), START_SECONDS)
             self._check_version(
-                FunctionVersion(**{each.name: opened[each.name] for each in dataclasses.fields(FunctionVersion)})
+                FunctionVersion(**{field.name: opened[field.name] for field in dataclasses.fields(FunctionVersion)})
             )
         except TimeoutError as exc:
             await self._end()

@@ -93,7 +93,7 @@ def source_files(root: Path, module: ModuleType) -> Iterator[Path]:
     if not (root / "__init__.py").exists():
         yield file
         return
-    for path in sorted(root.rglob("*"), key=lambda each: each.relative_to(root).as_posix()):
+    for path in sorted(root.rglob("*"), key=lambda path: path.relative_to(root).as_posix()):
         if path.is_file() and "__pycache__" not in path.parts:
             yield path
 

@@ -111,7 +111,7 @@ def read_table(
     Args:
         name: The function.
         made: What it returned.
-        table: What it was given: the first rows of `source`.
+        table: What it was source_offsets: the first rows of `source`.
         source: The records.
         rules: The treatment of records without a row.
         bytes_at_most: The most that `made` may take in memory.
@@ -177,12 +177,12 @@ class _TableReader:
     def _matched_rows(self) -> bytes:
         offsets = self._array("offset")
         (_, wanted), begin = offsets.buffers(), 8 * offsets.offset
-        given = self._source.offsets[: 8 * self._table.num_rows]
+        source_offsets = self._source.offsets[: 8 * self._table.num_rows]
         try:
-            return match_rows(given, memoryview(wanted or b"")[begin : begin + 8 * len(offsets)])
+            return match_rows(source_offsets, memoryview(wanted or b"")[begin : begin + 8 * len(offsets)])
         except UnmatchedOffset as exc:
             says = {
-                "OFFSET_UNKNOWN": f"returned the offset {exc.offset}, which it was not given",
+                "OFFSET_UNKNOWN": f"returned the offset {exc.offset}, which it was not source_offsets",
                 "OFFSET_REPEATED": f"returned two rows for the offset {exc.offset}",
                 "OFFSETS_UNSORTED": f"returned the offset {exc.offset} behind a larger one",
             }
@@ -312,7 +312,7 @@ class _TableReader:
 def head_of(made: MadeRows, row: int) -> MadeRows:
     """Return the rows in front of a row of the source."""
     count = bisect_left(memoryview(made.rows.rows).cast("B").cast("i"), row)
-    failures = {each: condition for each, condition in made.failures.items() if each < row}
+    failures = {failed: condition for failed, condition in made.failures.items() if failed < row}
     return replace(made, rows=made.rows.head(count), count=count, failures=failures)
 
 

@@ -91,8 +91,8 @@ class SqlTransform:
     def evaluating_s(self) -> float:
         """Return the seconds for which the JVM has evaluated, over all connections together."""
         return sum(
-            each.evaluated_s + (each.evaluator.evaluating_s if each.evaluator is not None else 0.0)
-            for each in self._connections
+            connection.evaluated_s + (connection.evaluator.evaluating_s if connection.evaluator is not None else 0.0)
+            for connection in self._connections
         )
 
     async def transform(self, batches: Sequence[Batch], start: int, tp: TopicPartition) -> TransformedRecords:

@@ -39,7 +39,7 @@ def requests_of(batches: Iterable[Batch]) -> Iterator[tuple[Batch, ...]]:
     """Yield the batches in the groups in which they are evaluated."""
     waiting: list[Batch] = []
     for batch in batches:
-        if waiting and sum(len(each.data) for each in waiting) + len(batch.data) > REQUEST_BYTES:
+        if waiting and sum(len(unsent.data) for unsent in waiting) + len(batch.data) > REQUEST_BYTES:
             yield tuple(waiting)
             waiting = []
         waiting.append(batch)
@@ -67,7 +67,7 @@ def _joins(earlier: TrialRecord, later: TrialRecord) -> bool:
 
 
 def _batch(records: Sequence[TrialRecord]) -> Batch:
-    plain = [PlainRecord(each.offset, each.timestamp, each.key, each.value, each.headers) for each in records]
+    plain = [PlainRecord(r.offset, r.timestamp, r.key, r.value, r.headers) for r in records]
     batch = gapped_batch(plain, records[-1].offset, leader_epoch=0)
     if not records[0].log_append:
         return batch

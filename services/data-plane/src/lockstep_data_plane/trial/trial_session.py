@@ -91,8 +91,8 @@ class TrialSession:
             SparkNotStarted: Spark did not start.
             LockstepError: The JVM ended, or did not answer in time.
         """
-        has_statement = not all(each.function for each in requests)
-        self._total = has_statement + sum(_steps(each) for each in requests)
+        has_statement = not all(request.function for request in requests)
+        self._total = has_statement + sum(_steps(request) for request in requests)
         jvm = await self._start_jvm() if has_statement else None
         return tuple([await self._run_request(jvm, request) for request in requests])
 
@@ -122,7 +122,7 @@ class TrialSession:
         try:
             compiled = await in_thread("compile", lambda: jvm.compiler.compile(request.statement))
         except StatementRefused as exc:
-            return TrialResult(request.name, _mistakes(exc))
+            return TrialResult(request.name, exc.findings)
         self._done += 1
         outcomes: tuple[TrialOutcome, ...] = ()
         cost, version = None, ""
@@ -234,10 +234,3 @@ def _function_mistake(error: TransformError) -> TrialMistake:
     if isinstance(error, TransformRefused):
         return TrialMistake(error.code, 0, 0, "", error.message)
     return TrialMistake("FUNCTION_NOT_EVALUATED", 0, 0, "", str(error))
-
-
-def _mistakes(refused: StatementRefused) -> tuple[TrialMistake, ...]:
-    return tuple(
-        TrialMistake(each.code, each.line, each.column, each.fragment, each.message, each.condition, each.suggestion)
-        for each in refused.findings
-    )

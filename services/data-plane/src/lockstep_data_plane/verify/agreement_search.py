@@ -97,7 +97,7 @@ class AgreementSearch:
     def _slack(self) -> int:
         return SLACK * (self._mask + 1) if self._mask else 0
 
-    def at_end(self) -> Agreement | None:
+    def find_at_end(self) -> Agreement | None:
         """Return the first place from which the ends of both logs agree, or None if their last records differ.
 
         It helps if there are too few records for the search.

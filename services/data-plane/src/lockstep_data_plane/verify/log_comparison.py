@@ -194,4 +194,4 @@ async def _find_agreement(
         if agreement is not None:
             return agreement
         await limit.count(sum(len(batch.data) for batch in answer[0]))
-    return search.at_end() or Agreement(source.end, target.end)
+    return search.find_at_end() or Agreement(source.end, target.end)

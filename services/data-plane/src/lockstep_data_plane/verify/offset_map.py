@@ -40,7 +40,7 @@ class OffsetMap:
             return None
         return self.runs[index].upstream + target_offset - self.runs[index].downstream
 
-    def absence(self, source_offset: int) -> NotComparedReason | None:
+    def explain_absence(self, source_offset: int) -> NotComparedReason | None:
         """Return why the copy may lack a record that is in no run, or None if nothing explains it.
 
         The record was passed over if the runs on both sides of it follow each other on the target. After the last

@@ -283,7 +283,7 @@ class RecordAlignment:
         for record in source:
             counterpart = pairs.get(record.offset)
             if counterpart is None:
-                self._only_source(record)
+                self._report_only_source(record)
             elif _are_equal(record, counterpart):
                 self._pair(record, counterpart)
             else:
@@ -292,7 +292,7 @@ class RecordAlignment:
                 self._add_pair(record.offset, counterpart.offset)
         for counterpart in target:
             if counterpart.offset not in paired:
-                self._only_target(counterpart, passed, present, behind)
+                self._report_only_target(counterpart, passed, present, behind)
         self._passed = (
             source[-1].offset if source else self._passed[0],
             target[-1].offset if target else self._passed[1],
@@ -326,9 +326,9 @@ class RecordAlignment:
 
     # -- what only one log has -----------------------------------------------------------------------------------------
 
-    def _only_source(self, record: AlignedRecord) -> None:
+    def _report_only_source(self, record: AlignedRecord) -> None:
         named = self._offsets.find_target(record.offset)
-        absence = self._offsets.absence(record.offset)
+        absence = self._offsets.explain_absence(record.offset)
         if absence is not None:
             self._findings.not_compared(absence, record.offset, -1)
         elif named is not None and any(first <= named + self.shift <= last for first, last in self.unreadable):
@@ -338,7 +338,9 @@ class RecordAlignment:
         else:
             self._add_lone(record, is_source=True)
 
-    def _only_target(self, record: AlignedRecord, passed: int, present: Collection[int], behind: int | None) -> None:
+    def _report_only_target(
+        self, record: AlignedRecord, passed: int, present: Collection[int], behind: int | None
+    ) -> None:
         """Report a record that only the target has.
 
         Args:

@@ -221,7 +221,7 @@ def _unpaired(least: tuple[int, int], start: tuple[int, int], offsets: OffsetMap
         yield NotCompared(NotComparedReason.BEFORE_THE_RUNS, -1, -1, unknown)
 
 
-def compared(row: VerifiedPartition, verifier: PartitionVerifier, busy_ms: int) -> VerifiedPartition:
+def add_comparison(row: VerifiedPartition, verifier: PartitionVerifier, busy_ms: int) -> VerifiedPartition:
     """Return the row with the verifier's results added. `verifier` began where the row ends."""
     source, target = verifier.position
     differences = Counter(dict(row.differences)) + verifier.differences
@@ -239,7 +239,7 @@ def compared(row: VerifiedPartition, verifier: PartitionVerifier, busy_ms: int) 
     )
 
 
-def counted(stretch: ComparisonStretch, offsets: OffsetMap, target_end: int) -> VerifiedPartition:
+def add_counts(stretch: ComparisonStretch, offsets: OffsetMap, target_end: int) -> VerifiedPartition:
     """Return the row after a comparison of counts: of the offset runs between both ends, and the target's log end.
 
     Source offsets in no run were passed over. They are control batches, records that compaction has removed, and
@@ -256,7 +256,7 @@ def counted(stretch: ComparisonStretch, offsets: OffsetMap, target_end: int) -> 
     gaps, position = [], begin
     for copied_begin, copied_end in (*inside, (end, end)):
         if position < copied_begin:
-            reason = offsets.absence(position) or NotComparedReason.NO_RUN
+            reason = offsets.explain_absence(position) or NotComparedReason.NO_RUN
             gaps.append(NotCompared(reason, position, copied_begin - 1, copied_begin - position))
         position = copied_end
     counts: Counter[NotComparedReason] = Counter()
@@ -277,7 +277,7 @@ def _is_reached(row: VerifiedPartition) -> bool:
     return row.upstream >= row.upstream_end
 
 
-def finished(row: VerifiedPartition, progress: PartitionProgress, at_ms: int) -> VerifiedPartition:
+def finish_comparison(row: VerifiedPartition, progress: PartitionProgress, at_ms: int) -> VerifiedPartition:
     """Return the row after a comparison that began at `at_ms`.
 
     A request is carried out once the copy is compared up to the request's end of the source. If nothing more is

@@ -62,7 +62,7 @@ class LocationOptions:
         control = settings.control
         # The names of a resource of Strimzi's are no dedicated MM2's.
         dedicated = control.progress_connector == Connector.SOURCE.value
-        place = offset_location(
+        location = offset_location(
             self.origin or "dedicated",
             settings.flow,
             settings.group_id,
@@ -71,17 +71,17 @@ class LocationOptions:
             connector=self.connector,
             group=self.group,
         )
-        return self.watched(place)
+        return self.watched(location)
 
-    def watched(self, place: "OffsetLocation") -> "OffsetLocation":
+    def watched(self, location: "OffsetLocation") -> "OffsetLocation":
         """Return the same place, whose workers are watched unless only the connector has stopped.
 
         Raises:
             CannotUse: `--connector-stopped` is not for this kind of MM2.
         """
-        if self.connector_stopped and place.origin != "connect":
+        if self.connector_stopped and location.origin != "connect":
             raise CannotUse("--connector-stopped is for a Connect cluster, whose workers run other connectors too")
-        return replace(place, watched=not self.connector_stopped)
+        return replace(location, watched=not self.connector_stopped)
 
 
 def _location_options(way: str, about: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -236,8 +236,8 @@ async def handback(
     from lockstep_ops.takeover.handback import plan_hand_back
     from lockstep_ops.takeover.takeover_io import (
         carry_out_hand_back,
+        find_handover_location,
         flow_rows,
-        place_of_handover,
         read_hand_back_state,
         stop_and_drain,
     )
@@ -245,23 +245,23 @@ async def handback(
 
     consent.check()
     settings = choose_one_flow(file, flow)
-    taken_over_from = place_of_handover(await flow_rows(settings)) if location_options.is_empty else None
-    place = location_options.watched(taken_over_from) if taken_over_from else location_options.location(settings)
+    taken_over_from = find_handover_location(await flow_rows(settings)) if location_options.is_empty else None
+    location = location_options.watched(taken_over_from) if taken_over_from else location_options.location(settings)
     if stop and not consent.dry_run:
-        consent.confirm(f"Stop {settings.flow} and hand it back to {place}?")
+        consent.confirm(f"Stop {settings.flow} and hand it back to {location}?")
         consent = replace(consent, yes=True)
         reply = CommandReply(command_request(settings, STOP, FLOW))
         with show_outstanding([reply]):
-            await stop_and_drain(settings, place, reply, timeout)
+            await stop_and_drain(settings, location, reply, timeout)
         if (stop_code := exit_code([reply])) is not Exit.FINE:
             print_parts(reply.as_lines(), stderr=True)
             return stop_code
-    state = await read_hand_back_state(settings, place, refused_s=REFUSED_S)
+    state = await read_hand_back_state(settings, location, refused_s=REFUSED_S)
     plan = plan_hand_back(state, stops_first=stop and consent.dry_run)
     if not consent.is_given(plan, hand_back_parts(plan), f"Hand {settings.flow} back so?"):
         return consent.end(plan)
     await carry_out_hand_back(settings, plan, timeout)
-    return consent.end(plan, f"{settings.flow} is handed back: {place} says where to go on. Start MirrorMaker 2 now")
+    return consent.end(plan, f"{settings.flow} is handed back: {location} says where to go on. Start MirrorMaker 2 now")
 
 
 COMMANDS = (takeover, handback)

@@ -99,7 +99,7 @@ async def _watch(
     flow_settings: "Sequence[FlowSettings]", sections: Sequence[str], only_trouble: bool, timeout: float, output: str
 ) -> int:
     """Show the status again and again until SIGINT or SIGTERM, and return the exit code of the last one."""
-    from lockstep_kafka.common.asyncio_util import unless_set
+    from lockstep_kafka.common.asyncio_util import run_unless_set
 
     code: int = Exit.FINE
     has_ended = asyncio.Event()
@@ -119,7 +119,7 @@ async def _watch(
             code = answer.exit_code
             await asyncio.sleep(WATCH_INTERVAL_S)
 
-    await unless_set(has_ended, follow())
+    await run_unless_set(has_ended, follow())
     return code
 
 
@@ -157,8 +157,8 @@ class _Answer:
         from lockstep_ops.status.report_json import SECTIONS, report_as_json
 
         shown = sections or SECTIONS
-        known = [report_as_json(report, shown, only_trouble=only_trouble) for report in self.reports]
-        return {"flows": [*known, *(status.as_json() for status in self.unknown)]}
+        bodies = [report_as_json(report, shown, only_trouble=only_trouble) for report in self.reports]
+        return {"flows": [*bodies, *(status.as_json() for status in self.unknown)]}
 
 
 async def _read_status(flow_settings: "Sequence[FlowSettings]", timeout: float) -> _Answer:

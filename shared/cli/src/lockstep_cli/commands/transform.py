@@ -87,7 +87,7 @@ async def check(file: Path, flows: tuple[str, ...], no_cost: bool, output: str) 
 
     chosen = choose_flows(file, flows, all_enabled=not flows)
     transforms = transforms_of(chosen)
-    results = await _run_trial(file, [trial_request(each, measured=not no_cost) for each in transforms])
+    results = await _run_trial(file, [trial_request(transform, measured=not no_cost) for transform in transforms])
     if isinstance(results, Exit):
         return results
     checks = [
@@ -96,10 +96,11 @@ async def check(file: Path, flows: tuple[str, ...], no_cost: bool, output: str) 
     ]
     if output == "text":
         print_parts(
-            (line for each in checks for mistake in each.mistakes for line in mistake_lines(each, mistake)), stderr=True
+            (line for check in checks for mistake in check.mistakes for line in mistake_lines(check, mistake)),
+            stderr=True,
         )
         print_parts(check_parts(file, checks))
-    print_document({"file": str(file), "transforms": [each.as_json() for each in checks]}, output)
+    print_document({"file": str(file), "transforms": [check.as_json() for check in checks]}, output)
     return exit_code(checks)
 
 
@@ -196,7 +197,7 @@ def _transform_of(settings: "FlowSettings", topic: str) -> "TransformSettings":
         raise CannotUse(dispute)
     transform = settings.data_plane.transform_of(topic)
     if transform is None:
-        names = ", ".join(each.name for each in settings.data_plane.transforms) or "none"
+        names = ", ".join(transform.name for transform in settings.data_plane.transforms) or "none"
         ruled = settings.record_rules(topic) is not None
         rules = ", and the rules of lockstep.filter or lockstep.headers that hold for it are not tried here"
         raise CannotUse(

@@ -92,7 +92,7 @@ async def command(
     output: str,
 ) -> int:
     from lockstep_cli.flow_selection import choose_flows
-    from lockstep_kafka.common.asyncio_util import unless_set
+    from lockstep_kafka.common.asyncio_util import run_unless_set
     from lockstep_ops.clusters import REFUSED_S, target_client
 
     flow_settings = choose_flows(file, flows, all_enabled=not flows)
@@ -116,7 +116,7 @@ async def command(
     async def follow() -> None:
         await asyncio.gather(*(_show(view, no_follow) for view in views))
 
-    await unless_set(screen.closed, follow())
+    await run_unless_set(screen.closed, follow())
     if any(view.denied for view in views):
         return Exit.TROUBLE
     return Exit.NO_ANSWER if no_follow and away else Exit.FINE

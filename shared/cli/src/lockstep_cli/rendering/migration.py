@@ -28,17 +28,17 @@ TOPICS: Sequence[Column[TopicPlan]] = (
 def takeover_parts(plan: TakeoverPlan) -> Iterator[RenderableType]:
     """Yield what taking over would do, without the reasons why it is refused."""
     state, target = plan.state, plan.state.flow.target
-    yield Text.assemble((str(state.flow), "bold"), f"  take over from MirrorMaker 2 ({state.place.origin})")
+    yield Text.assemble((str(state.flow), "bold"), f"  take over from MirrorMaker 2 ({state.location.origin})")
     partitions = count_text(plan.row.partitions, "partition")
     own = [f"{state.own} on {target}"]
-    if plan.shares_mm2_place:
+    if plan.shares_mm2_location:
         own = ["in the same place"]
     elif plan.row.partitions:
         own.append(f"{count_text(len(plan.writes), 'offset')} to write" if plan.writes else "all written")
     if plan.alters:
         own.append(f"{count_text(len(plan.alters), 'offset')} to alter, as the flow was handed back")
     yield facts(
-        ("  its progress", f"{state.place} on {target}: {partitions}"),
+        ("  its progress", f"{state.location} on {target}: {partitions}"),
         ("  ours", ": ".join(own)),
         ("  it runs", _runs(state)),
         ("  groups", f"{state.groups:,} with checkpoints"),
@@ -54,10 +54,10 @@ def takeover_parts(plan: TakeoverPlan) -> Iterator[RenderableType]:
 def hand_back_parts(plan: HandBack) -> Iterator[RenderableType]:
     """Yield what handing back would do, without the reasons why it is refused."""
     state = plan.state
-    yield Text.assemble((str(state.flow), "bold"), f"  hand back to MirrorMaker 2 ({state.place.origin})")
+    yield Text.assemble((str(state.flow), "bold"), f"  hand back to MirrorMaker 2 ({state.location.origin})")
     to_write = f"{count_text(len(plan.writes), 'offset')} to write" if plan.writes else "all written"
     yield facts(
-        ("  its progress", f"{state.place} on {state.flow.target}: {to_write}"),
+        ("  its progress", f"{state.location} on {state.flow.target}: {to_write}"),
         ("  it runs", _runs(state)),
     )
     if plan.offsets:
@@ -77,8 +77,8 @@ def _offsets_table(plan: HandBack) -> RenderableType:
 
 
 def _runs(state: MigrationState) -> str:
-    group = state.place.group
-    if not state.place.watched:
+    group = state.location.group
+    if not state.location.watched:
         return f"not checked: other connectors run in group {group}"
     if state.members:
         return f"yes, group {group} has {count_text(state.members, 'member')}"

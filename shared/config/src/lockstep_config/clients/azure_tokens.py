@@ -35,7 +35,7 @@ def azure_token(settings: AzureSettings) -> tuple[str, float]:
         token = make_credential(settings).get_token(settings.scope)
     except (AzureError, OSError, ValueError) as exc:
         raise TokenUnavailable(
-            f"Azure gave no token for {settings.scope} by {_whose(settings)}: {_line(exc)}; set AZURE_TENANT_ID, "
+            f"Azure gave no token for {settings.scope} by {_words_of(settings)}: {_line(exc)}; set AZURE_TENANT_ID, "
             "AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or give the pod or the machine an identity"
         ) from exc
     return token.token, float(token.expires_on)
@@ -67,7 +67,7 @@ def make_credential(settings: AzureSettings) -> TokenCredential:
             return DefaultAzureCredential(**ids, **authority)
 
 
-def _whose(settings: AzureSettings) -> str:
+def _words_of(settings: AzureSettings) -> str:
     if settings.credential is AzureCredential.DEFAULT:
         return "the chain of Azure Identity"
     return f"the credential {settings.credential}"

@@ -36,7 +36,7 @@ def iam_token(settings: IamSettings) -> tuple[str, float]:
     try:
         text, until_ms = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(_region(settings), provider)
     except (BotoCoreError, ClientError) as exc:
-        raise TokenUnavailable(f"AWS credentials of {_whose(settings)} cannot be had: {_line(exc)}") from exc
+        raise TokenUnavailable(f"AWS credentials of {_words_of(settings)} cannot be had: {_line(exc)}") from exc
     return text, until_ms / 1000
 
 
@@ -62,8 +62,8 @@ class _ConfiguredCredentials(CredentialProvider):  # type: ignore[misc]  # botoc
             credentials = None if chosen is None else Credentials(*chosen.get_frozen_credentials()[:3])
         if credentials is None or not credentials.access_key or not credentials.secret_key:
             raise TokenUnavailable(
-                f"there are no AWS credentials of {_whose(settings)}: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-                "or awsProfileName in sasl.jaas.config, or give the pod or the instance a role"
+                f"there are no AWS credentials of {_words_of(settings)}: set AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or awsProfileName in sasl.jaas.config, or give the pod or the instance a role"
             )
         if settings.debug:
             self._log_identity(credentials)
@@ -122,7 +122,7 @@ def _region(settings: IamSettings) -> str:
     return str(region)
 
 
-def _whose(settings: IamSettings) -> str:
+def _words_of(settings: IamSettings) -> str:
     if settings.profile is not None:
         return f"the profile {settings.profile}"
     return f"the role {settings.role_arn}" if settings.role_arn is not None else "the usual chain"

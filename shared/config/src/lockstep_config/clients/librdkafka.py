@@ -78,14 +78,14 @@ def translated(properties: Mapping[str, str], kind: ClientKind) -> TranslatedPro
     for name, value in properties.items():
         key = CLIENT[kind].get(name)
         if key is not None and key.librdkafka and key.status is KeyStatus.USED:
-            settings[key.librdkafka] = clamped(key, value)
+            settings[key.librdkafka] = clamp(key, value)
     if settings.get("auto.offset.reset") == NO_RESET:
         del settings["auto.offset.reset"]
     _relations(settings, kind)
     return TranslatedProperties(settings, tuple(refused))
 
 
-def clamped(key: ClientKey, text: str) -> str:
+def clamp(key: ClientKey, text: str) -> str:
     """Return a value as librdkafka takes it: a number beyond the key's limits becomes the nearest limit."""
     text = text.strip()
     if key.choices:

@@ -139,12 +139,12 @@ class TokenSource:
     def _new_token(self) -> AccessToken:
         settings = self._settings
         if settings.token_file is not None:
-            return self._known(_read(settings.token_file), f"the token in {settings.token_file}")
+            return self._as_token(_read(settings.token_file), f"the token in {settings.token_file}")
         if settings.token is not None:
-            return self._known(settings.token, "the token in oauth.access.token")
+            return self._as_token(settings.token, "the token in oauth.access.token")
         return self._asked_for()
 
-    def _known(self, text: str, source: str) -> AccessToken:
+    def _as_token(self, text: str, source: str) -> AccessToken:
         now = self._clock()
         until = jwt_expiry(text)
         if until is not None and until <= now:

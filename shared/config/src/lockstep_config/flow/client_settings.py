@@ -113,8 +113,8 @@ def connects_in_one_way(settings: FlowSettings, side: Side) -> bool:
 
 
 def _different_connections(settings: FlowSettings, side: Side) -> list[Mapping[str, str]]:
-    each = map(connection_properties, settings.clients.of_side(side).values())
-    return list({tuple(sorted(connection.items())): connection for connection in each}.values())
+    per_client = map(connection_properties, settings.clients.of_side(side).values())
+    return list({tuple(sorted(connection.items())): connection for connection in per_client}.values())
 
 
 def client_id(settings: FlowSettings, role: str, properties: Mapping[str, str], connector: str = "") -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from lockstep_config.flow.identity_topology import stem
+from lockstep_config.flow.identity_topology import literal_prefix
 from lockstep_config.flow.reader import Reader
 from lockstep_config.flow.transform_chain import TRANSFORMS, read_chain
 from lockstep_config.keys.key_types import KeyLevel
@@ -155,7 +155,7 @@ def _check_prefixes(
     is_own = RENAME_KEY in own or TRANSFORMS in own
     prefixes = [f"{name}{separator}" for name in ([alias] if is_own else precedence.every_alias(layers, reader.flow))]
     for rename in renames:
-        literal, is_open = stem(rename.pattern)
+        literal, is_open = literal_prefix(rename.pattern)
         if not any(literal.startswith(prefix) or (is_open and prefix.startswith(literal)) for prefix in prefixes):
             findings.problem(
                 reader.entry(RENAME_KEY) or reader.entry(TRANSFORMS) or RENAME_KEY,

@@ -33,7 +33,7 @@ from lockstep_config.flow.model import (
     FetchSettings,
     FlowSettings,
 )
-from lockstep_config.flow.reader import Reader, texts
+from lockstep_config.flow.reader import Reader, cell_texts
 from lockstep_config.flow.record_transforms import read_transforms
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
 from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, client_kind, connector_prefix
@@ -86,7 +86,7 @@ def read_cluster(layers: Layers, alias: str, flow: Flow | None = None) -> Cluste
     cells = precedence.connection(layers, alias, flow)
     servers, protocol = cells.get("bootstrap.servers"), cells.get("security.protocol")
     bootstrap = ",".join(servers.value or ()) if servers else ""
-    properties = texts(cells)
+    properties = cell_texts(cells)
     properties["bootstrap.servers"] = bootstrap
     properties["security.protocol"] = (protocol and protocol.value) or "PLAINTEXT"
     return Cluster(alias=alias, bootstrap=bootstrap, properties=properties)
@@ -332,14 +332,14 @@ def _clients(
         for kind in CLIENT:
             cells = precedence.client(layers, flow, side, kind, connector)
             _check_translation(cells, kind, flow.source if side == "source" else flow.target, findings)
-            properties[f"{side}_{kind}"] = texts(cells)
+            properties[f"{side}_{kind}"] = cell_texts(cells)
     producer = precedence.record_producer(layers, flow)
     _check_translation(producer, "producer", flow.target, findings)
-    return ClientProperties(**properties, data_producer=texts(producer))
+    return ClientProperties(**properties, data_producer=cell_texts(producer))
 
 
 def _check_translation(cells: Mapping[str, Cell], kind: ClientKind, alias: str, findings: Diagnostics) -> None:
-    for key, reason in translated(texts(cells), kind).refused:
+    for key, reason in translated(cell_texts(cells), kind).refused:
         findings.problem(cells[key].entry if key in cells else f"{alias}.{key}", reason)
 
 

@@ -157,10 +157,10 @@ def may_share(topics: Names, other_topics: Names) -> bool:
         return True
     if any("(?" in pattern for pattern in (*topics.include, *other_topics.include)):
         return True  # a flag holds for the following elements too
-    return any(_overlap(stem(a), stem(b)) for a in topics.include for b in other_topics.include)
+    return any(_overlap(literal_prefix(a), literal_prefix(b)) for a in topics.include for b in other_topics.include)
 
 
-def stem(pattern: str) -> tuple[str, bool]:
+def literal_prefix(pattern: str) -> tuple[str, bool]:
     """Return the beginning of every name that matches a pattern, and whether anything may follow it."""
     literal = ""
     escaped = False

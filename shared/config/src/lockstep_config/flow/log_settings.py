@@ -33,7 +33,7 @@ def log_settings(layers: Layers, environment: Mapping[str, str], findings: Diagn
         },
     )
     named = layers.top.get(LOGGING_FILE_KEY)
-    return stated if named is None else stated.over(_read_levels(named.entry, environment, findings))
+    return stated if named is None else stated.layered_over(_read_levels(named.entry, environment, findings))
 
 
 def _read_levels(named: Entry, environment: Mapping[str, str], findings: Diagnostics) -> LogLevels:

@@ -70,6 +70,6 @@ def _parse_default(key: str, text: str | None) -> Any:
     return None if text is None and not KEYS[key].per_topic else parse_used(KEYS[key], text or "")
 
 
-def texts(cells: Mapping[str, Cell]) -> dict[str, str]:
+def cell_texts(cells: Mapping[str, Cell]) -> dict[str, str]:
     """Return the values as the file has them."""
     return {key: cell.entry.value for key, cell in cells.items()}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from lockstep_config.flow.identity_topology import stem
+from lockstep_config.flow.identity_topology import literal_prefix
 from lockstep_config.flow.reader import Reader
 from lockstep_config.flow.transform_settings import TransformSettings
 from lockstep_config.keys.transform_keys import (
@@ -177,7 +177,7 @@ def find_suggested_topic(topics: NameFilter, is_sought: Callable[[str], bool]) -
 
 
 def _suggested_names(pattern: str) -> Sequence[str]:
-    literal, _ = stem(pattern)
+    literal, _ = literal_prefix(pattern)
     plain = pattern.replace("\\.", ".")
     names = (
         plain,

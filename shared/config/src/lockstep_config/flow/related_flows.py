@@ -31,7 +31,7 @@ def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
 def with_siblings(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
     """Return the flows, each with the state topics of the flows that may merge topics and share groups with it."""
 
-    def siblings(flow: FlowSettings) -> tuple[str, ...]:
+    def sibling_aliases(flow: FlowSettings) -> tuple[str, ...]:
         return tuple(
             state_topic(candidate.flow, candidate.group_id)
             for candidate in flows
@@ -39,7 +39,7 @@ def with_siblings(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
         )
 
     return tuple(
-        replace(s, checkpoint=replace(s.checkpoint, siblings=siblings(s))) if s.enabled and s.keeps_names else s
+        replace(s, checkpoint=replace(s.checkpoint, siblings=sibling_aliases(s))) if s.enabled and s.keeps_names else s
         for s in flows
     )
 

@@ -173,7 +173,7 @@ class _ChainReader:
                 case "InsertHeader":
                     return (AddHeader(header_name(values[0]), _literal(values[1]), of_records, of_topics),)
                 case _:
-                    return [DropHeaders(header_name(each), of_records, of_topics) for each in split_list(values[0])]
+                    return [DropHeaders(header_name(name), of_records, of_topics) for name in split_list(values[0])]
         except (BadValue, UntranslatablePattern) as exc:
             key = "value.literal" if short == "InsertHeader" else "regex"
             self._findings.problem(lines.get(key, kind).entry, str(exc))

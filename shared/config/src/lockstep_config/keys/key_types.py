@@ -96,14 +96,14 @@ class KeyFamily:
     reason: str
 
 
-def without_effect(name: str, reason: str, levels: frozenset[KeyLevel] = CONNECTOR, meaning: str = "") -> Key:
+def without_effect(name: str, reason: str, levels: frozenset[KeyLevel] = CONNECTOR) -> Key:
     """Return a key that is accepted and changes nothing, for `reason`."""
-    return Key(name=name, meaning=meaning or reason, levels=levels, status=KeyStatus.WITHOUT_EFFECT, reason=reason)
+    return Key(name=name, meaning=reason, levels=levels, status=KeyStatus.WITHOUT_EFFECT, reason=reason)
 
 
-def flag(name: str, default: str, meaning: str, levels: frozenset[KeyLevel] = CONNECTOR) -> Key:
+def flag(name: str, default: str, meaning: str) -> Key:
     """Return a key that is true or false."""
-    return Key(name=name, kind=ValueKind.BOOLEAN, default=default, meaning=meaning, levels=levels)
+    return Key(name=name, kind=ValueKind.BOOLEAN, default=default, meaning=meaning, levels=CONNECTOR)
 
 
 def interval(name: str, default: str, meaning: str) -> Key:

@@ -119,4 +119,4 @@ def key_field(key: Key) -> Any:
 
 def field_keys(settings: type) -> Mapping[str, Key]:
     """Return the keys of the fields that `key_field` declared, by the field's name."""
-    return {each.name: each.metadata["key"] for each in fields(settings) if "key" in each.metadata}
+    return {field.name: field.metadata["key"] for field in fields(settings) if "key" in field.metadata}

@@ -71,7 +71,7 @@ class LogLevels:
         """Return debug, info, warning, error or critical; info if none is stated."""
         return self.by_service.get(service) or self.root or "info"
 
-    def over(self, weaker: "LogLevels") -> "LogLevels":
+    def layered_over(self, weaker: "LogLevels") -> "LogLevels":
         """Return the levels of both; this one's count before the other's."""
         return LogLevels(self.root or weaker.root, {**weaker.by_service, **self.by_service})
 

@@ -145,13 +145,13 @@ def build_with_layers(
 ) -> tuple[Configuration, Layers]:
     """Build a configuration as `build_configuration`, and return its lines too, by where they belong."""
     text, outside = without_external_files(text, path) if alone else (text, frozenset[str]())
-    findings = Diagnostics(path, [*text.problems, *_still_lacking(text)], list(text.unused), list(text.notes))
+    findings = Diagnostics(path, [*text.problems, *_find_lacking(text)], list(text.unused), list(text.notes))
     if findings.problems and not text.entries:
         raise ConfigurationError(findings.problems)
     entries = _resolved(text.entries, environment, findings)
     aliases, stated = _aliases(entries, findings)
     cells = read_cells(entries, aliases)
-    layers = precedence.layered(cells)
+    layers = precedence.sort_layers(cells)
     classes = own_classes(layers)
     findings.stated = frozenset(entry.key for entry in entries)
     findings.unknown_keys = _unknown_keys(layers, environment)
@@ -166,7 +166,7 @@ def build_with_layers(
     # An option of a command has no line, but a file of its own.
     reported = {problem.key for problem in findings.problems if problem.line or problem.file != path}
     wrong = {entry.key for entry in entries if entry.shown in reported} | outside
-    sound = precedence.layered(cell for cell in cells if cell.entry.key not in wrong)
+    sound = precedence.sort_layers(cell for cell in cells if cell.entry.key not in wrong)
     flows = tuple(flow_settings(sound, flow, findings) for flow in find_flows(sound, aliases))
     flows = with_shared_acls(with_siblings(with_opposites(flows)))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
@@ -196,7 +196,7 @@ def build_with_layers(
     return configuration, layers
 
 
-def _still_lacking(text: PropertiesText) -> list[Problem]:
+def _find_lacking(text: PropertiesText) -> list[Problem]:
     keys = {entry.key for entry in text.entries}
     # A worker's keys are allowed at the top too.
     return [lack for lack in text.lacking if keys.isdisjoint((lack.key, lack.key.partition(".")[2]))]

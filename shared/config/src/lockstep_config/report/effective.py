@@ -16,7 +16,7 @@ from lockstep_config.resolve import precedence
 from lockstep_config.resolve.cells import Cell
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry, PropertiesText
-from lockstep_config.text.secrets import masked
+from lockstep_config.text.secrets import mask_value
 from lockstep_state.names import Flow
 
 
@@ -89,7 +89,7 @@ class _Masker:
     path: Path
 
     def line(self, key: str, entry: Entry) -> Setting:
-        value = masked(entry.key, self.raw[entry.key].value.strip())
+        value = mask_value(entry.key, self.raw[entry.key].value.strip())
         return Setting(key, value, entry.file or self.path, entry.line, entry.shown)
 
     def all(self, cells: Mapping[str, Cell]) -> tuple[Setting, ...]:

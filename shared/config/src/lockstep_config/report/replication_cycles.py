@@ -9,7 +9,7 @@ records may come back over a flow that asks for names alone. This module is pure
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from lockstep_config.flow.identity_topology import stem
+from lockstep_config.flow.identity_topology import literal_prefix
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.reader import Reader
 from lockstep_config.keys.key_types import ALIAS_KEYS
@@ -139,7 +139,7 @@ def _renamed(settings: FlowSettings) -> Iterator[str]:
 def _likely(topics: Names) -> Iterable[str]:
     if isinstance(topics, NameFilter):
         for pattern in topics.include:
-            literal, is_open = stem(pattern)
+            literal, is_open = literal_prefix(pattern)
             yield from (literal + end for end in (("t", "1", "") if is_open else ("",)))
     else:
         yield "t"

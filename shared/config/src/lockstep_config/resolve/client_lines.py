@@ -12,7 +12,7 @@ from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.key_suggestions import KINDS
 from lockstep_config.resolve.unknown_keys import unknown
 from lockstep_config.resolve.value_typos import in_connection
-from lockstep_config.text.secrets import masked
+from lockstep_config.text.secrets import mask_value
 from lockstep_config.text.values import list_remark
 
 _ON_NO_RESET = (
@@ -74,7 +74,7 @@ def check_client(cell: Cell, kind: ClientKind, name: str, findings: Diagnostics)
     elif key.status is KeyStatus.REFUSED:
         if cell.value and cell.value not in key.choices:
             instead = f"; it may be {', '.join(key.choices)}" if key.choices else ""
-            findings.problem(entry, f"is {masked(name, cell.value)!r}, which is refused: {key.reason}{instead}")
+            findings.problem(entry, f"is {mask_value(name, cell.value)!r}, which is refused: {key.reason}{instead}")
     elif cell.refusal:
         findings.problem(entry, cell.refusal)
     elif cell.value == NO_RESET and name == "auto.offset.reset":

@@ -27,22 +27,22 @@ class Diagnostics:
     refused_keys: list[Problem] = field(default_factory=list)
     """The members of `problems` that are unknown keys, which `warn` would let pass."""
 
-    def problem(self, about: Entry | str, message: str) -> None:
+    def problem(self, subject: Entry | str, message: str) -> None:
         """Add a problem of a line, or of a key that has no line.
 
         If a slip of writing made the value of the line wrong, it is named.
         """
         typo = ""
-        if isinstance(about, Entry) and not about.referenced:
-            typo = find_unfilled(about.value) if is_secret(about.key) else find_typo(about.value)
-        self.plain_problem(about, f"{message}; {typo}" if typo and typo not in message else message)
+        if isinstance(subject, Entry) and not subject.referenced:
+            typo = find_unfilled(subject.value) if is_secret(subject.key) else find_typo(subject.value)
+        self.plain_problem(subject, f"{message}; {typo}" if typo and typo not in message else message)
 
-    def plain_problem(self, about: Entry | str, message: str) -> None:
+    def plain_problem(self, subject: Entry | str, message: str) -> None:
         """Add a problem without the slip, for what is wrong with every value."""
-        self.problems.append(self._about(about, _sentence(about, message)))
+        self.problems.append(self._problem_with(subject, _sentence(subject, message)))
 
     def without_effect(self, entry: Entry, reason: str) -> None:
-        self.unused.append(self._about(entry, f"has no effect: {reason}"))
+        self.unused.append(self._problem_with(entry, f"has no effect: {reason}"))
 
     def unknown_key(self, entry: Entry, message: str, *, near: bool) -> None:
         """Report an unknown key.
@@ -58,24 +58,24 @@ class Diagnostics:
         else:
             self.without_effect(entry, f"it {message}" if message.startswith("is ") else message)
 
-    def note(self, about: Entry | str, message: str) -> None:
-        self.notes.append(self._about(about, _sentence(about, message)))
+    def note(self, subject: Entry | str, message: str) -> None:
+        self.notes.append(self._problem_with(subject, _sentence(subject, message)))
 
     def place_of(self, entry: Entry) -> str:
         """Return the place of a line: `FILE:LINE: KEY`."""
-        return str(self._about(entry, "")).removesuffix(": ")
+        return str(self._problem_with(entry, "")).removesuffix(": ")
 
-    def _about(self, about: Entry | str, message: str) -> Problem:
-        if isinstance(about, str):
-            return Problem(self.file, 0, about, message)
-        return Problem(about.file or self.file, about.line, about.shown, message)
+    def _problem_with(self, subject: Entry | str, message: str) -> Problem:
+        if isinstance(subject, str):
+            return Problem(self.file, 0, subject, message)
+        return Problem(subject.file or self.file, subject.line, subject.shown, message)
 
 
-def _sentence(about: Entry | str, message: str) -> str:
+def _sentence(subject: Entry | str, message: str) -> str:
     """Return the message, unless it shows a value of a config provider, which may be a secret under any key."""
-    if isinstance(about, str) or not about.referenced:
+    if isinstance(subject, str) or not subject.referenced:
         return message
     lowered = message.casefold()
-    if any(part and part in lowered for part in _WORDS.split(about.value.casefold())):
+    if any(part and part in lowered for part in _WORDS.split(subject.value.casefold())):
         return "has a value that does not fit; it comes from a config provider and is not shown: check it in its file"
     return message

@@ -85,15 +85,15 @@ def suggest_key(name: str, level: KeyLevel, among: tuple[str, ...] | None = None
     if renamed is not None and (among is None or set(renamed.keys) <= set(among)):
         return _from_renamed(renamed, level, among)
     if among is not None:
-        return _from_misspelt(near(name, among), level) or KeySuggestion(NOTHING_LIKE_IT)
+        return _from_misspelt(find_misspelt(name, among), level) or KeySuggestion(NOTHING_LIKE_IT)
     if (bare := _without_prefix(name)) is not None:
         return KeySuggestion(_for_client(bare))
-    if suggestion := _from_misspelt(near(name, known_names(level)), level):
+    if suggestion := _from_misspelt(find_misspelt(name, known_names(level)), level):
         return suggestion
     if key := _transform_key_like(name):
         return KeySuggestion(f"did you mean {{prefix}}{key}?", (key,), matters=True, misspelt=True)
     for another in KeyLevel:
-        if another is not level and (keys := _with_effect(near(name, known_names(another)))):
+        if another is not level and (keys := _with_effect(find_misspelt(name, known_names(another)))):
             return KeySuggestion(f"did you mean {' or '.join(another.value.replace('KEY', key) for key in keys)}?")
     return KeySuggestion(NOTHING_LIKE_IT)
 
@@ -188,7 +188,7 @@ def _for_client(name: str) -> str:
     return f"it is a property of {clients}: write {', or '.join(ways[kind] for kind in serving)}"
 
 
-def near(name: str, candidates: tuple[str, ...]) -> tuple[str, ...]:
+def find_misspelt(name: str, candidates: tuple[str, ...]) -> tuple[str, ...]:
     """Return the candidates that `name` is a misspelling of, all equally near.
 
     Marks between words, their order, capitals and plurals do not count. Besides, one word may be misspelt, or the last
@@ -236,7 +236,7 @@ def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def like_alias(alias: str, aliases: Iterable[str]) -> str | None:
+def find_misspelt_alias(alias: str, aliases: Iterable[str]) -> str | None:
     """Return the alias that `alias` is a misspelling of, or None. `dc3` is no misspelling of `dc1`."""
     plain = {re.sub(r"[_-]", "", listed.casefold()): listed for listed in reversed(tuple(aliases))}
     wanted = re.sub(r"[_-]", "", alias.casefold())

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from lockstep_config.keys.python_classes import PYTHON_KEYS, read_own_keys
 from lockstep_config.resolve.cells import Cell
-from lockstep_config.resolve.key_suggestions import near
+from lockstep_config.resolve.key_suggestions import find_misspelt
 from lockstep_config.resolve.precedence import Layers
 from lockstep_state.names import Flow
 
@@ -28,12 +28,12 @@ class OwnClasses:
         """
         return _has(self.replaced, flow, key)
 
-    def takes_key(self, flow: Flow | None, key: str) -> bool:
+    def accepts_key(self, flow: Flow | None, key: str) -> bool:
         return _has(self.keys, flow, key)
 
-    def near_key(self, flow: Flow | None, key: str) -> tuple[str, ...]:
+    def find_similar_keys(self, flow: Flow | None, key: str) -> tuple[str, ...]:
         """Return the properties of those classes that `key` is a misspelling of."""
-        return near(key, tuple(sorted(self.keys.get(flow, frozenset()) | self.keys.get(None, frozenset()))))
+        return find_misspelt(key, tuple(sorted(self.keys.get(flow, frozenset()) | self.keys.get(None, frozenset()))))
 
 
 def _has(keys: Mapping[Flow | None, frozenset[str]], flow: Flow | None, key: str) -> bool:

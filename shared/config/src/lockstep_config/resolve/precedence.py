@@ -49,7 +49,7 @@ class Layers:
         return self.flows.get(flow, {})
 
 
-def layered(cells: Iterable[Cell]) -> Layers:
+def sort_layers(cells: Iterable[Cell]) -> Layers:
     """Sort the lines of a file by where they belong."""
     top: dict[str, Cell] = {}
     clusters: dict[str, dict[str, Cell]] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from lockstep_config.keys.key_types import KeyLevel
 from lockstep_config.resolve.diagnostics import Diagnostics
-from lockstep_config.resolve.key_suggestions import cluster_meant, flow_meant, like_alias, suggest_key
+from lockstep_config.resolve.key_suggestions import cluster_meant, find_misspelt_alias, flow_meant, suggest_key
 from lockstep_config.resolve.value_typos import find_placeholder
 from lockstep_config.text.properties import Entry
 
@@ -33,7 +33,7 @@ def unknown_alias(
     findings: Diagnostics,
     matters: bool = False,
 ) -> None:
-    similar = next(filter(None, (like_alias(alias, aliases) for alias in unknown)), None)
+    similar = next(filter(None, (find_misspelt_alias(alias, aliases) for alias in unknown)), None)
     unfilled = find_placeholder(entry.shown)
     message += f": did you mean {similar!r}?" if similar else f"; {unfilled}" if unfilled else ""
     findings.unknown_key(entry, message, near=matters or similar is not None or bool(unfilled))

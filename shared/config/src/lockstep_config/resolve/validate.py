@@ -85,7 +85,7 @@ def _check_flow_line(cell: Cell, findings: Diagnostics, classes: OwnClasses) -> 
     if (own := own_key(key)) is not None:
         _check_own_line(cell, *own, findings)
         return
-    if classes.takes_key(cell.scope.flow, key) or _check_known(
+    if classes.accepts_key(cell.scope.flow, key) or _check_known(
         cell, key, KeyLevel.FLOW, findings, classes.replaces_java_class(cell.scope.flow, key)
     ):
         return
@@ -111,7 +111,7 @@ def _check_flow_line(cell: Cell, findings: Diagnostics, classes: OwnClasses) -> 
         instead = f"MirrorMaker connects to clusters, not to flows: write ALIAS.{key} or {flow}.source.cluster.{key}"
         findings.without_effect(entry, does_nothing("cluster", key) or instead)
         return
-    if similar := classes.near_key(cell.scope.flow, key):
+    if similar := classes.find_similar_keys(cell.scope.flow, key):
         message = f"{IS_UNKNOWN}; did you mean {cell.scope.flow}.{similar[0]}, which the Python class takes?"
         findings.unknown_key(entry, message, near=True)
         return
@@ -206,7 +206,7 @@ def _check_top_line(cell: Cell, aliases: Sequence[str], findings: Diagnostics, c
     entry, key = cell.entry, cell.scope.key
     if key.startswith("config.providers."):
         return  # `config_providers.read_providers` checks these lines
-    if classes.takes_key(None, key) or _check_known(
+    if classes.accepts_key(None, key) or _check_known(
         cell, key, KeyLevel.TOP, findings, classes.replaces_java_class(None, key)
     ):
         return

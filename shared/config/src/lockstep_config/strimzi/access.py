@@ -13,7 +13,9 @@ from lockstep_config.strimzi.lines import Lines, Part
 from lockstep_config.strimzi.schema import AUTHENTICATION
 from lockstep_config.text.config_providers import STRIMZI_SECRETS
 
-_MECHANISMS = MappingProxyType({kind: each for each in MECHANISMS.values() if (kind := each.strimzi_type)})
+_MECHANISMS = MappingProxyType(
+    {kind: mechanism for mechanism in MECHANISMS.values() if (kind := mechanism.strimzi_type)}
+)
 _PASSWORD = frozenset({"type", "username", "passwordSecret"})
 _OF_TYPE: Mapping[str, frozenset[str]] = MappingProxyType(
     {

@@ -23,7 +23,7 @@ from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.strimzi.connector_names import NAMING_KEYS, connector_names, default_value, explain_difference
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place
-from lockstep_config.text.secrets import masked
+from lockstep_config.text.secrets import mask_value
 from lockstep_rules.versions import DEFAULT_VERSION
 from lockstep_state.names import Flow
 
@@ -48,7 +48,7 @@ def add_connectors(mirror: Part, flow: Flow, lines: Lines, aliases: AliasesOf = 
     present = {name: part for name in CONNECTORS if (part := mirror.part(CONNECTOR_FIELDS[name])) is not None}
     if not present:
         lines.note(mirror, f"has no connector, so nothing runs for {flow}")
-    absent = {name: mirror.at(called) for name, called in CONNECTOR_FIELDS.items()}
+    absent = {name: mirror.path_of(called) for name, called in CONNECTOR_FIELDS.items()}
     add_flow(Connectors(present, CONNECTOR_FIELDS, absent, mirror.line, aliases), flow, lines, mirror)
 
 
@@ -259,16 +259,14 @@ class _FlowReader:
         self, key: str, settings: Mapping[ConnectorName, ConfigSetting], leading: ConnectorName, name: ConnectorName
     ) -> None:
         default = default_value(key, self.flow)
-        leading_value, value = (
-            settings[each].value.strip() if each in settings else default for each in (leading, name)
-        )
+        leading_value, value = (settings[key].value.strip() if key in settings else default for key in (leading, name))
         # Heartbeats do not depend on these keys, and a topic that is not mirrored has no checkpoints.
         is_independent = name == "heartbeat" and key not in ALIAS_KEYS
         if leading_value == value or is_independent or (name not in settings and key not in NAMING_KEYS):
             return
         if leading not in settings and key not in KEYS:
             return
-        leading_value, value = masked(key, leading_value), masked(key, value)
+        leading_value, value = mask_value(key, leading_value), mask_value(key, value)
         present, stated = self.connectors.present, settings.get(leading)
         unset = f"{present[leading].in_config(key)}, which is unset,"
         counts = f"{stated.path} in line {stated.line}" if stated else unset

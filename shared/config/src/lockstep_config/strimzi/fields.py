@@ -80,7 +80,7 @@ def check_fields(part: Part, fields: Fields, version: str, lines: Lines) -> list
     for name, schema in fields.items():
         missing = not part.has(name) or _is_empty(part.node.items[name])
         if schema.required and missing and (not schema.versions or version in schema.versions):
-            lines.problem(Place(part.at(name), part.node.line), f"is missing: {schema.becomes}")
+            lines.problem(Place(part.path_of(name), part.node.line), f"is missing: {schema.becomes}")
     return chart
 
 

@@ -61,12 +61,12 @@ class Part:
     def root(cls, node: MapNode) -> "Part":
         return cls(node, "", node.line)
 
-    def at(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
         return join_path(self.path, name)
 
     def place(self, name: str) -> Place:
         """Return the place of a field; if there is none, the line is that of the mapping."""
-        return Place(self.at(name), self.node.lines.get(name, self.line))
+        return Place(self.path_of(name), self.node.lines.get(name, self.line))
 
     def has(self, name: str) -> bool:
         """Return whether the field is there, be it empty."""
@@ -101,21 +101,21 @@ class Part:
         node = self.node.items.get(name)
         items = node.items if isinstance(node, ListNode) else ()
         return [
-            Part(item, f"{self.at(name)}[{index}]", item.line)
+            Part(item, f"{self.path_of(name)}[{index}]", item.line)
             for index, item in enumerate(items)
             if isinstance(item, MapNode)
         ]
 
     def in_config(self, key: str) -> str:
         """Return the path of a setting."""
-        return join_path(self.at("config") if self.config_at is None else self.config_at, key)
+        return join_path(self.path_of("config") if self.config_at is None else self.config_at, key)
 
     def settings(self, name: str = "config") -> list[ConfigSetting]:
         """Return the settings of a mapping of settings."""
         inner = self.part(name)
         if inner is None:
             return []
-        path = self.in_config if name == "config" else inner.at
+        path = self.in_config if name == "config" else inner.path_of
         leaves = ((key, leaf) for key in inner.node.items if (leaf := inner.leaf(key)) is not None)
         return [ConfigSetting(key, _value_text(leaf), path(key), inner.place(key).line) for key, leaf in leaves]
 
@@ -144,8 +144,8 @@ class Lines:
     def note(self, place: Placed, message: str) -> None:
         self.notes.append(Problem(self.file, place.line, place.path, message))
 
-    def without_effect(self, place: Placed, reason: str, whose: str = "has no effect") -> None:
-        self.unused.append(Problem(self.file, place.line, place.path, f"{whose}: {reason}"))
+    def without_effect(self, place: Placed, reason: str, verdict: str = "has no effect") -> None:
+        self.unused.append(Problem(self.file, place.line, place.path, f"{verdict}: {reason}"))
 
     def lacks(self, key: str, message: str) -> None:
         """Report a missing line that the settings beside the file may still bring."""

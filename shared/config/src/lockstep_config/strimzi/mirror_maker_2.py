@@ -85,12 +85,12 @@ def _with_target(spec: Part, target: Part | None, lines: Lines) -> list[_Mirror]
     """Return the mirrors of a resource in which each has its own source and all have one target."""
     for name in ("connectCluster", "clusters"):
         if spec.has(name):
-            lines.problem(spec.place(name), f"is there beside {spec.at('target')}: keep one of the two")
+            lines.problem(spec.place(name), f"is there beside {spec.path_of('target')}: keep one of the two")
     mirrors = []
     for mirror in spec.parts("mirrors"):
         for name in ("sourceCluster", "targetCluster"):
             if mirror.has(name):
-                message = f"is there beside {spec.at('target')}: write the cluster into {mirror.at('source')}"
+                message = f"is there beside {spec.path_of('target')}: write the cluster into {mirror.path_of('source')}"
                 lines.problem(mirror.place(name), message)
         source = mirror.part("source")
         if source is None:
@@ -127,7 +127,7 @@ def _clusters(spec: Part, lines: Lines) -> dict[str, Part]:
     for cluster in spec.parts("clusters"):
         alias = cluster.text("alias")
         if alias in clusters:
-            lines.problem(cluster.place("alias"), f"is {alias!r}, as {clusters[alias].at('alias')} is already")
+            lines.problem(cluster.place("alias"), f"is {alias!r}, as {clusters[alias].path_of('alias')} is already")
         elif alias:
             clusters[alias] = cluster
     if not spec.has("clusters"):
@@ -143,7 +143,7 @@ def _named(part: Part, name: str, clusters: dict[str, Part], spec: Part, hint: s
     elif clusters and alias not in clusters:
         nearest = difflib.get_close_matches(alias, list(clusters), 1)
         instead = f": did you mean {nearest[0]!r}?" if nearest else ""
-        message = f"is {alias!r}, which is not in {spec.at('clusters')} ({', '.join(clusters)})"
+        message = f"is {alias!r}, which is not in {spec.path_of('clusters')} ({', '.join(clusters)})"
         lines.problem(part.place(name), message + instead)
     return clusters.get(alias)
 
@@ -170,7 +170,7 @@ def _is_target(mirror: _Mirror, worker: Part | None, lines: Lines) -> bool:
 
 
 def _is_new(mirror: _Mirror, mirrors: Sequence[_Mirror], lines: Lines) -> bool:
-    earlier = next(each for each in mirrors if each.flow == mirror.flow)
+    earlier = next(other for other in mirrors if other.flow == mirror.flow)
     if earlier is mirror or not mirror.flow.source:
         return True
     message = f"mirrors {mirror.flow} again, after {earlier.part.path} in line {earlier.part.line}: keep one"
@@ -186,7 +186,7 @@ def _has_names(mirror: _Mirror, lines: Lines) -> bool:
             message = (
                 f"is {alias!r}: an alias may hold letters, digits, '_' and '-' only, for topics are named after it"
             )
-            if all((p.key, p.message) != (cluster.at("alias"), message) for p in lines.problems):
+            if all((p.key, p.message) != (cluster.path_of("alias"), message) for p in lines.problems):
                 lines.problem(cluster.place("alias"), message)
         wrong = wrong or not alias or not ALIAS.fullmatch(alias)
     if not wrong and mirror.flow.source == mirror.flow.target:
@@ -242,7 +242,7 @@ def _add_worker_fields(worker: Part, alias: str, lines: Lines) -> None:
         if not value:
             continue
         if written is not None:
-            lines.without_effect(Place(written.written, written.line), f"{worker.at(field)} counts")
+            lines.without_effect(Place(written.written, written.line), f"{worker.path_of(field)} counts")
             del lines.entries[f"{alias}.{key}"]
         lines.add_line(f"{alias}.{key}", value, worker.place(field))
 

@@ -46,7 +46,7 @@ class _Reader:
         while self._peek():
             nodes.append(self._value("", 0))
             if self._peek() == ",":
-                raise self._wrong("one value follows another without a comma, or all in one list: [..., ...]")
+                raise self._error("one value follows another without a comma, or all in one list: [..., ...]")
         return nodes
 
     def _peek(self) -> str:
@@ -54,15 +54,15 @@ class _Reader:
         self._position = blank.end() if blank else self._position
         return self._text[self._position : self._position + 1]
 
-    def _here(self) -> int:
+    def _line_number(self) -> int:
         self._line += self._text.count("\n", self._counted, self._position)
         self._counted = self._position
         return self._line
 
     def _value(self, path: str, depth: int) -> Node:
         if depth > MOST_DEPTH:
-            raise self._wrong(f"it is nested more than {MOST_DEPTH} levels deep")
-        begins, line = self._peek(), self._here()
+            raise self._error(f"it is nested more than {MOST_DEPTH} levels deep")
+        begins, line = self._peek(), self._line_number()
         if begins == "{":
             return self._mapping(path, depth, line)
         if begins == "[":
@@ -72,11 +72,11 @@ class _Reader:
             return Leaf(text, text, line)
         word = _WORD.match(self._text, self._position)
         if word is None:
-            raise self._wrong(f"a value is missing before {begins!r}" if begins else "it ends too early")
+            raise self._error(f"a value is missing before {begins!r}" if begins else "it ends too early")
         try:
             value = _SAYS[word[0]] if word[0] in _SAYS else json.loads(word[0], parse_constant=_refuse)
         except ValueError:
-            raise self._wrong(
+            raise self._error(
                 f"{word[0]!r} is neither a number nor true, false or null: put a text in quotes"
             ) from None
         self._position = word.end()
@@ -86,13 +86,13 @@ class _Reader:
         items: dict[str, Node] = {}
         lines: dict[str, int] = {}
         self._position += 1
-        while self._more("}", bool(items)):
+        while self._has_element("}", bool(items)):
             if self._peek() != '"':
-                raise self._wrong("a key is missing: write it in double quotes")
-            key_line = self._here()
+                raise self._error("a key is missing: write it in double quotes")
+            key_line = self._line_number()
             key = self._string()
             if self._peek() != ":":
-                raise self._wrong(f"a colon is missing behind {key!r}")
+                raise self._error(f"a colon is missing behind {key!r}")
             self._position += 1
             key_path = join_path(path, key)
             value = self._value(key_path, depth + 1)
@@ -106,11 +106,11 @@ class _Reader:
     def _elements(self, path: str, depth: int) -> list[Node]:
         elements: list[Node] = []
         self._position += 1
-        while self._more("]", bool(elements)):
+        while self._has_element("]", bool(elements)):
             elements.append(self._value(f"{path}[{len(elements)}]", depth + 1))
         return elements
 
-    def _more(self, end: str, begun: bool) -> bool:
+    def _has_element(self, end: str, begun: bool) -> bool:
         """Return whether another element comes; the text before it is read."""
         following = self._peek()
         if following == end:
@@ -118,15 +118,15 @@ class _Reader:
             return False
         if begun:
             if following != ",":
-                raise self._wrong(f"a comma or {end!r} is missing" if following else "it ends too early")
+                raise self._error(f"a comma or {end!r} is missing" if following else "it ends too early")
             self._position += 1
             if self._peek() == end:
-                raise self._wrong("a comma is before the end: remove it")
+                raise self._error("a comma is before the end: remove it")
         return True
 
     def _string(self) -> str:
         text, self._position = _DECODER.raw_decode(self._text, self._position)
         return str(text)
 
-    def _wrong(self, message: str) -> json.JSONDecodeError:
+    def _error(self, message: str) -> json.JSONDecodeError:
         return json.JSONDecodeError(message, self._text, self._position)

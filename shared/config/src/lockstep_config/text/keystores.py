@@ -215,7 +215,11 @@ def _chain(own: Certificate, certificates: Sequence[Certificate]) -> list[Certif
     """Return the chain from a certificate towards the root, as far as the certificates lead, without the others."""
     chain = [own]
     while chain[-1].issuer != chain[-1].subject:
-        issuers = (each for each in certificates if each.subject == chain[-1].issuer and each not in chain)
+        issuers = (
+            certificate
+            for certificate in certificates
+            if certificate.subject == chain[-1].issuer and certificate not in chain
+        )
         issuer = next(issuers, None)
         if issuer is None:
             break

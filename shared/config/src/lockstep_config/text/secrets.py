@@ -50,7 +50,7 @@ def is_secret(key: str) -> bool:
     return bool(_SECRET.search(key)) and not _PUBLIC.search(key)
 
 
-def masked(key: str, value: str) -> str:
+def mask_value(key: str, value: str) -> str:
     """Return `value` as it may be shown to people: `MASK` if `key` holds a secret, else itself.
 
     An empty secret stays empty.
@@ -70,12 +70,14 @@ class SecretMask:
     def __init__(self, secrets: Iterable[str | None]) -> None:
         forms = {form for secret in secrets if secret and len(secret) >= SHORTEST for form in _forms(secret)}
         # The longest first: a shorter one that begins it would leave its end unmasked.
-        self._known = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True)))) if forms else None
+        self._secret_pattern = (
+            re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True)))) if forms else None
+        )
 
     def mask(self, text: str) -> str:
         """Return the text without the secrets that are known, and without those that their place shows."""
-        if self._known is not None:
-            text = self._known.sub(MASK, text)
+        if self._secret_pattern is not None:
+            text = self._secret_pattern.sub(MASK, text)
         for form in _CREDENTIALS:
             text = form.sub(lambda match: match[0].replace(match[1], MASK), text)
         return text

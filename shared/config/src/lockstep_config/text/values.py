@@ -25,7 +25,7 @@ class BadValue(ValueError):
     """A key does not take a value. The text says what the key takes."""
 
 
-def boolean(text: str, shown: str | None = None) -> bool:
+def boolean(text: str) -> bool:
     """Return True for `true` and False for `false`, in any case.
 
     Raises:
@@ -33,7 +33,7 @@ def boolean(text: str, shown: str | None = None) -> bool:
     """
     if text.strip().lower() in ("true", "false"):
         return is_true(text)
-    raise BadValue(f"is {shown or text!r}, which is no boolean: write true or false")
+    raise BadValue(f"is {text!r}, which is no boolean: write true or false")
 
 
 def is_true(text: str) -> bool:

@@ -148,12 +148,12 @@ class _Document:
 
     def __init__(self, file: Path, problems: list[Problem]) -> None:
         self._file, self._problems = file, problems
-        self._known: dict[int, Node] = {}
+        self._nodes_by_id: dict[int, Node] = {}
 
     def read(self, node: yaml.Node, place: str) -> Node:
-        if id(node) not in self._known:
-            self._known[id(node)] = self._node(node, place)
-        return self._known[id(node)]
+        if id(node) not in self._nodes_by_id:
+            self._nodes_by_id[id(node)] = self._node(node, place)
+        return self._nodes_by_id[id(node)]
 
     def _node(self, node: yaml.Node, place: str) -> Node:
         line = node.start_mark.line + 1

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
 )
 
 from lockstep_kafka.admin.admin_requests import AdminRequests
-from lockstep_kafka.admin.request_pieces import in_pieces, together
+from lockstep_kafka.admin.request_pieces import ask_in_pieces, merge_outcomes
 from lockstep_kafka.common.admin_types import Outcome
 from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN
 from lockstep_state.acl_binding import UNKNOWN, AclBinding
@@ -100,12 +100,12 @@ class AclRequests(AdminRequests):
         async def change(piece: Sequence[AclBinding]) -> Outcome[AclBinding]:
             originals = {make(*_fields(b)): b for b in piece}
             futures = ask(list(originals), request_timeout=timeout)
-            outcome = await self._many(
+            outcome = await self._collect(
                 futures, operation, lambda a: f"{a.restype.name.lower()} {a.name}", lambda a: str(originals[a])
             )
             return Outcome({str(b): b for b in piece if str(b) in outcome.done}, outcome.failed, outcome.denied)
 
-        return await together(in_pieces(bindings, CHANGED_AT_ONCE, change))
+        return await merge_outcomes(ask_in_pieces(bindings, CHANGED_AT_ONCE, change))
 
 
 NOT_ONE = frozenset({UNKNOWN, "ANY", "MATCH"})

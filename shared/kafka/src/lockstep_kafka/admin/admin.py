@@ -38,7 +38,7 @@ REFUSED_AGAIN_S = 0.2
 """Seconds between two attempts to connect to servers that refuse connections."""
 
 
-async def connects(host: str, port: int, within: timedelta) -> str | None:
+async def find_connect_error(host: str, port: int, within: timedelta) -> str | None:
     """Return the reason why no TCP connection can be opened to this address, or None if one can."""
     try:
         await _connect(host, port, within)
@@ -83,7 +83,7 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
     _refused_at = -inf
 
     async def probe(self, within: timedelta = PROBE) -> None:
-        """Return when a broker answers.
+        """Wait until a broker answers.
 
         Raises:
             ClusterUnreachable: Raised at once if something other than a broker answers. Raised after half of `within`
@@ -117,7 +117,7 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
         return [entry.strip() for entry in self.bootstrap.split(",") if entry.strip()] if is_silent else []
 
     async def require_open(self, within: timedelta = OPENED, for_s: float = 0.0) -> None:
-        """Return unless every bootstrap address refuses connections or has an unknown name for `for_s` seconds.
+        """Require within `for_s` seconds a bootstrap address that takes connections and has a known name.
 
         librdkafka would try again until its timeout is over.
 
@@ -178,7 +178,9 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
         ends_at = time.monotonic() + within.total_seconds()
         brokers = (await self._brokers_metadata(within.total_seconds())).brokers.values()
         remaining = timedelta(seconds=max(0.0, ends_at - time.monotonic()))
-        reasons = await asyncio.gather(*(connects(str(broker.host), broker.port, remaining) for broker in brokers))
+        reasons = await asyncio.gather(
+            *(find_connect_error(str(broker.host), broker.port, remaining) for broker in brokers)
+        )
         return {
             f"broker {broker.id} at {broker.host}:{broker.port}": reason
             for broker, reason in zip(brokers, reasons, strict=True)
@@ -190,7 +192,7 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
 
         Two aliases with the same id are the same cluster.
         """
-        return str((await self._up()).cluster_id)
+        return str((await self._reachable_metadata()).cluster_id)
 
     async def broker_count(self) -> int:
         """Return the number of brokers, including brokers that are down now but hold replicas.
@@ -213,7 +215,7 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
         """
         # A cluster that is just starting answers without brokers. librdkafka (2.16) then aborts the process. So such
         # a cluster is not asked, and other clusters are asked seldom.
-        await self._up()
+        await self._reachable_metadata()
         try:
             described = await self._again_if_closed(self._describe_cluster, "the cluster")
         except RequestUnsupported:
@@ -228,9 +230,9 @@ class Admin(TopicRequests, OffsetRequests, AclRequests, GroupRequests):
 
     async def _brokers(self) -> list[int]:
         """Return the ids of the brokers that are up now, at least one."""
-        return list((await self._up()).brokers)
+        return list((await self._reachable_metadata()).brokers)
 
-    async def _up(self) -> ClusterMetadata:
+    async def _reachable_metadata(self) -> ClusterMetadata:
         """Return the metadata of a cluster of which at least one broker is up, with at most one topic if it has many.
 
         Raises:

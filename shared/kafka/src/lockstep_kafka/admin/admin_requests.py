@@ -19,11 +19,11 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
 from lockstep_kafka.common.admin_types import Outcome
-from lockstep_kafka.common.asyncio_util import error_retrieved
+from lockstep_kafka.common.asyncio_util import retrieve_error
 from lockstep_kafka.common.auth_errors import (
     NOT_A_BROKER,
     NOT_VERIFIED,
-    advertised_by_no_name,
+    explain_unresolved_name,
     login_name,
     refused_login,
 )
@@ -261,7 +261,7 @@ class AdminRequests:
                 result = await self._result(future)
             except KafkaException as exc:
                 raise await self._trouble(exc.args[0], operation, resource, began) from exc
-        self._knows(operation)
+        self._note_supported(operation)
         return result
 
     async def _result(self, future: Future[Any]) -> Any:
@@ -271,13 +271,13 @@ class AdminRequests:
 
         Raises:
             KafkaException: The request failed.
-            ClusterUnreachable: No broker answers, see `_settle`.
+            ClusterUnreachable: No broker answers, see `_wait_settled`.
         """
         if not future.done():
-            await self._settle(future)
+            await self._wait_settled(future)
         return future.result()
 
-    async def _settle(self, future: Future[Any]) -> None:
+    async def _wait_settled(self, future: Future[Any]) -> None:
         """Wait until a request has an answer or an error.
 
         librdkafka waits for a broker as long as the request's timeout. So a cluster that is away would be noticed
@@ -288,7 +288,7 @@ class AdminRequests:
                 either.
         """
         answer = asyncio.ensure_future(future) if isawaitable(future) else asyncio.wrap_future(future)
-        answer.add_done_callback(error_retrieved)  # the waiting task may be cancelled, and the answer comes later
+        answer.add_done_callback(retrieve_error)  # the waiting task may be cancelled, and the answer comes later
         try:
             while not (await asyncio.wait([answer], timeout=self._quick))[0]:
                 await self._brokers_metadata(self._quick)
@@ -330,7 +330,7 @@ class AdminRequests:
         self._poll()  # otherwise librdkafka keeps the errors of an absent broker for ever
         self._complaints.clear()
 
-    async def _many(
+    async def _collect(
         self, futures: Mapping[Any, Any], operation: str, resource: Callable[[Any], str], key: Callable[[Any], str]
     ) -> Outcome[Any]:
         outcome: Outcome[Any] = Outcome()
@@ -348,10 +348,10 @@ class AdminRequests:
                     trouble = await self._trouble(exc.args[0], operation, resource(subject), began)
                     self._sort(outcome, key(subject), trouble)
         if outcome.done:
-            self._knows(operation)
+            self._note_supported(operation)
         return outcome
 
-    def _knows(self, operation: str) -> None:
+    def _note_supported(self, operation: str) -> None:
         """Note that the cluster knows a request.
 
         This ends an earlier refusal: the cluster was upgraded, or its brokers had only stopped one after the other.
@@ -391,7 +391,8 @@ class AdminRequests:
         if verdict is ErrorMeaning.UNREACHABLE:
             sentence = self._complaints[-1] if self._complaints else error_text(error)
             unnamed = next(
-                filter(None, (advertised_by_no_name(complaint, self.bootstrap) for complaint in self._complaints)), None
+                filter(None, (explain_unresolved_name(complaint, self.bootstrap) for complaint in self._complaints)),
+                None,
             )
             self._complaints.clear()
             if self._unanswered.is_due():

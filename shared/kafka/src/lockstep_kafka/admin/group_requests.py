@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from lockstep_kafka.admin.operation_requests import OperationRequests, said_operations
 from lockstep_kafka.common.admin_types import GroupDescription, GroupOffset, Outcome
-from lockstep_kafka.common.asyncio_util import error_retrieved
+from lockstep_kafka.common.asyncio_util import retrieve_error
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.groups.group_coordinators import COORDINATOR_MOVES, GroupCoordinators
 from lockstep_state.offsets import TopicPartition
@@ -115,7 +115,7 @@ class GroupRequests(OperationRequests):
         """
         client = await self._coordinating_client()
         answer = asyncio.wrap_future(ask(client)[group])
-        answer.add_done_callback(error_retrieved)  # the task that waits may be cancelled, and the answer comes later
+        answer.add_done_callback(retrieve_error)  # the task that waits may be cancelled, and the answer comes later
         await asyncio.wait([answer], timeout=self._attempt_s)
         if answer.done():
             return answer.result()
@@ -163,7 +163,7 @@ class GroupRequests(OperationRequests):
         answer = asyncio.ensure_future(
             self._until_answered(name, DESCRIBES, lambda: self._ask_coordinator(name, describe))
         )
-        return await self._many({name: answer}, DESCRIBES, lambda name: f"group {name}", str)
+        return await self._collect({name: answer}, DESCRIBES, lambda name: f"group {name}", str)
 
     def bound_groups(self, at_once: int) -> None:
         """Set the limit of requests about single groups in flight."""

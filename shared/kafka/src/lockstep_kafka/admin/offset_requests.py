@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import _AdminClientImpl
 
 from lockstep_kafka.admin.admin_requests import AdminRequests
-from lockstep_kafka.admin.request_pieces import in_pieces
+from lockstep_kafka.admin.request_pieces import ask_in_pieces
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
 from lockstep_kafka.wire.cluster import EARLIEST, LATEST
 from lockstep_state.offsets import TopicPartition
@@ -127,7 +127,7 @@ class OffsetRequests(AdminRequests):
                         continue
                     troubles[tp] = await self._offset_trouble(answer, f"topic {tp[0]}", began)
 
-        async for _ in in_pieces(dict.fromkeys(partitions), ENDS_AT_ONCE, ask):
+        async for _ in ask_in_pieces(dict.fromkeys(partitions), ENDS_AT_ONCE, ask):
             pass
         return results, troubles
 

@@ -18,7 +18,7 @@ IN_FLIGHT = 2
 """Number of pieces in flight: the next one is sent while an answer is read."""
 
 
-async def in_pieces(items: Iterable[T], size: int, ask: Callable[[Sequence[T]], Awaitable[R]]) -> AsyncIterator[R]:
+async def ask_in_pieces(items: Iterable[T], size: int, ask: Callable[[Sequence[T]], Awaitable[R]]) -> AsyncIterator[R]:
     """Yield the answers to `items`, asked `size` at a time, in order.
 
     An error of one piece is raised, and cancels the pieces in flight.
@@ -38,7 +38,7 @@ async def in_pieces(items: Iterable[T], size: int, ask: Callable[[Sequence[T]], 
         await asyncio.gather(*in_flight, return_exceptions=True)
 
 
-async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
+async def merge_outcomes(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
     """Return the outcome of all pieces."""
     merged: Outcome[V] = Outcome()
     async for piece in pieces:

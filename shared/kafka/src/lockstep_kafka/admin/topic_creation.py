@@ -115,7 +115,7 @@ async def find_refused_configs(configs: Mapping[str, Mapping[str, str | None]], 
         tried = {name: entries.pop() for name, entries in untried.items()}
         outcome = await try_one(tried)
         for name, trouble in outcome.troubles().items():
-            if isinstance(trouble, RequestRefused) and Admin.refused_configs(trouble):
+            if isinstance(trouble, RequestRefused) and Admin.may_be_refused_configs(trouble):
                 refused[name][tried[name][0]] = trouble.message
             else:
                 undecided[name] = trouble
@@ -129,7 +129,7 @@ def _is_unfit(trouble: Trouble | None, replication_factor: int) -> bool:
         return False
     if trouble.code == KafkaError._UNSUPPORTED_FEATURE:  # librdkafka's word for -1 on brokers before Kafka 2.4
         return replication_factor == -1
-    return trouble.code == KafkaErrorCode.INVALID_REPLICATION_FACTOR or Admin.refused_configs(trouble)
+    return trouble.code == KafkaErrorCode.INVALID_REPLICATION_FACTOR or Admin.may_be_refused_configs(trouble)
 
 
 async def _without_waiting(admin: Admin, unfit: Iterable[NewTopic], troubles: Mapping[str, Trouble]) -> list[NewTopic]:
@@ -189,6 +189,6 @@ def _creation(
     refused: Mapping[str, Mapping[str, str]],
     factors: Mapping[str, int],
 ) -> Creation:
-    existed = tuple(name for name, trouble in troubles.items() if Admin.existed(trouble))
+    existed = tuple(name for name, trouble in troubles.items() if Admin.is_existing_topic(trouble))
     failed = {name: trouble for name, trouble in troubles.items() if name not in existed}
     return Creation(tuple(done), existed, failed, refused, factors)

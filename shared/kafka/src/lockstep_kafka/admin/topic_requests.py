@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
 from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 
 from lockstep_kafka.admin.operation_requests import OperationRequests, said_operations
-from lockstep_kafka.admin.request_pieces import in_pieces, together
+from lockstep_kafka.admin.request_pieces import ask_in_pieces, merge_outcomes
 from lockstep_kafka.common.admin_types import NewTopic, Outcome, TopicDescription
 from lockstep_kafka.common.errors import ClusterError, RequestRefused, RequestUnsupported
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
@@ -46,7 +46,7 @@ class TopicRequests(OperationRequests):
         not be described is in `denied`.
         """
         requested = sorted(await self.topic_names() if names is None else set(names))
-        outcome = await together(in_pieces(requested, DESCRIBED_AT_ONCE, self._describe))
+        outcome = await merge_outcomes(ask_in_pieces(requested, DESCRIBED_AT_ONCE, self._describe))
         # A topic with an invalid name, for example one that is too long, cannot exist.
         nowhere = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION)
         failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code not in nowhere}
@@ -63,7 +63,7 @@ class TopicRequests(OperationRequests):
 
     async def _describe(self, names: Sequence[str]) -> Outcome[TopicDescription]:
         futures = (await self._connected()).describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
-        outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
+        outcome = await self._collect(futures, "describe", lambda name: f"topic {name}", str)
         descriptions: dict[str, TopicDescription] = {}
         for name, topic in outcome.done.items():
             replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
@@ -78,13 +78,13 @@ class TopicRequests(OperationRequests):
         If the cluster has no authorizer, all operations are returned. A topic that does not exist, or that we may not
         describe, is in `failed` or `denied`. It is absent from the outcome if the brokers do not report operations.
         """
-        return await together(in_pieces(sorted(set(names)), DESCRIBED_AT_ONCE, self._topic_operations))
+        return await merge_outcomes(ask_in_pieces(sorted(set(names)), DESCRIBED_AT_ONCE, self._topic_operations))
 
     async def _topic_operations(self, names: Sequence[str]) -> Outcome[frozenset[str]]:
         futures = (await self._connected()).describe_topics(
             TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._timeout
         )
-        outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
+        outcome = await self._collect(futures, "describe", lambda name: f"topic {name}", str)
         done = {name: said_operations(described) for name, described in outcome.done.items()}
         operations_by_topic = {name: operations for name, operations in done.items() if operations is not None}
         return Outcome(operations_by_topic, outcome.failed, outcome.denied)
@@ -92,7 +92,7 @@ class TopicRequests(OperationRequests):
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Outcome[None]:
         """Create each topic.
 
-        One that exists already is in `failed` with code TOPIC_ALREADY_EXISTS: see `existed`.
+        One that exists already is in `failed` with code TOPIC_ALREADY_EXISTS: see `is_existing_topic`.
         """
 
         async def create(piece: Sequence[NewTopic]) -> Outcome[None]:
@@ -105,9 +105,9 @@ class TopicRequests(OperationRequests):
             futures = (await self._connected()).create_topics(
                 new, operation_timeout=self._timeout, request_timeout=self._timeout, validate_only=validate_only
             )
-            return await self._many(futures, "create", lambda name: f"topic {name}", str)
+            return await self._collect(futures, "create", lambda name: f"topic {name}", str)
 
-        return await together(in_pieces(topics, CHANGED_AT_ONCE, partial(self._again_if_closed, create)))
+        return await merge_outcomes(ask_in_pieces(topics, CHANGED_AT_ONCE, partial(self._again_if_closed, create)))
 
     async def delete_topics(self, names: Iterable[str]) -> Outcome[None]:
         """Delete each topic.
@@ -120,15 +120,15 @@ class TopicRequests(OperationRequests):
         futures = (await self._connected()).delete_topics(
             topics, operation_timeout=self._timeout, request_timeout=self._timeout
         )
-        return await self._many(futures, "delete", lambda name: f"topic {name}", str)
+        return await self._collect(futures, "delete", lambda name: f"topic {name}", str)
 
     @staticmethod
-    def existed(trouble: ClusterError) -> bool:
+    def is_existing_topic(trouble: ClusterError) -> bool:
         """Return whether a creation was refused only because the topic exists already."""
         return isinstance(trouble, RequestRefused) and trouble.code == KafkaError.TOPIC_ALREADY_EXISTS
 
     @staticmethod
-    def refused_configs(trouble: ClusterError) -> bool:
+    def may_be_refused_configs(trouble: ClusterError) -> bool:
         """Return whether a topic may be refused for its configs.
 
         The brokers do not know a key, or the brokers or their operator's policy do not allow a value. The code is
@@ -152,9 +152,9 @@ class TopicRequests(OperationRequests):
                 operation_timeout=self._timeout,
                 request_timeout=self._timeout,
             )
-            return await self._many(futures, "add partitions to", lambda name: f"topic {name}", str)
+            return await self._collect(futures, "add partitions to", lambda name: f"topic {name}", str)
 
-        return await together(in_pieces(totals.items(), CHANGED_AT_ONCE, grow))
+        return await merge_outcomes(ask_in_pieces(totals.items(), CHANGED_AT_ONCE, grow))
 
     def config_pieces(self, topics: Iterable[str]) -> AsyncIterator[Outcome[tuple[TopicConfig, ...]]]:
         """Yield the effective configs of each topic, `CHANGED_AT_ONCE` topics at a time, in the order given.
@@ -162,12 +162,14 @@ class TopicRequests(OperationRequests):
         All at once would be 350,000 values for 10,000 topics. A topic that does not exist is absent from the outcome.
         """
         ask = partial(self._again_if_closed, self._describe_configs)
-        return in_pieces(dict.fromkeys(topics), CHANGED_AT_ONCE, ask)
+        return ask_in_pieces(dict.fromkeys(topics), CHANGED_AT_ONCE, ask)
 
     async def _describe_configs(self, topics: Sequence[str]) -> Outcome[tuple[TopicConfig, ...]]:
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
         futures = (await self._connected()).describe_configs(resources, request_timeout=self._timeout)
-        outcome = await self._many(futures, "describe configs of", lambda r: f"topic {r.name}", lambda r: str(r.name))
+        outcome = await self._collect(
+            futures, "describe configs of", lambda r: f"topic {r.name}", lambda r: str(r.name)
+        )
         done = {
             name: tuple(
                 _topic_config(e, ConfigSource(int(e.source)))
@@ -175,8 +177,8 @@ class TopicRequests(OperationRequests):
             )
             for name, entries in outcome.done.items()
         }
-        gone = KafkaError.UNKNOWN_TOPIC_OR_PART
-        failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code != gone}
+        unknown_topic = KafkaError.UNKNOWN_TOPIC_OR_PART
+        failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code != unknown_topic}
         return Outcome(done, failed, outcome.denied)
 
     async def alter_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
@@ -198,7 +200,7 @@ class TopicRequests(OperationRequests):
         return Outcome(outcome.done | rewritten.done, failed | rewritten.failed, outcome.denied | rewritten.denied)
 
     async def _alter_all(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
-        read = await together(self.config_pieces(changes))
+        read = await merge_outcomes(self.config_pieces(changes))
         resources, unclear = [], dict[str, RequestRefused]()
         for name, configs in read.done.items():
             if any(config.is_source_unknown for config in configs):
@@ -214,7 +216,7 @@ class TopicRequests(OperationRequests):
         if resources:
             futures = (await self._connected()).alter_configs(resources, request_timeout=self._timeout)
             troubles.merge(
-                await self._many(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
+                await self._collect(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
             )
         return troubles
 
@@ -228,9 +230,11 @@ class TopicRequests(OperationRequests):
                     resource.add_incremental_config(ConfigEntry(key, value or "", incremental_operation=operation))
                 resources.append(resource)
             futures = (await self._connected()).incremental_alter_configs(resources, request_timeout=self._timeout)
-            return await self._many(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
+            return await self._collect(futures, ALTERS_CONFIGS, lambda r: f"topic {r.name}", lambda r: str(r.name))
 
-        return await together(in_pieces(changes.items(), CHANGED_AT_ONCE, partial(self._again_if_closed, alter)))
+        return await merge_outcomes(
+            ask_in_pieces(changes.items(), CHANGED_AT_ONCE, partial(self._again_if_closed, alter))
+        )
 
 
 def _topic_config(entry: ConfigEntry, source: ConfigSource) -> TopicConfig:

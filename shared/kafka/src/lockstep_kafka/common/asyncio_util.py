@@ -62,11 +62,11 @@ async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
         return task.result()
     finally:
         if not task.done():
-            task.add_done_callback(error_retrieved)
+            task.add_done_callback(retrieve_error)
             task.cancel()
 
 
-async def unless_set(event: asyncio.Event, work: Awaitable[Any]) -> None:
+async def run_unless_set(event: asyncio.Event, work: Awaitable[Any]) -> None:
     """Run the work until it is done or the event is set.
 
     The work has ended when this returns. It raises what the work raises.
@@ -90,11 +90,11 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
-        error_retrieved(task)
+        retrieve_error(task)
         raise
 
 
-def cancelled_from_within() -> bool:
+def is_cancelled_from_within() -> bool:
     """Return whether the CancelledError that the current task handles is no request to end the task.
 
     Then the task waited for something else that was cancelled. A TaskGroup ignores a child that ends so.
@@ -112,7 +112,7 @@ async def without_end(name: str, work: Awaitable[Any]) -> NoReturn:
     try:
         await work
     except asyncio.CancelledError as exc:
-        if cancelled_from_within():
+        if is_cancelled_from_within():
             raise RuntimeError(f"{name} was cancelled from within") from exc
         raise
     raise RuntimeError(f"{name} ended by itself")
@@ -157,7 +157,7 @@ class BesideTask:
             self._task.result()
 
 
-def error_retrieved(future: asyncio.Future[Any]) -> None:
+def retrieve_error(future: asyncio.Future[Any]) -> None:
     """Mark the error of a future as retrieved (for `add_done_callback`).
 
     Otherwise asyncio logs an error that nobody reads as never retrieved.

@@ -71,7 +71,7 @@ def refused_login(message: str, login_text: str = "") -> str:
     return text
 
 
-def advertised_by_no_name(message: str, bootstrap: str) -> str | None:
+def explain_unresolved_name(message: str, bootstrap: str) -> str | None:
     """Return a sentence if `message` says that an advertised broker name cannot be resolved, otherwise None.
 
     A name in `bootstrap` does not count: the cluster did not advertise it.

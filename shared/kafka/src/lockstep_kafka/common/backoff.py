@@ -45,7 +45,7 @@ class Backoff:
         self.failures += 1
         return 0.0 if waited < 0 else min(self.limit, self.first * 2.0 ** min(waited, 30))
 
-    def after(self, trouble: Exception | None) -> float:
+    def next_after(self, trouble: Exception | None) -> float:
         """Count one more failure and return the wait as `next` does, but at most AWAY_AT_MOST_S if the cluster is away.
 
         Args:
@@ -58,7 +58,7 @@ class Backoff:
     def reset(self) -> None:
         self.failures = 0
 
-    def worked(self, seconds: float) -> None:
+    def forget_failures(self, seconds: float) -> None:
         """Forget one failure for each ten seconds of success.
 
         An attempt that fails now and then is repeated soon every time. One that fails at once waits longer and longer.

@@ -13,8 +13,8 @@ class SingleFlight:
         self._begun = float("-inf")
         self._failure: Exception | None = None
 
-    async def done(self) -> None:
-        """Return once a run of the work that began after this call has ended, and raise what it raised.
+    async def run(self) -> None:
+        """Wait for a run of the work that begins after this call, and raise what it raises.
 
         A caller that comes while the work runs shares the next run. If a caller is cancelled, the next one does its
         run.

@@ -65,7 +65,7 @@ _present: ContextVar[SpanContext] = ContextVar("work", default=NO_WORK)
 
 
 @contextmanager
-def within(work: SpanContext) -> Iterator[None]:
+def use_span(work: SpanContext) -> Iterator[None]:
     """Make `work` the present one within the context."""
     token = _present.set(work)
     try:

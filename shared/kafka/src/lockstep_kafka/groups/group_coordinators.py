@@ -18,7 +18,7 @@ from lockstep_config.flow.client_settings import wire_connection
 from lockstep_kafka.common.admin_types import GroupOffset
 from lockstep_kafka.common.closed_requests import ClosedRequests
 from lockstep_kafka.messages.coordinator_codec import GROUP_KEY, coordinator_request, read_coordinator
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.wire.cluster import bootstrap_addresses
 from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import ConnectionClosedError, ProtocolUnfitError
@@ -183,7 +183,7 @@ class GroupCoordinators:
                     address = self._addresses[group] = await self._find(group)
                 connection = await self._connection(address)
                 began = self._clock()
-                answer = await connection.send(request(message(api, connection.version(api), "request")))
+                answer = await connection.send(request(load_message(api, connection.version(api), "request")))
             self._closes.note_answer(api)
             return answer
         except ProtocolUnfitError as exc:
@@ -227,10 +227,10 @@ class GroupCoordinators:
                 raise
             except NO_ANSWER as exc:
                 failed = exc
-                self._found_silent(address)
+                self._mark_silent(address)
                 continue
             except asyncio.CancelledError:  # also raised at the end of the attempt: the broker is silent
-                self._found_silent(address)
+                self._mark_silent(address)
                 raise
             self._silent.discard(address)
             if answer.error_code:
@@ -238,7 +238,7 @@ class GroupCoordinators:
             return str(answer.host), int(answer.port)
         raise failed
 
-    def _found_silent(self, address: Address) -> None:
+    def _mark_silent(self, address: Address) -> None:
         self._silent.add(address)
         self._close(address)
 

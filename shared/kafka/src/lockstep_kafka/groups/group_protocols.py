@@ -8,7 +8,7 @@ principal may describe, and brokers refuse nothing.
 from collections.abc import Mapping
 
 from lockstep_kafka.common.errors import RequestRefused
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.wire.request_client import request_client
 from lockstep_state.kafka.kafka_error_names import error_name
 
@@ -39,7 +39,7 @@ async def list_group_protocols(
     async with request_client(alias, properties, client_id, timeout_s, "list", GROUPS) as cluster:
         for broker in cluster.brokers:
             connection = await cluster.connection(broker, GROUPS)
-            m = message("list_groups", connection.version("list_groups"), "request")
+            m = load_message("list_groups", connection.version("list_groups"), "request")
             answer = await connection.request(m.ListGroupsRequest())
             if answer.error_code:
                 code = int(answer.error_code)

@@ -120,7 +120,7 @@ class ControlProducer:
         self._id_check = ProducerIdCheck(access, str(conf.get("client.id", "")))
         self._refused: deque[tuple[QueuedRecord, KafkaError]] = deque()
         """Records that the present producer did not take, or gave back, because it has ended."""
-        self._again: deque[QueuedRecord] = deque()
+        self._requeued: deque[QueuedRecord] = deque()
         """Records that no producer has sent, and that the next one gets."""
         self._delivered: deque[Delivered] = deque()
         """Results that threads have queued for the event loop."""
@@ -272,7 +272,7 @@ class ControlProducer:
         except (ClusterUnreachable, KafkaException) as exc:
             log.debug("no other producer", extra={"text": str(exc), "cluster": self.alias})
             self._report_refused()
-            self._lost = bool(self._again)
+            self._lost = bool(self._requeued)
             return  # the next lost record repeats this
         log.debug("connecting anew", extra={"text": f"appends to {self.alias}: no answer", "cluster": self.alias})
         with self._replacing:
@@ -280,8 +280,8 @@ class ControlProducer:
             if not self._gives_ids:  # its records come before later ones
                 self._clear(former)
                 self._report_refused()
-                while self._again:
-                    self._produce(self._again.popleft())
+                while self._requeued:
+                    self._produce(self._requeued.popleft())
         self._clear(former)
         self._report_refused()
         self._fatal, self._end_cause = False, None
@@ -316,11 +316,11 @@ class ControlProducer:
 
         Records that the producer had taken come first.
         """
-        refused = sorted(self._refused, key=lambda each: each[1].code() == KafkaError._FATAL)
+        refused = sorted(self._refused, key=lambda refusal: refusal[1].code() == KafkaError._FATAL)
         self._refused.clear()
         for record, error in refused:
             if not self._gives_ids and error.code() != KafkaError._PURGE_INFLIGHT and not self._stopping.is_set():
-                self._again.append(record)
+                self._requeued.append(record)
             else:
                 self._delivered.append((record.future, self._trouble(record.topic, error), -1, -1))
 

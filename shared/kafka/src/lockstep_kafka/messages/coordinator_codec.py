@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """Key types of FindCoordinator."""
@@ -13,7 +13,7 @@ IN_LISTS = 4
 
 def coordinator_request(version: int, key: str, key_type: int) -> Any:
     """Return a request for the coordinator of one group or transactional id."""
-    m = message("find_coordinator", version, "request")
+    m = load_message("find_coordinator", version, "request")
     if version < IN_LISTS:
         return m.FindCoordinatorRequest(key=key, key_type=key_type)
     return m.FindCoordinatorRequest(coordinator_keys=(key,), key_type=key_type)

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_kafka.messages.fetch_session import NO_SESSION, FetchPosition, SessionRequest
-from lockstep_kafka.messages.flexible_encoding import NO_TAGS, by_topic, compact_string
-from lockstep_kafka.messages.message_versions import EncodedRequest, Parts, encoded, filled, message
+from lockstep_kafka.messages.flexible_encoding import NO_TAGS, encode_string, encode_topics
+from lockstep_kafka.messages.message_versions import EncodedRequest, Parts, encode_entity, load_message, make_entity
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.offsets import TopicPartition
@@ -100,8 +100,8 @@ def fetch_request(
     wait_ms = settings.max_wait_ms if wait_ms is None else wait_ms
     session_id, epoch = (0, UNKNOWN) if session is None else (session.session_id, session.epoch)
     if version < OWN_ENCODING:
-        m = message("fetch", version, "request")
-        entity = filled(
+        m = load_message("fetch", version, "request")
+        entity = make_entity(
             m.FetchRequest,
             max_wait=timedelta(milliseconds=wait_ms),
             min_bytes=settings.min_bytes,
@@ -113,7 +113,7 @@ def fetch_request(
             forgotten_topics_data=_old_forgotten(m, session),
             rack_id=rack,
         )
-        return encoded(entity, max_bytes)
+        return encode_entity(entity, max_bytes)
     named_by_id = version >= BY_TOPIC_ID
     topics: dict[UUID | str | None, list[Parts]] = {}
     for (topic, number), leader, offset, before in positions:
@@ -131,14 +131,14 @@ def fetch_request(
         epoch,
     )
     replica = b"" if version >= REPLICA_IN_TAGS else _NUMBER.pack(UNKNOWN)
-    parts = [replica, head, *by_topic(topics), *by_topic(forgotten), compact_string(rack), NO_TAGS]
+    parts = [replica, head, *encode_topics(topics), *encode_topics(forgotten), encode_string(rack), NO_TAGS]
     return EncodedRequest(API_KEY, version, parts, max_bytes)
 
 
 def _old_topics(m: Any, positions: Iterable[FetchPosition], at_most: int) -> tuple[Any, ...]:
     topics: dict[str, list[Any]] = {}
     for (topic, number), leader, offset, _ in positions:
-        entry = filled(
+        entry = make_entity(
             m.FetchPartition,
             partition=number,
             current_leader_epoch=leader.epoch,

@@ -46,9 +46,9 @@ class FetchSession:
         self._id = NO_SESSION
         self._epoch = 0
         self._planned: dict[TopicPartition, tuple[PartitionLeader, int, int]] = {}
-        self._each = 0
+        self._max_partition_bytes = 0
 
-    def plan(self, positions: Sequence[FetchPosition], each: int = 0) -> SessionRequest:
+    def plan(self, positions: Sequence[FetchPosition], max_partition_bytes: int = 0) -> SessionRequest:
         """Return the request with which the broker answers for exactly `positions`.
 
         A request without a session keeps the order given. In a session the broker itself sees that each partition has
@@ -56,15 +56,15 @@ class FetchSession:
 
         Args:
             positions: The partitions to fetch.
-            each: The limit of bytes for each partition.
+            max_partition_bytes: The limit of bytes for each partition.
         """
-        if each != self._each:  # the broker remembers the limit of each partition
+        if max_partition_bytes != self._max_partition_bytes:  # the broker remembers the limit of each partition
             self._planned = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._planned.items()}
-            self._each = each
+            self._max_partition_bytes = max_partition_bytes
         if self._id == NO_SESSION:
             self._planned = {tp: (leader, offset, before) for tp, leader, offset, before in positions}
             return SessionRequest(NO_SESSION, 0, positions, ())
-        changed = [each for each in positions if self._planned.get(each[0]) != each[1:]]
+        changed = [position for position in positions if self._planned.get(position[0]) != position[1:]]
         planned = {tp for tp, _, _, _ in positions}
         forgotten = [(tp, leader) for tp, (leader, _, _) in self._planned.items() if tp not in planned]
         # To the broker a topic that was created again under the same name is another topic: both lists name it.
@@ -76,7 +76,7 @@ class FetchSession:
         self._planned = {tp: (leader, offset, before) for tp, leader, offset, before in positions}
         return SessionRequest(self._id, self._epoch, changed, forgotten)
 
-    def onward(self, moved: Sequence[FetchPosition]) -> SessionRequest | None:
+    def plan_moved(self, moved: Sequence[FetchPosition]) -> SessionRequest | None:
         """Return the request that repeats the last plan with other offsets for these partitions.
 
         The result is None if the broker has no session.
@@ -93,13 +93,13 @@ class FetchSession:
         A broker that has no room for a session answers with session id 0.
         """
         if session_id == NO_SESSION:
-            self.lost()
+            self.reset()
         elif session_id != self._id:
             self._id, self._epoch = session_id, 1
         else:
             self._epoch = 1 if self._epoch == LAST_EPOCH else self._epoch + 1
 
-    def lost(self) -> None:
+    def reset(self) -> None:
         """Note that the session is lost, or the connection is another one.
 
         The next plan names all partitions.

@@ -10,7 +10,7 @@ NO_TAGS = NULL = b"\0"
 _NO_ID = bytes(16)
 
 
-def length(count: int) -> bytes:
+def encode_length(count: int) -> bytes:
     """Return the encoded length of an array, a string or bytes.
 
     It is an unsigned varint of `count` + 1, because 0 is null.
@@ -18,21 +18,21 @@ def length(count: int) -> bytes:
     return unsigned(count + 1)
 
 
-def compact_string(text: str) -> bytes:
+def encode_string(text: str) -> bytes:
     """Return an encoded string: its length and its bytes."""
     encoded = text.encode()
-    return length(len(encoded)) + encoded
+    return encode_length(len(encoded)) + encoded
 
 
-def by_topic(topics: Mapping[UUID | str | None, Sequence[Parts]]) -> list[bytes | memoryview]:
+def encode_topics(topics: Mapping[UUID | str | None, Sequence[Parts]]) -> list[bytes | memoryview]:
     """Return the encoded array of topics with the entries of their partitions.
 
     A topic goes by its name or by its id. The key None is a topic without an id.
     """
-    parts: list[bytes | memoryview] = [length(len(topics))]
+    parts: list[bytes | memoryview] = [encode_length(len(topics))]
     for topic, entries in topics.items():
-        key = compact_string(topic) if isinstance(topic, str) else _NO_ID if topic is None else topic.bytes
-        parts += (key, length(len(entries)))
+        key = encode_string(topic) if isinstance(topic, str) else _NO_ID if topic is None else topic.bytes
+        parts += (key, encode_length(len(entries)))
         for entry in entries:
             parts += entry
         parts.append(NO_TAGS)

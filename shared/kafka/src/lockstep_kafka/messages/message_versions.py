@@ -69,7 +69,7 @@ class MessageFormat(NamedTuple):
 
 
 @cache
-def message(api: str, version: int, side: str) -> Any:
+def load_message(api: str, version: int, side: str) -> Any:
     """Return kio's module with the entities of an API's `request` or `response` in this version."""
     return import_module(f"kio.schema.{api}.v{version}.{side}")
 
@@ -78,7 +78,7 @@ def message(api: str, version: int, side: str) -> Any:
 def message_format(key: int, version: int) -> MessageFormat:
     """Return the format of an API's messages in this version."""
     api = NAMES[key]
-    answer = getattr(message(api, version, "response"), f"{APIS[api].name}Response")
+    answer = getattr(load_message(api, version, "response"), f"{APIS[api].name}Response")
     return MessageFormat(answer.__flexible__, _kio.entity_reader(answer))
 
 
@@ -87,7 +87,7 @@ def _field_names(kind: type) -> frozenset[str]:
     return frozenset(field.name for field in fields(kind))
 
 
-def filled(kind: type, **values: Any) -> Any:
+def make_entity(kind: type, **values: Any) -> Any:
     """Return an entity with those of the values for which its version has a field.
 
     The caller knows that a broker of that version does the same without the others.
@@ -96,7 +96,7 @@ def filled(kind: type, **values: Any) -> Any:
     return kind(**{name: value for name, value in values.items() if name in names})
 
 
-def encoded(entity: Any, asked_bytes: int = 0) -> EncodedRequest:
+def encode_entity(entity: Any, asked_bytes: int = 0) -> EncodedRequest:
     """Return a message of kio's as it is sent.
 
     `asked_bytes` is that of `EncodedRequest`.

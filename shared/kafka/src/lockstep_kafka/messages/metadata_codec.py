@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.message_versions import load_message, make_entity
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 
 WITHOUT_CREATION = 4
@@ -45,14 +45,14 @@ class TopicMetadata(NamedTuple):
 
 def metadata_request(version: int, topics: Sequence[str] | None) -> Any:
     """Return a Metadata request for these topics, or for all topics (None), that never creates a topic."""
-    m = message("metadata", version, "request")
+    m = load_message("metadata", version, "request")
     if topics and version < WITHOUT_CREATION:
         topics = None
-    return filled(
+    return make_entity(
         m.MetadataRequest,
         topics=None
         if topics is None
-        else tuple(filled(m.MetadataRequestTopic, topic_id=None, name=name) for name in topics),
+        else tuple(make_entity(m.MetadataRequestTopic, topic_id=None, name=name) for name in topics),
         allow_auto_topic_creation=False,
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,

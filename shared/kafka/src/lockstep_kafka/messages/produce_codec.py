@@ -13,8 +13,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from lockstep_kafka.messages.flexible_encoding import NO_TAGS, NULL, by_topic, compact_string, length
-from lockstep_kafka.messages.message_versions import EncodedRequest, Parts, encoded, message
+from lockstep_kafka.messages.flexible_encoding import NO_TAGS, NULL, encode_length, encode_string, encode_topics
+from lockstep_kafka.messages.message_versions import EncodedRequest, Parts, encode_entity, load_message
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.offsets import TopicPartition
@@ -70,10 +70,10 @@ def produce_request(
         if called is not key:  # ids are slow keys, and neighbouring batches often share a topic
             key, entries = called, topics.setdefault(called, [])
         records = (data,) if isinstance(data, bytes | memoryview) else data.parts
-        entries.append((_INDEX.pack(number) + length(len(data)), *records, NO_TAGS))
-    name = NULL if transactional_id is None else compact_string(transactional_id)
+        entries.append((_INDEX.pack(number) + encode_length(len(data)), *records, NO_TAGS))
+    name = NULL if transactional_id is None else encode_string(transactional_id)
     head = _HEAD.pack(ACKNOWLEDGED_BY_ALL, round(timeout.total_seconds() * 1000))
-    return EncodedRequest(API_KEY, version, [name, head, *by_topic(topics), NO_TAGS])
+    return EncodedRequest(API_KEY, version, [name, head, *encode_topics(topics), NO_TAGS])
 
 
 def _old_request(
@@ -82,11 +82,11 @@ def _old_request(
     timeout: timedelta,
     transactional_id: str | None,
 ) -> EncodedRequest:
-    m = message("produce", version, "request")
+    m = load_message("produce", version, "request")
     topics: dict[str, list[Any]] = {}
     for (topic, number), _, data in batches:
         topics.setdefault(topic, []).append(m.PartitionProduceData(index=number, records=bytes(data)))
-    return encoded(
+    return encode_entity(
         m.ProduceRequest(
             transactional_id=transactional_id,
             acks=ACKNOWLEDGED_BY_ALL,

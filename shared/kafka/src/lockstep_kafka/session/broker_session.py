@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockstep_config.clients.token_source import TokenUnavailable
-from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.message_versions import load_message, make_entity
 from lockstep_kafka.messages.metadata_codec import metadata_request
 from lockstep_kafka.wire.connection import Connection
-from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError, innermost
+from lockstep_kafka.wire.connection_errors import BrokerUnreachable, ConnectionClosedError, innermost_cause
+from lockstep_rules.clusters.client_quotas import ClientQuota
 from lockstep_rules.clusters.cluster_kind import ApiVersions
 from lockstep_state.kafka.kafka_apis import APIS
 from lockstep_state.kafka.kafka_error_names import error_name
@@ -69,18 +70,6 @@ class AdvertisedBroker:
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaEntry:
-    """Quotas of one entity.
-
-    A `user` or `client_id` of None is not part of the entity. "" is the default of that kind.
-    """
-
-    user: str | None
-    client_id: str | None
-    values: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class ClockReading:
     """The clock of a node compared with ours.
 
@@ -119,7 +108,7 @@ class BrokerSession:
         except TokenUnavailable as exc:
             raise SessionRefused(OpeningStep.TOKEN, str(exc), connection.offered) from exc
         except (OSError, TimeoutError) as exc:
-            raise SessionRefused(connection.step, innermost(exc), connection.offered) from exc
+            raise SessionRefused(connection.step, innermost_cause(exc), connection.offered) from exc
         return cls(connection)
 
     def close(self) -> "asyncio.Future[None]":
@@ -160,8 +149,8 @@ class BrokerSession:
         version = min(newest, SAYS_OPERATIONS[-1])
         if version < max(oldest, SAYS_OPERATIONS[0]):
             return False
-        request = filled(
-            message("metadata", version, "request").MetadataRequest,
+        request = make_entity(
+            load_message("metadata", version, "request").MetadataRequest,
             topics=(),
             allow_auto_topic_creation=False,
             include_cluster_authorized_operations=True,
@@ -183,7 +172,7 @@ class BrokerSession:
             seconds.append(time.perf_counter() - began)
         return tuple(seconds)
 
-    async def quotas(self) -> tuple[QuotaEntry, ...]:
+    async def quotas(self) -> tuple[ClientQuota, ...]:
         """Return every client quota of the cluster.
 
         Raises:
@@ -193,7 +182,7 @@ class BrokerSession:
             "describe_client_quotas", lambda m: m.DescribeClientQuotasRequest(components=(), strict=False)
         )
         _check(int(answer.error_code), answer.error_message)
-        return tuple(_quota_entry(entry) for entry in answer.entries or ())
+        return tuple(_client_quota(entry) for entry in answer.entries or ())
 
     async def controller_clock(self) -> ClockReading:
         """Return the clock of the active controller, which is in its answer (KRaft, Kafka 3.3).
@@ -232,14 +221,14 @@ class BrokerSession:
         except BrokerUnreachable as exc:  # also raised by a controller, which has no Metadata
             reason = f"the broker knows {APIS[api].name} in no version of ours"
             raise BrokerRequestFailed(reason, is_unknown=True) from exc
-        return await self._call(request(message(api, version, "request")))
+        return await self._call(request(load_message(api, version, "request")))
 
     async def _call(self, entity: Any) -> Any:
         try:
             return await self._connection.request(entity)
         except OSError as exc:
             is_closed = isinstance(exc, ConnectionClosedError)
-            raise BrokerRequestFailed(innermost(exc), is_closed=is_closed) from exc
+            raise BrokerRequestFailed(innermost_cause(exc), is_closed=is_closed) from exc
 
 
 def clock_reading(node: str, at_ms: float, before_s: float, after_s: float) -> ClockReading:
@@ -255,10 +244,10 @@ def clock_reading(node: str, at_ms: float, before_s: float, after_s: float) -> C
     return ClockReading(node, at_ms - ours_ms, abs(after_s - before_s) * 500)
 
 
-def _quota_entry(entry: Any) -> QuotaEntry:
+def _client_quota(entry: Any) -> ClientQuota:
     names = {str(entity.entity_type): entity.entity_name or "" for entity in entry.entity}
     values = {str(value.key): float(value.value) for value in entry.values}
-    return QuotaEntry(names.get("user"), names.get("client-id"), values)
+    return ClientQuota(names.get("user"), names.get("client-id"), values)
 
 
 def _check(code: int, message: str | None = None) -> None:

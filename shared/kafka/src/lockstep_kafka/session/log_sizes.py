@@ -5,7 +5,7 @@ from typing import Any
 
 from lockstep_kafka.common.error_verdicts import error_verdict
 from lockstep_kafka.common.errors import NotPermitted, RequestRefused
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.wire.request_client import request_client
 from lockstep_state.kafka.kafka_error_names import error_name
 from lockstep_state.kafka.kafka_errors import ErrorMeaning
@@ -45,7 +45,7 @@ async def read_log_sizes(
     async with request_client(alias, properties, client_id, timeout_s, "describe", "the log directories") as cluster:
         for broker in cluster.brokers:
             connection = await cluster.connection(broker, "log-dirs")
-            m = message("describe_log_dirs", connection.version("describe_log_dirs"), "request")
+            m = load_message("describe_log_dirs", connection.version("describe_log_dirs"), "request")
             topics = tuple(
                 m.DescribableLogDirTopic(topic=topic, partitions=tuple(numbers)) for topic, numbers in by_topic.items()
             )

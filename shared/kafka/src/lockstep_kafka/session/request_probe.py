@@ -12,7 +12,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
-from lockstep_kafka.messages.message_versions import filled
+from lockstep_kafka.messages.message_versions import make_entity
 from lockstep_kafka.session.broker_session import BrokerRequestFailed, BrokerSession
 from lockstep_kafka.wire.error_codes import NOT_CARRIED_OUT
 from lockstep_state.kafka.kafka_requests import KafkaRequest as Request
@@ -32,7 +32,7 @@ _ANY, _LITERAL, _TOPIC = 1, 3, 2
 
 def _of_no_member(m: Any, name: str, topics: tuple[Any, ...] = ()) -> Any:
     """Return a request of a member that a group does not have: no broker creates the group for it."""
-    return filled(
+    return make_entity(
         getattr(m, name),
         group_id=NOBODY,
         generation_id_or_member_epoch=0,
@@ -45,21 +45,21 @@ def _of_no_member(m: Any, name: str, topics: tuple[Any, ...] = ()) -> Any:
 
 
 def _offset_commit(m: Any) -> Any:
-    partition = filled(
+    partition = make_entity(
         m.OffsetCommitRequestPartition,
         partition_index=0,
         committed_offset=0,
         committed_leader_epoch=-1,
         committed_metadata=None,
     )
-    topic = filled(m.OffsetCommitRequestTopic, name=NOBODY, partitions=(partition,))
+    topic = make_entity(m.OffsetCommitRequestTopic, name=NOBODY, partitions=(partition,))
     return _of_no_member(m, "OffsetCommitRequest", (topic,))
 
 
 def _leader_epochs(m: Any) -> Any:
     partition = m.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=0)
     topic = m.OffsetForLeaderTopic(topic=NOBODY, partitions=(partition,))
-    return filled(m.OffsetForLeaderEpochRequest, replica_id=-1, topics=(topic,))
+    return make_entity(m.OffsetForLeaderEpochRequest, replica_id=-1, topics=(topic,))
 
 
 def _add_partitions(m: Any) -> Any:
@@ -85,7 +85,9 @@ def _describe_acls(m: Any) -> Any:
 
 def _describe_configs(m: Any) -> Any:
     resource = m.DescribeConfigsResource(resource_type=_TOPIC, resource_name=NOBODY, configuration_keys=())
-    return filled(m.DescribeConfigsRequest, resources=(resource,), include_synonyms=False, include_documentation=False)
+    return make_entity(
+        m.DescribeConfigsRequest, resources=(resource,), include_synonyms=False, include_documentation=False
+    )
 
 
 def _alter_configs(m: Any) -> Any:
@@ -102,7 +104,7 @@ _PROBES: Mapping[Request, Callable[[Any], Any]] = MappingProxyType(
     {
         Request.OFFSET_COMMIT: _offset_commit,
         Request.OFFSET_FETCH: lambda m: _of_no_member(m, "OffsetFetchRequest"),
-        Request.DESCRIBE_GROUPS: lambda m: filled(
+        Request.DESCRIBE_GROUPS: lambda m: make_entity(
             m.DescribeGroupsRequest, groups=(NOBODY,), include_authorized_operations=False
         ),
         Request.LIST_GROUPS: lambda m: m.ListGroupsRequest(),

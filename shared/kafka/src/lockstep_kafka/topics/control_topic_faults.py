@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.admin.request_pieces import together
+from lockstep_kafka.admin.request_pieces import merge_outcomes
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_kafka.topics.control_topics import ControlTopic
 
@@ -124,7 +124,7 @@ async def read_faults(admin: Admin, topics: Iterable[ControlTopic]) -> ControlTo
     """
     by_name = {topic.name: topic for topic in topics}
     described = (await admin.topics(by_name)).done
-    answer = await together(admin.config_pieces(described))
+    answer = await merge_outcomes(admin.config_pieces(described))
     configs = answer.done
     faults: list[ControlTopicFault] = []
     for name, topic in described.items():

@@ -6,8 +6,27 @@ from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from lockstep_kafka.topics.topic_reader import bounds
+
 MOST_AT_ONCE = 500
 POLL_S = 0.2
+
+
+def read_bounds(
+    consumer: Consumer, topic: str, silent_s: float, partition: int | None = None
+) -> dict[int, tuple[int, int]] | None:
+    """Return (first offset, offset after the last) of each partition of a topic, or of one; None: there is no topic.
+
+    The topic is not created: all topics are listed, because a request that names one may create it.
+
+    Raises:
+        KafkaException: The cluster refuses, or does not answer within `silent_s` seconds.
+    """
+    metadata = consumer.list_topics(timeout=silent_s).topics.get(topic)
+    if metadata is None or not metadata.partitions:
+        return None
+    numbers = [number for number in sorted(metadata.partitions) if partition in (None, number)]
+    return {number: bounds(consumer, topic, number, silent_s) for number in numbers}
 
 
 def poll_stretch(

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import NO_ACCESS, Access, needed_access
 from lockstep_config.flow import client_settings
-from lockstep_kafka.common.asyncio_util import error_retrieved
+from lockstep_kafka.common.asyncio_util import retrieve_error
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable
 from lockstep_kafka.topics.topic_reader import Record, TopicReader
 
@@ -123,7 +123,7 @@ class TopicFollower:
         self._ended: asyncio.Future[None] = self._loop.create_future()
         # A future may have no waiting task. Another future gives the same error to its task.
         for future in (self._caught_up, self._heard, self._ended):
-            future.add_done_callback(error_retrieved)
+            future.add_done_callback(retrieve_error)
         self._thread = threading.Thread(target=self._run, name=f"follow {self._topic}", daemon=True)
         self._thread.start()
 
@@ -141,7 +141,7 @@ class TopicFollower:
         self._room.release()
 
     async def caught_up(self, *, silent_s: float | None = None) -> None:
-        """Return once every record that existed at the start has been handed over.
+        """Wait until every record that existed at the start has been handed over.
 
         It raises the errors of `failed` too.
 
@@ -163,7 +163,7 @@ class TopicFollower:
                 )
 
     async def permitted(self) -> None:
-        """Return once the broker has answered a fetch of each partition, even if it only returned the end.
+        """Wait until the broker has answered a fetch of each partition, even if it only returned the end.
 
         That takes the broker up to half a second. An empty partition is `caught_up` before it is known whether it may
         be read. The errors are those of `failed`.
@@ -171,7 +171,7 @@ class TopicFollower:
         await asyncio.shield(self._heard)
 
     async def failed(self) -> None:
-        """Return when the follower was stopped.
+        """Wait until the follower was stopped, or raise what ended it.
 
         It also raises the errors of `on_records`.
 

@@ -45,7 +45,7 @@ class StallDetector:
         self._checked: Mapping[int, int] = {}
         self._behind: Mapping[int, int] = {}
 
-    def unmoved(self, positions: Mapping[int, int]) -> Iterable[int]:
+    def find_stalled(self, positions: Mapping[int, int]) -> Iterable[int]:
         """Return the partitions that have not moved since the last check.
 
         Only their log ends need to be asked for.
@@ -250,7 +250,7 @@ class TopicReader:
         positions = self._positions
         ends: dict[int, int] = {}
         try:
-            for number in self._standstill.unmoved(positions):
+            for number in self._standstill.find_stalled(positions):
                 ends[number] = bounds(self._consumer, self._topic, number, QUICK)[1]
         except KafkaException as exc:
             if self._unanswered.is_due() and self._reconnect(error_text(exc.args[0])):

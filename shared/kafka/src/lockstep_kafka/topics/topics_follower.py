@@ -17,7 +17,7 @@ from functools import partial
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
-from lockstep_kafka.common.asyncio_util import error_retrieved
+from lockstep_kafka.common.asyncio_util import retrieve_error
 from lockstep_kafka.common.errors import ClusterError, ClusterUnreachable, LogTruncated
 from lockstep_kafka.librdkafka.client_factory import create_client
 from lockstep_kafka.topics.topic_reader import AT_ONCE, FOLLOWING, Record, passes, reading_error
@@ -63,11 +63,11 @@ class FollowedTopic:
         self._caught_up: asyncio.Future[None] = loop.create_future()
         self._ended: asyncio.Future[None] = loop.create_future()
         for future in (self._caught_up, self._ended):
-            future.add_done_callback(error_retrieved)
+            future.add_done_callback(retrieve_error)
         self._note_position(first)
 
     async def caught_up(self) -> None:
-        """Return once every record before `end` was handed over. It raises the errors of `failed` too."""
+        """Wait until every record before `end` was handed over. It raises the errors of `failed` too."""
         await asyncio.shield(self._caught_up)
 
     async def failed(self) -> None:
@@ -116,7 +116,7 @@ class TopicsFollower:
         self._generation = 0
         self._assigned: dict[str, int] = {}
         """On the thread: the generation of each topic that is assigned. What comes of a former one does not count."""
-        self._told: dict[str, int] = {}
+        self._delivered_until: dict[str, int] = {}
         """On the thread: the position that was handed over last."""
         self._calls: queue.SimpleQueue[Callable[[Consumer], None]] = queue.SimpleQueue()
         self._room = threading.Semaphore(AHEAD)
@@ -203,7 +203,7 @@ class TopicsFollower:
     def _assign(self, followed: FollowedTopic, consumer: Consumer) -> None:
         partition = TopicPartition(followed.topic, self._partition, followed.first)
         self._unassign(followed.topic, consumer)
-        self._assigned[followed.topic], self._told[followed.topic] = followed.generation, followed.first
+        self._assigned[followed.topic], self._delivered_until[followed.topic] = followed.generation, followed.first
         consumer.incremental_assign([partition])
         consumer.resume([partition])
 
@@ -231,17 +231,19 @@ class TopicsFollower:
             elif not passes(error):
                 errors[topic] = self._cluster_error(error, topic)
         # The end of a topic is reported again and again. The loop need not wake for that.
-        moved = {topic for topic, position in reached.items() if position > self._told[topic]} | errors.keys()
+        moved = {
+            topic for topic, position in reached.items() if position > self._delivered_until[topic]
+        } | errors.keys()
         if moved:
-            self._told.update({topic: reached[topic] for topic in moved if topic in reached})
+            self._delivered_until.update({topic: reached[topic] for topic in moved if topic in reached})
             self._room.acquire()
             batch = {
-                topic: (self._assigned[topic], records.get(topic, []), self._told[topic], errors.get(topic))
+                topic: (self._assigned[topic], records.get(topic, []), self._delivered_until[topic], errors.get(topic))
                 for topic in moved
             }
             self._call_loop(self._deliver, batch)
 
     def _cluster_error(self, error: KafkaError, topic: str) -> ClusterError:
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            return LogTruncated(self._alias, topic, self._partition, self._told.get(topic, 0))
+            return LogTruncated(self._alias, topic, self._partition, self._delivered_until.get(topic, 0))
         return reading_error(error, topic, self._alias, self._bootstrap, self._access)

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from lockstep_config.flow.client_settings import wire_connection
-from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.message_versions import load_message, make_entity
 from lockstep_kafka.messages.metadata_codec import PartitionLeader, metadata_request, read_topics
 from lockstep_kafka.messages.request_size import RequestSize
 from lockstep_kafka.wire.connection import Connection
@@ -54,8 +54,8 @@ class KafkaProtocolError(RetriableError):
     operation, in the words of `lockstep_config.credentials.permissions`.
     """
 
-    def __init__(self, code: int, about: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
-        super().__init__(f"{about}: {error_name(code)}")
+    def __init__(self, code: int, context: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
+        super().__init__(f"{context}: {error_name(code)}")
         self.code = code
         self.alias = alias
         self.needs = needs
@@ -125,7 +125,7 @@ class ClusterClient:
             try:
                 connection = await self._open((broker, "metadata"), address)
                 version = connection.version("metadata")
-                self._learn(await connection.request(metadata_request(version, requested)), requested)
+                self._store_metadata(await connection.request(metadata_request(version, requested)), requested)
                 self._answered = address
                 return
             except BrokerUnreachable as exc:
@@ -149,7 +149,7 @@ class ClusterClient:
         answer = await connection.request(metadata_request(connection.version("metadata"), None))
         return [str(topic.name) for topic in answer.topics if topic.name is not None]
 
-    def _learn(self, answer: Any, requested: Sequence[str]) -> None:
+    def _store_metadata(self, answer: Any, requested: Sequence[str]) -> None:
         self.cluster_id = getattr(answer, "cluster_id", None) or ""  # from version 2 on
         self._brokers = {int(b.node_id): (b.host, int(b.port)) for b in answer.brokers}
         self._racks = {(b.host, int(b.port)): b.rack or "" for b in answer.brokers}
@@ -186,7 +186,7 @@ class ClusterClient:
         return leader
 
     @asynccontextmanager
-    async def led(self, tp: TopicPartition) -> AsyncIterator[PartitionLeader]:
+    async def leader_for_request(self, tp: TopicPartition) -> AsyncIterator[PartitionLeader]:
         """Give the partition's leader for a request, from the metadata if it is not known yet.
 
         After any error inside, the leader is forgotten, because another broker may lead by then. The next try finds
@@ -204,7 +204,7 @@ class ClusterClient:
             self._leaders.pop(tp, None)
             raise
 
-    def refused(self, tp: TopicPartition, code: int, about: str, needs: str) -> KafkaProtocolError:
+    def to_error(self, tp: TopicPartition, code: int, context: str, needs: str) -> KafkaProtocolError:
         """Return the error for an answer about the partition.
 
         If another broker may lead by now, the leader is forgotten until the metadata is fetched again.
@@ -212,12 +212,12 @@ class ClusterClient:
         Args:
             tp: The partition.
             code: The error code of the answer.
-            about: The beginning of the error's text.
+            context: The beginning of the error's text.
             needs: The operation on the topic that the request needs.
         """
         if code in LED_ELSEWHERE:
             self._leaders.pop(tp, None)
-        return KafkaProtocolError(code, about, self.alias, ("topic", tp[0], needs))
+        return KafkaProtocolError(code, context, self.alias, ("topic", tp[0], needs))
 
     def partitions(self, topic: str) -> int:
         """Return the number of partitions in the last metadata answer; 0 if the topic is not known."""
@@ -320,11 +320,13 @@ class ClusterClient:
         """
 
         def request(m: Any, _: PartitionLeader) -> Any:
-            partition = filled(
+            partition = make_entity(
                 m.ListOffsetsPartition, partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp
             )
             topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
-            return filled(m.ListOffsetsRequest, replica_id=replica_id, isolation_level=int(committed), topics=(topic,))
+            return make_entity(
+                m.ListOffsetsRequest, replica_id=replica_id, isolation_level=int(committed), topics=(topic,)
+            )
 
         oldest = WITH_ISOLATION if committed else 0
         return int((await self.ask_leader(tp, "list_offsets", request, "offsets", oldest=oldest)).offset)
@@ -356,11 +358,13 @@ class ClusterClient:
         """
         leader = self.require_leader(tp)
         connection = await self.connection(leader.broker, purpose)
-        answer = await connection.request(request(message(api, connection.version(api, oldest), "request"), leader))
+        answer = await connection.request(
+            request(load_message(api, connection.version(api, oldest), "request"), leader)
+        )
         partition_answer = answer.topics[0].partitions[0]
         if partition_answer.error_code != KafkaErrorCode.NONE:
-            about = f"cluster {self.alias}: {subject} of {tp[0]}-{tp[1]}"
-            raise self.refused(tp, int(partition_answer.error_code), about, needs)
+            context = f"cluster {self.alias}: {subject} of {tp[0]}-{tp[1]}"
+            raise self.to_error(tp, int(partition_answer.error_code), context, needs)
         return partition_answer
 
 

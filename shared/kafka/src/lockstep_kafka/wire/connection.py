@@ -16,9 +16,9 @@ from math import inf
 from typing import Any
 
 from lockstep_config.clients.sasl import SaslLogin
-from lockstep_kafka.common.asyncio_util import error_retrieved
+from lockstep_kafka.common.asyncio_util import retrieve_error
 from lockstep_kafka.common.auth_errors import NOT_A_BROKER
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.wire.connection_errors import (
     BrokerUnreachable,
     ConnectionClosedError,
@@ -47,7 +47,8 @@ class Connection:
     needs a connection of its own.
 
     An answer may say that we are over a quota, and for how long the broker reads nothing more of this connection
-    (KIP-219). `request` waits for so long. A caller of `send` checks `throttled_for` before, or awaits `throttle_over`.
+    (KIP-219). `request` waits for so long. A caller of `send` checks `throttled_for` before, or awaits
+    `wait_unthrottled`.
 
     Args:
         host: The broker's name or address.
@@ -184,7 +185,7 @@ class Connection:
     async def _learn_versions(self) -> None:
         self.step = OpeningStep.VERSIONS
         asked_at = time.monotonic()
-        answer = await self.request_at_once(message("api_versions", 0, "request").ApiVersionsRequest())
+        answer = await self.request_at_once(load_message("api_versions", 0, "request").ApiVersionsRequest())
         self.round_trip_s = time.monotonic() - asked_at
         self._versions = {int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys}
 
@@ -309,7 +310,7 @@ class Connection:
         try:
             self._writer.write(frame)
         except OSError as exc:
-            future.add_done_callback(error_retrieved)  # the same error is raised here
+            future.add_done_callback(retrieve_error)  # the same error is raised here
             self.close(exc)
             raise ConnectionClosedError(f"{self.host}:{self.port}: {exc}") from exc
 
@@ -375,7 +376,7 @@ class Connection:
         """Seconds for which no request is to be sent because we are over a quota; 0 if there is no such limit."""
         return max(0.0, self.resting_until - time.monotonic()) if self.resting_until else 0.0
 
-    async def throttle_over(self) -> None:
+    async def wait_unthrottled(self) -> None:
         """Wait until a request may be sent."""
         while (seconds := self.throttled_for) > 0:
             await asyncio.sleep(seconds)
@@ -387,7 +388,7 @@ class Connection:
             BrokerUnreachable: No answer came in time. The connection is then closed, since later answers on it could
                 not come either.
         """
-        await self.throttle_over()
+        await self.wait_unthrottled()
         try:
             async with asyncio.timeout(self.short_request_s):
                 return await self.send(entity)

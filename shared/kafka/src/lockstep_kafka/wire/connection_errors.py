@@ -43,7 +43,7 @@ class TopicDeletedError(BrokerUnreachable):
         self.topic = topic
 
 
-def innermost(exc: BaseException) -> str:
+def innermost_cause(exc: BaseException) -> str:
     """Return the innermost cause of an error, in one line, for people."""
     while exc.__cause__ is not None and not isinstance(exc, TimeoutError):
         exc = exc.__cause__
@@ -53,4 +53,4 @@ def innermost(exc: BaseException) -> str:
 def failure_sentence(host: str, port: int, exc: BaseException, login: SaslLogin | None) -> str:
     """Return why a connection ended or could not be opened, with its address and the user of its login."""
     who = {} if login is None else librdkafka_login(login)
-    return f"{host}:{port}: {refused_login(innermost(exc), login_name(who))}"
+    return f"{host}:{port}: {refused_login(innermost_cause(exc), login_name(who))}"

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Set
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from lockstep_kafka.messages.message_versions import filled, message
+from lockstep_kafka.messages.message_versions import load_message, make_entity
 from lockstep_kafka.messages.metadata_codec import PartitionLeader
 from lockstep_kafka.wire.cluster import CONSUMER, ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import ConnectionClosedError, ProtocolUnfitError
@@ -79,7 +79,7 @@ async def epoch_end(cluster: ClusterClient, tp: TopicPartition, leader_epoch: in
             partition=tp[1], current_leader_epoch=leader.epoch, leader_epoch=leader_epoch
         )
         topic = m.OffsetForLeaderTopic(topic=tp[0], partitions=(partition,))
-        return filled(m.OffsetForLeaderEpochRequest, replica_id=CONSUMER, topics=(topic,))
+        return make_entity(m.OffsetForLeaderEpochRequest, replica_id=CONSUMER, topics=(topic,))
 
     answer = await _ask_leader(cluster, tp, "offset_for_leader_epoch", request, "leader epochs")
     return None if answer is None else int(answer.end_offset)
@@ -100,7 +100,7 @@ async def new_producer(cluster: ClusterClient) -> tuple[int, int] | None:
         connection = await cluster.any_connection()
         if not connection.announces("init_producer_id"):
             return None
-        m = message("init_producer_id", connection.version("init_producer_id"), "request")
+        m = load_message("init_producer_id", connection.version("init_producer_id"), "request")
         return await connection.request(
             m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0))
         )

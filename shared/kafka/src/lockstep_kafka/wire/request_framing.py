@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from lockstep_kafka.messages.flexible_encoding import NO_TAGS
-from lockstep_kafka.messages.message_versions import EncodedRequest, ResponseFormat, encoded, message_format
+from lockstep_kafka.messages.message_versions import EncodedRequest, ResponseFormat, encode_entity, message_format
 
 NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
@@ -64,7 +64,7 @@ class RequestFraming:
         Call it in a running event loop, which owns the future of the answer. `on_response` is called with the answer.
         """
         key, version, parts, asked_bytes, response_format = (
-            entity if isinstance(entity, EncodedRequest) else encoded(entity)
+            entity if isinstance(entity, EncodedRequest) else encode_entity(entity)
         )
         self._correlation_id = correlation_id = (self._correlation_id + 1) % 2**31
         response_format = response_format or message_format(key, version)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from lockstep_config.clients.sasl import SaslLogin
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.wire.sasl import SaslRefused, authenticate
 from lockstep_state.kafka.kafka_error_names import error_name
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
@@ -132,7 +132,7 @@ class SaslSession:
     async def _log_in_once(self) -> None:
         mechanism = self._login.mechanism
         self._peer.step = OpeningStep.MECHANISM
-        request = message("sasl_handshake", HANDSHAKE_VERSION, "request").SaslHandshakeRequest(mechanism=mechanism)
+        request = load_message("sasl_handshake", HANDSHAKE_VERSION, "request").SaslHandshakeRequest(mechanism=mechanism)
         answer = await self._peer.request_at_once(request)
         self._peer.offered = tuple(answer.mechanisms)
         if answer.error_code or mechanism not in self._peer.offered:
@@ -143,7 +143,7 @@ class SaslSession:
 
     async def _send_token(self, token: bytes) -> bytes:
         self._peer.step = OpeningStep.CREDENTIALS
-        m = message("sasl_authenticate", self._peer.version("sasl_authenticate"), "request")
+        m = load_message("sasl_authenticate", self._peer.version("sasl_authenticate"), "request")
         answer = await self._peer.request_at_once(m.SaslAuthenticateRequest(auth_bytes=token))
         if answer.error_code == KafkaErrorCode.SASL_AUTHENTICATION_FAILED:
             raise SaslRefused(f"SaslAuthenticationFailed: {answer.error_message or 'the broker does not say why'}")

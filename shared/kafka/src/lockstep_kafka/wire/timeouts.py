@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from lockstep_config.clients.librdkafka import clamped
+from lockstep_config.clients.librdkafka import clamp
 from lockstep_config.keys.client_keys import CLIENT
 
 
@@ -61,4 +61,4 @@ def timeouts_from(properties: Mapping[str, str]) -> Timeouts:
 
 def _seconds(properties: Mapping[str, str], name: str, usual_s: float) -> float:
     text = properties.get(name)
-    return usual_s if text is None else int(clamped(CLIENT["consumer"][name], text)) / 1e3
+    return usual_s if text is None else int(clamp(CLIENT["consumer"][name], text)) / 1e3

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.messages.coordinator_codec import TRANSACTION_KEY, coordinator_request, read_coordinator
-from lockstep_kafka.messages.message_versions import message
+from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.errors import RetriableError
@@ -124,7 +124,7 @@ class TransactionCoordinators:
                     broker = self._brokers[transactional_id] = await self._coordinator(transactional_id)
                 purpose = f"transactions-{crc32(transactional_id.encode()) % CONNECTIONS}"
                 connection = await self._cluster.connection(broker, purpose)
-                answer = await connection.request(request(message(api, connection.version(api), "request")))
+                answer = await connection.request(request(load_message(api, connection.version(api), "request")))
                 code = _code(answer)
             except BrokerUnreachable:
                 self._brokers.pop(transactional_id, None)
@@ -134,12 +134,12 @@ class TransactionCoordinators:
                 code = KafkaErrorCode.COORDINATOR_NOT_AVAILABLE
             if code == KafkaErrorCode.NONE:
                 return answer
-            about = f"cluster {self._cluster.alias}: {api} of {transactional_id}"
+            context = f"cluster {self._cluster.alias}: {api} of {transactional_id}"
             if code in FENCED:
-                raise ProducerFenced(f"{about}: somebody else has taken it over")
+                raise ProducerFenced(f"{context}: somebody else has taken it over")
             if code not in NOT_YET or late:
                 raise KafkaProtocolError(
-                    code, about, self._cluster.alias, ("transactional-id", transactional_id, "Write")
+                    code, context, self._cluster.alias, ("transactional-id", transactional_id, "Write")
                 )
             if code == KafkaErrorCode.NOT_COORDINATOR:
                 self._brokers.pop(transactional_id, None)
@@ -153,9 +153,9 @@ class TransactionCoordinators:
         if coordinator.error_code != KafkaErrorCode.NONE:
             if coordinator.error_code == KafkaErrorCode.COORDINATOR_NOT_AVAILABLE:
                 raise BrokerUnreachable(f"no coordinator of {transactional_id} yet", self._cluster.alias)
-            about = f"cluster {self._cluster.alias}: coordinator of {transactional_id}"
+            context = f"cluster {self._cluster.alias}: coordinator of {transactional_id}"
             needs = ("transactional-id", transactional_id, "Write")
-            raise KafkaProtocolError(int(coordinator.error_code), about, self._cluster.alias, needs)
+            raise KafkaProtocolError(int(coordinator.error_code), context, self._cluster.alias, needs)
         return int(coordinator.node_id)
 
 

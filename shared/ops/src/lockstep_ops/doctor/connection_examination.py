@@ -23,7 +23,7 @@ from lockstep_kafka.admin.address_probe import (
     probe_address,
     silence_sentence,
 )
-from lockstep_kafka.admin.admin import OPENED, PROBE, connects
+from lockstep_kafka.admin.admin import OPENED, PROBE, find_connect_error
 from lockstep_kafka.common.auth_errors import login_name, refused_login
 from lockstep_kafka.session.broker_session import AdvertisedBroker, BrokerRequestFailed, BrokerSession, SessionRefused
 from lockstep_kafka.session.request_probe import find_refused_requests
@@ -132,7 +132,7 @@ class ConnectionExamination:
 
     async def _connect(self, host: HostAddresses, address: str) -> AddressConnection:
         began = time.perf_counter()
-        reason = await connects(address, host.port, timedelta(seconds=self._within))
+        reason = await find_connect_error(address, host.port, timedelta(seconds=self._within))
         return AddressConnection(host.host, address, host.port, reason or "", (time.perf_counter() - began) * 1e3)
 
     async def _read_tls(self, servers: Sequence[tuple[str, int]]) -> bool:
@@ -267,7 +267,7 @@ class ConnectionExamination:
         """Connect to the broker, and log in if it can be reached."""
         facts = BrokerFacts(broker.id, broker.host, broker.port)
         async with bound:
-            if reason := await connects(broker.host, broker.port, timedelta(seconds=self._within)):
+            if reason := await find_connect_error(broker.host, broker.port, timedelta(seconds=self._within)):
                 return replace(facts, reason=reason)
             session = None
             try:

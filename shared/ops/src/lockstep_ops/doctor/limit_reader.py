@@ -13,7 +13,6 @@ from lockstep_kafka.session.broker_session import BrokerSession
 from lockstep_kafka.topics.control_topics import KEPT_CONFIGS, new_topic, refused_configs_text
 from lockstep_ops.cluster_snapshot import ClusterSnapshot, Unknown
 from lockstep_ops.doctor.checks.limits import FlowLimits, SideLimits, TopicFault, TopicPair
-from lockstep_ops.doctor.checks.quotas import ClientQuota
 from lockstep_ops.doctor.flow_clusters import FlowClusters
 from lockstep_ops.needed_topics import needed_on
 from lockstep_rules.topic_plan import factor_words
@@ -101,9 +100,7 @@ async def _side(
         brokers=await cluster.broker_count(),
         factors=created_factors(settings, cluster.alias),
         configs=None if isinstance(configs, Unknown) else configs,
-        quotas=None
-        if isinstance(quotas, Unknown)
-        else tuple(ClientQuota(quota.user, quota.client_id, quota.values) for quota in quotas),
+        quotas=None if isinstance(quotas, Unknown) else quotas,
         user=(find_principal(properties) or ANONYMOUS).removeprefix("User:"),
         client_id=quota_client_id,
         configs_trouble=configs_trouble,

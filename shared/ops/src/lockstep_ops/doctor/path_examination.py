@@ -67,7 +67,7 @@ async def _find_trouble(admin: Admin, within_s: float) -> tuple[str, bool]:
 
 
 async def _reach_brokers(admin: Admin, within: float) -> None:
-    """Return once the cluster answers and each broker accepts connections.
+    """Wait until the cluster answers and each broker accepts connections.
 
     Brokers are reached at their advertised addresses. All of it takes `within` seconds at most.
 

@@ -12,7 +12,7 @@ _LINK_IN_BRACKETS = re.compile(rf"\({_LINK.pattern}\)")
 _EMPHASIS = re.compile(r"(?<![\w.`*])\*(\w[^*`]*)\*")
 
 
-def plain(text: str) -> str:
+def markdown_to_text(text: str) -> str:
     """Return Markdown as a terminal shows it: without marks, and of each link its words."""
     return _without_marks(_LINK.sub(r"\1", text))
 
@@ -61,7 +61,7 @@ class FindingKind:
     @property
     def plain_fix(self) -> str:
         """Return the fix, as a line of a finding has it."""
-        return plain(self.fix)
+        return markdown_to_text(self.fix)
 
     @property
     def texts(self) -> dict[str, str]:

@@ -74,7 +74,7 @@ class FlowReader:
         Raises:
             ClusterError: A cluster does not answer, or refuses.
         """
-        await asyncio.gather(self._source.reach(self._timeout), self._target.reach(self._timeout))
+        await asyncio.gather(self._source.probe(self._timeout), self._target.probe(self._timeout))
         owners = await self._name_owners() if self._settings.renames else None
         return await read_topics(self._settings, self._source, self._target, self._steps, self._coming, owners)
 
@@ -113,7 +113,7 @@ class FlowReader:
         target_state, on_target = await self._with_capabilities(target, topics.target, Role.TARGET)
         control_faults = await self._unless_denied(self._control_faults(), ())
         notes = reading.remark, groups.remark, acls.note, on_source, on_target, *positions.unread
-        remarks = self._nothing_selected(topics), *self._remarks, *notes
+        remarks = self._why_nothing_selected(topics), *self._remarks, *notes
         return FlowFacts(
             settings=settings,
             at_ms=now_ms(),
@@ -151,7 +151,7 @@ class FlowReader:
             opposite=self._opposite,
         )
 
-    def _nothing_selected(self, topics: TopicReading) -> str:
+    def _why_nothing_selected(self, topics: TopicReading) -> str:
         """Return why the flow has no topic, or "" if it has some."""
         if not self._settings.enabled or topics.selection.topics:
             return ""

@@ -50,7 +50,7 @@ def _shown(value: str | None) -> str:
     return value or "unset"
 
 
-async def require_unchanged(plan: Path, file: Path, timeout: float = REACHED_WITHIN_S) -> None:
+async def require_unchanged(plan: Path, file: Path) -> None:
     """Check that nothing has changed since the plan was made.
 
     Raises:
@@ -81,7 +81,7 @@ async def require_unchanged(plan: Path, file: Path, timeout: float = REACHED_WIT
         for name, flow_plan in flow_plans.items():
             bases = read_basis(plan, flow_plan.get("source")), read_basis(plan, flow_plan.get("target"))
             try:
-                topics = await FlowReader(flows[name], clusters, coming, WorkProgress(), timeout).topics()
+                topics = await FlowReader(flows[name], clusters, coming, WorkProgress(), REACHED_WITHIN_S).topics()
             except ClusterError as error:
                 raise CannotUse(f"{plan} cannot be checked: {error}") from error
             changes += basis_changes(bases[0], cluster_basis(topics.source))

@@ -79,18 +79,18 @@ async def _mirror_makers(
     reached: dict[TopicPartition, ReachedPosition] = {}
     mirror_makers = []
     topics: dict[str, Offsets] = {}
-    for place in _places(settings, own):
-        if place.topic not in await target.topic_names():
+    for location in _offset_locations(settings, own):
+        if location.topic not in await target.topic_names():
             continue
-        if place.topic not in topics:
-            topics[place.topic] = await read_offsets(settings, place.topic, unread.pass_over) or {}
-        offsets = topics[place.topic].get((place.connector, settings.aliases.source), {})
+        if location.topic not in topics:
+            topics[location.topic] = await read_offsets(settings, location.topic, unread.pass_over) or {}
+        offsets = topics[location.topic].get((location.connector, settings.aliases.source), {})
         if not offsets:
             continue
-        if place.is_same(own):
+        if location.is_same(own):
             reached |= {tp: ReachedPosition(offset + 1, MIRROR_MAKER) for tp, offset in offsets.items()}
-        members = await _members(target, place.group)
-        facts = MirrorMakerFacts(str(place), place.group, len(offsets), place.is_same(own), members)
+        members = await _members(target, location.group)
+        facts = MirrorMakerFacts(str(location), location.group, len(offsets), location.is_same(own), members)
         mirror_makers.append((facts, frozenset(offsets)))
     return reached, mirror_makers
 
@@ -103,11 +103,11 @@ async def _members(target: ClusterSnapshot, group: str) -> int:
         return 0
 
 
-def _places(settings: FlowSettings, own: OffsetLocation) -> list[OffsetLocation]:
+def _offset_locations(settings: FlowSettings, own: OffsetLocation) -> list[OffsetLocation]:
     """Return the places where an MM2 of this flow may keep its progress, each once."""
     flow, group_id = settings.flow, settings.group_id
-    places = [
+    locations = [
         offset_location("dedicated", flow, group_id, progress_topic(flow)),
         offset_location(STRIMZI, flow, group_id, progress_topic(flow)),
     ]
-    return places if any(place.is_same(own) for place in places) else [*places, own]
+    return locations if any(location.is_same(own) for location in locations) else [*locations, own]

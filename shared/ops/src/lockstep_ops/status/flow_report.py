@@ -81,7 +81,7 @@ async def read_report(
         return await read_reports(settings, timeout) if heard is None else reports_now(heard)
 
     async def wait_conclusive(logs: LogOffsets) -> None:
-        """Return when a slot that works has written its rows again."""
+        """Wait until a slot that works has written its rows again."""
         if followed is None:
             await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
             return

@@ -11,8 +11,8 @@ from lockstep_rules.offsets.lag import (
     SILENT_AFTER_S,
     WRITES_WITHIN_S,
     LogRange,
-    behind,
     copied_upstream,
+    count_behind,
     is_of_another_log,
     missing_since_ms,
     silent_after_s,
@@ -155,7 +155,7 @@ def partition_line(
     source = logs.source.get(tp)
     target_end = NOT_ASKED if by_key else logs.target.get((topic.target_topic, number))
     silent = row is not None and at_ms - row.at_ms > WRITES_WITHIN_MS
-    lag = behind(row, topic, source, target_end, silent=silent)
+    lag = count_behind(row, topic, source, target_end, silent=silent)
     slot = slots.by_partition.get(tp, -1)
     state, reason = _state_by_rows(topic, number, row, wanted, slots, at_ms, topic.copied(by_key=by_key))
     if row is not None and state == COPYING:

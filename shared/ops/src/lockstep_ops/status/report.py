@@ -43,7 +43,7 @@ def combine_if_known(values: Sequence[int | None], combine: Callable[[Iterable[i
     return combine(known_values) if len(known_values) == len(values) else None
 
 
-def longest(values: Iterable[int]) -> int:
+def largest_or_zero(values: Iterable[int]) -> int:
     """Return the largest value, or 0 if there is none."""
     return max(values, default=0)
 
@@ -346,7 +346,7 @@ class Report:
     @property
     def lag_ms(self) -> int | None:
         """Return the longest lag of all partitions in milliseconds, or None if that of some is unknown."""
-        return combine_if_known([line.lag_ms for line in self.partitions], longest)
+        return combine_if_known([line.lag_ms for line in self.partitions], largest_or_zero)
 
     @property
     def passed_over(self) -> int:

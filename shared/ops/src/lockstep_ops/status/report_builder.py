@@ -30,7 +30,7 @@ from lockstep_ops.status.report import (
     Trouble,
     cluster_lines,
     combine_if_known,
-    longest,
+    largest_or_zero,
 )
 from lockstep_rules.groups.group_readings import GroupReadings
 from lockstep_rules.offsets.first_seen import no_delay
@@ -298,7 +298,7 @@ class _ReportParts:
                 sum(line.phase != NOT_BEGUN for line in lines),
                 sum(line.phase == "halted" for line in lines),
                 combine_if_known(lags, sum),
-                combine_if_known(ages, longest),
+                combine_if_known(ages, largest_or_zero),
                 topic_failure(row),
                 sum(line.passed_over for line in lines),
                 row.note,

@@ -29,7 +29,7 @@ class FollowedRows(Protocol):
         """Return sentences about records that are no rows."""
 
     async def catch_up_now(self) -> None:
-        """Return once everything was read that is in the topic now.
+        """Wait until everything was read that is in the topic now.
 
         Raises:
             ClusterError: The topic cannot be read.

@@ -29,11 +29,11 @@ class HandBack(MigrationPlan):
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as JSON values. `offsets` has the shape of Connect's REST API."""
-        place, cluster = self.state.place, self.state.cluster
+        location, cluster = self.state.location, self.state.cluster
         return {
             "flow": str(self.state.flow),
-            "to": {"origin": place.origin, "topic": place.topic, "connector": place.connector},
-            "group": place.group,
+            "to": {"origin": location.origin, "topic": location.topic, "connector": location.connector},
+            "group": location.group,
             "offsets": [
                 {"partition": {"cluster": cluster, "partition": p, "topic": t}, "offset": {"offset": offset}}
                 for (t, p), offset in self.offsets
@@ -167,20 +167,20 @@ def _not_final(state: MigrationState, unread: _Unread) -> Reason:
 
 
 def _refusals(state: MigrationState, offsets: Mapping[TopicPartition, int], not_final: Reason) -> Iterator[Reason]:
-    place, target = state.place, state.flow.target
+    location, target = state.location, state.flow.target
     if state.members:
-        yield still_runs(place, target, state.members)
+        yield still_runs(location, target, state.members)
     if not_final:
         yield not_final
     elif not offsets:
         yield (RefusalCode.NOTHING_TO_HAND_BACK if state.progress() else RefusalCode.NOTHING_WRITTEN).to_reason()
     if state.mm2_offsets is None:
-        yield RefusalCode.OFFSETS_TOPIC_TO_MAKE.to_reason(topic=place.topic, cluster=target)
+        yield RefusalCode.OFFSETS_TOPIC_TO_MAKE.to_reason(topic=location.topic, cluster=target)
     mm2_offsets = state.mm2_offsets or {}
     if further := [tp for tp, offset in offsets.items() if mm2_offsets.get(tp, offset) > offset]:
         mm2_offset, own_offset = mm2_offsets[further[0]], offsets[further[0]]
         yield RefusalCode.MIRROR_MAKER_AHEAD.to_reason(
-            place=str(place), partitions=name_partitions(further), theirs=mm2_offset, here=own_offset
+            place=str(location), partitions=name_partitions(further), theirs=mm2_offset, here=own_offset
         )
 
 

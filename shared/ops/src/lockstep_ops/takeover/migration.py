@@ -37,7 +37,7 @@ class MigrationState(FlowState):
 
     cluster: str
     """The source's alias in MM2's progress."""
-    place: OffsetLocation
+    location: OffsetLocation
     mm2_offsets: Mapping[TopicPartition, int] | None = field(default_factory=dict)
     """MM2's offsets of this source. None: there is no such topic."""
     members: int = 0
@@ -47,13 +47,13 @@ class MigrationState(FlowState):
 
     def handover(self, phase: str, partitions: int) -> Handover:
         """Return the row that says that the handover is done."""
-        place = self.place
+        location = self.location
         return Handover(
             phase=phase,
-            origin=place.origin,
-            topic=place.topic,
-            connector=place.connector,
-            group=place.group,
+            origin=location.origin,
+            topic=location.topic,
+            connector=location.connector,
+            group=location.group,
             partitions=partitions,
         )
 

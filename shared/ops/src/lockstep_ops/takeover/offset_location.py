@@ -69,6 +69,6 @@ def offset_location(
     return OffsetLocation(origin, topic or default.topic, connector or default.connector, group or default.group)
 
 
-def still_runs(place: OffsetLocation, target: str, members: int) -> Reason:
+def still_runs(location: OffsetLocation, target: str, members: int) -> Reason:
     """Return why nothing may be done yet."""
-    return RefusalCode.MIRROR_MAKER_RUNS.to_reason(group=place.group, cluster=target, members=members)
+    return RefusalCode.MIRROR_MAKER_RUNS.to_reason(group=location.group, cluster=target, members=members)

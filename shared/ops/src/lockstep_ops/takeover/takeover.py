@@ -104,17 +104,17 @@ class TakeoverPlan(MigrationPlan):
     """An operator stopped the source connector: it has to be resumed."""
 
     @property
-    def shares_mm2_place(self) -> bool:
+    def shares_mm2_location(self) -> bool:
         """Return whether the flow keeps its progress in the same place as MM2."""
-        return self.state.own.is_same(self.state.place)
+        return self.state.own.is_same(self.state.location)
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
-        place, own = self.state.place, self.state.own
+        location, own = self.state.location, self.state.own
         return {
             "flow": str(self.state.flow),
-            "from": {"origin": place.origin, "topic": place.topic, "connector": place.connector},
-            "group": place.group,
+            "from": {"origin": location.origin, "topic": location.topic, "connector": location.connector},
+            "group": location.group,
             "kept_in": {"topic": own.topic, "connector": own.connector},
             "topics": [
                 {
@@ -145,7 +145,7 @@ def plan_takeover(state: TakeoverState) -> TakeoverPlan:
     wanted = DesiredStateView(state.rows, state.states).connector(Connector.SOURCE)
     rows = state.progress()
     alters = tuple((tp, offset) for tp, offset in _copied_since_hand_back(state, mm2_offsets).items() if tp in rows)
-    to_write = {} if state.own.is_same(state.place) else mm2_offsets
+    to_write = {} if state.own.is_same(state.location) else mm2_offsets
     writes = tuple((tp, offset) for tp, offset in sorted(to_write.items()) if state.own_offsets.get(tp) != offset)
     return TakeoverPlan(
         state=state,
@@ -197,15 +197,15 @@ def _refusals(
     alters: Collection[tuple[TopicPartition, int]],
     wanted: DesiredPhase,
 ) -> Iterator[Reason]:
-    place, target = state.place, state.flow.target
+    location, target = state.location, state.flow.target
     if state.members:
-        yield still_runs(place, target, state.members)
+        yield still_runs(location, target, state.members)
     if state.mm2_offsets is None:
-        yield RefusalCode.OFFSETS_TOPIC_MISSING.to_reason(topic=place.topic, cluster=target)
+        yield RefusalCode.OFFSETS_TOPIC_MISSING.to_reason(topic=location.topic, cluster=target)
     elif not mm2_offsets:
         others = ", ".join(f"{connector} of cluster '{cluster}'" for connector, cluster in sorted(state.other_sources))
         code = RefusalCode.OFFSETS_OF_OTHERS if others else RefusalCode.OFFSETS_ABSENT
-        details = {"topic": place.topic, "cluster": target, "connector": place.connector, "alias": state.cluster}
+        details = {"topic": location.topic, "cluster": target, "connector": location.connector, "alias": state.cluster}
         yield code.to_reason(**details, others=others)
     own_offsets, since_hand_back = _own_positions(state), _copied_since_hand_back(state, mm2_offsets)
     if differing := [
@@ -229,7 +229,7 @@ def _refusals(
 def _notes(
     state: TakeoverState, mm2_offsets: Mapping[TopicPartition, int], topics: Iterable[TopicPlan]
 ) -> Iterator[str]:
-    yield flush_note(state.flush_every, state.place.origin)
+    yield flush_note(state.flush_every, state.location.origin)
     yield from map(str, state.unread)
     plans = {(topic.topic, plan.partition): plan for topic in topics for plan in topic.partitions}
     if without_offset := [tp for tp, plan in plans.items() if plan.offset is None]:

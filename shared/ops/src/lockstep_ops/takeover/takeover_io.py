@@ -55,13 +55,13 @@ Such a topic is small. Only a transaction that somebody left open keeps it from 
 RECHECK_INTERVAL_S = 0.5
 
 
-def place_of_handover(rows: Mapping[str, Row]) -> OffsetLocation | None:
+def find_handover_location(rows: Mapping[str, Row]) -> OffsetLocation | None:
     """Return the place from which the flow was taken over, or to which it was handed back, last."""
     row = rows.get("handover/progress")
     return OffsetLocation(row.origin, row.topic, row.connector, row.group) if isinstance(row, Handover) else None
 
 
-async def read_takeover_state(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
+async def read_takeover_state(settings: FlowSettings, location: OffsetLocation) -> TakeoverState:
     """Read both clusters' facts that a takeover depends on. Nothing is changed.
 
     Raises:
@@ -73,14 +73,14 @@ async def read_takeover_state(settings: FlowSettings, place: OffsetLocation) -> 
         ClusterSnapshot(client(settings, refused_s=REFUSED_S)) for client in (source_client, target_client)
     )
     own = OffsetLocation("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
-    await asyncio.gather(source.reach(), target.reach())
+    await asyncio.gather(source.probe(), target.probe())
     unread = PassedOverRecords()
     (offsets, common), target_names, groups = await asyncio.gather(
-        _read_target(settings, target.admin, place, unread),
+        _read_target(settings, target.admin, location, unread),
         target.topic_names(),
         _groups_with_checkpoints(settings, unread.pass_over),
     )
-    own_offsets = offsets if own.topic == place.topic else await read_offsets(settings, own.topic, unread.pass_over)
+    own_offsets = offsets if own.topic == location.topic else await read_offsets(settings, own.topic, unread.pass_over)
     selected = [name for name in sorted(await source.topic_names()) if settings.replicates(name)]
     described = (await source.topics(selected)).require_done()
     partitions = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
@@ -93,7 +93,7 @@ async def read_takeover_state(settings: FlowSettings, place: OffsetLocation) -> 
         **common,
         unread=unread.topics,
         own=own,
-        other_sources=frozenset(offsets or {}) - {(place.connector, settings.aliases.source)},
+        other_sources=frozenset(offsets or {}) - {(location.connector, settings.aliases.source)},
         own_offsets=(own_offsets or {}).get((own.connector, settings.aliases.source), {}),
         selected={name: settings.remote_topic(name) for name in selected if name in described},
         begins=begins,
@@ -112,7 +112,7 @@ async def carry_out_takeover(settings: FlowSettings, plan: TakeoverPlan, within:
         ClusterError: It failed. Then it can be done again.
     """
     flow, target = settings.flow, target_client(settings)
-    await _must_be_stopped(target, flow.target, plan.state.place)
+    await _must_be_stopped(target, flow.target, plan.state.location)
     if plan.alters:
         source = settings.aliases.source
         entries = listing(
@@ -130,7 +130,7 @@ async def carry_out_takeover(settings: FlowSettings, plan: TakeoverPlan, within:
 
 
 async def read_hand_back_state(
-    settings: FlowSettings, place: OffsetLocation, *, refused_s: float = inf
+    settings: FlowSettings, location: OffsetLocation, *, refused_s: float = inf
 ) -> MigrationState:
     """Read the target's facts that a hand-back depends on. Nothing is changed.
 
@@ -143,13 +143,13 @@ async def read_hand_back_state(
     target = target_client(settings, refused_s=refused_s)
     await target.probe()
     unread = PassedOverRecords()
-    offsets, common = await _read_target(settings, target, place, unread)
-    if offsets is None and place.topic == settings.control.offset_storage_topic:
+    offsets, common = await _read_target(settings, target, location, unread)
+    if offsets is None and location.topic == settings.control.offset_storage_topic:
         common["mm2_offsets"] = {}
     return MigrationState(**common, unread=unread.topics)
 
 
-async def stop_and_drain(settings: FlowSettings, place: OffsetLocation, reply: CommandReply, within: float) -> None:
+async def stop_and_drain(settings: FlowSettings, location: OffsetLocation, reply: CommandReply, within: float) -> None:
     """Stop the whole flow, and wait until it has drained, at most `within` seconds for each.
 
     `reply` gets what the services answered.
@@ -158,7 +158,7 @@ async def stop_and_drain(settings: FlowSettings, place: OffsetLocation, reply: C
     if exit_code([reply]) is not Exit.FINE:
         return
     deadline = time.monotonic() + within
-    while not_drained(await read_hand_back_state(settings, place)) and time.monotonic() < deadline:
+    while not_drained(await read_hand_back_state(settings, location)) and time.monotonic() < deadline:
         await asyncio.sleep(RECHECK_INTERVAL_S)
 
 
@@ -168,16 +168,16 @@ async def carry_out_hand_back(settings: FlowSettings, plan: HandBack, within: fl
     Raises:
         ClusterError: It failed. Then it can be done again.
     """
-    target, place = target_client(settings), plan.state.place
-    new_plan = plan_hand_back(await read_hand_back_state(settings, place))
+    target, location = target_client(settings), plan.state.location
+    new_plan = plan_hand_back(await read_hand_back_state(settings, location))
     if new_plan.refusals or new_plan.offsets != plan.offsets:  # somebody has read the plan meanwhile
         shown = "; ".join(map(format_sentence, new_plan.refusals)) or "it has copied on since the plan was shown"
         raise ClusterError(settings.flow.target, f"{settings.flow}: {shown}: nothing was written, ask again")
-    await _must_be_stopped(target, settings.flow.target, place)
+    await _must_be_stopped(target, settings.flow.target, location)
     if plan.writes:
-        if place.topic == settings.control.offset_storage_topic:
+        if location.topic == settings.control.offset_storage_topic:
             await ensure_control_topics(target, [source_offsets_topic(settings.control)])
-        await _write(settings, place, plan.writes, within)
+        await _write(settings, location, plan.writes, within)
     await _write_handover(settings, target, plan.row, within)
 
 
@@ -185,20 +185,20 @@ async def carry_out_hand_back(settings: FlowSettings, plan: HandBack, within: fl
 
 
 async def _read_target(
-    settings: FlowSettings, target: Admin, place: OffsetLocation, unread: PassedOverRecords
+    settings: FlowSettings, target: Admin, location: OffsetLocation, unread: PassedOverRecords
 ) -> tuple[Offsets | None, dict[str, Any]]:
     """Return all offsets in the topic of that place, and the fields of a `MigrationState`."""
     rows, offsets, members, replicas = await asyncio.gather(
         flow_rows(settings),
-        read_offsets(settings, place.topic, unread.pass_over),
-        _members(target, place),
+        read_offsets(settings, location.topic, unread.pass_over),
+        _members(target, location),
         count_replicas(target, settings, [DATA_PLANE]),
     )
     return offsets, {
         "flow": settings.flow,
         "cluster": settings.aliases.source,
-        "place": place,
-        "mm2_offsets": None if offsets is None else offsets.get((place.connector, settings.aliases.source), {}),
+        "location": location,
+        "mm2_offsets": None if offsets is None else offsets.get((location.connector, settings.aliases.source), {}),
         "rows": rows,
         "states": settings.states,
         "members": members,
@@ -253,9 +253,9 @@ async def read_offsets(
     offsets: dict[tuple[str, str], dict[TopicPartition, int]] = {}
     for connector, changes in fold.changes.items():
         for change in changes.values():
-            place = change.source_partition()
-            if place is not None and change.offset is not None:
-                cluster, tp = place
+            partition = change.source_partition()
+            if partition is not None and change.offset is not None:
+                cluster, tp = partition
                 offsets.setdefault((connector, cluster), {})[tp] = change.offset
     return offsets
 
@@ -281,7 +281,7 @@ async def _groups_with_checkpoints(settings: FlowSettings, on_unreadable: OnUnre
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-async def _must_be_stopped(target: Admin, alias: str, place: OffsetLocation) -> None:
+async def _must_be_stopped(target: Admin, alias: str, location: OffsetLocation) -> None:
     """Check that MM2's group has no members.
 
     What was seen a moment ago may have changed, because somebody has read the plan meanwhile.
@@ -289,29 +289,29 @@ async def _must_be_stopped(target: Admin, alias: str, place: OffsetLocation) -> 
     Raises:
         ClusterError: It has members.
     """
-    if members := await _members(target, place):
-        raise ClusterError(alias, format_sentence(still_runs(place, alias, members)))
+    if members := await _members(target, location):
+        raise ClusterError(alias, format_sentence(still_runs(location, alias, members)))
 
 
-async def _members(target: Admin, place: OffsetLocation) -> int:
+async def _members(target: Admin, location: OffsetLocation) -> int:
     """Return the number of members of MM2's group, or 0 if it is not watched."""
-    return await target.count_members(place.group) if place.watched else 0
+    return await target.count_members(location.group) if location.watched else 0
 
 
 async def _write(
-    settings: FlowSettings, place: OffsetLocation, offsets: Sequence[tuple[TopicPartition, int]], within: float
+    settings: FlowSettings, location: OffsetLocation, offsets: Sequence[tuple[TopicPartition, int]], within: float
 ) -> None:
     """Append offsets as Connect does, and read them back."""
     source, target = settings.aliases.source, settings.flow.target
-    records = [encode_source_progress(source, *tp, offset, place.connector) for tp, offset in offsets]
+    records = [encode_source_progress(source, *tp, offset, location.connector) for tp, offset in offsets]
     async with producing(settings, within) as producer:
-        await ControlTopicLog(producer, place.topic).append_all(records)
-    written = (await read_offsets(settings, place.topic) or {}).get((place.connector, source), {})
+        await ControlTopicLog(producer, location.topic).append_all(records)
+    written = (await read_offsets(settings, location.topic) or {}).get((location.connector, source), {})
     if wrong := [tp for tp, offset in offsets if written.get(tp) != offset]:
         topic, number = wrong[0]
         raise ClusterError(
             target,
-            f"{place} on cluster {target} does not say what was written, of {topic}-{number} for one: somebody else "
+            f"{location} on cluster {target} does not say what was written, of {topic}-{number} for one: somebody else "
             "writes there too",
         )
 

@@ -50,7 +50,7 @@ def partitions_of(path: Path, topic: str, lines: Iterable[bytes]) -> tuple[Trial
         if earlier and record.offset <= earlier[-1].offset:
             raise CannotUse(f"{path}: record {number}: offset {record.offset} comes after {earlier[-1].offset}")
         earlier.append(record)
-    return tuple(TrialPartition(topic, partition, tuple(each)) for partition, each in sorted(records.items()))
+    return tuple(TrialPartition(topic, partition, tuple(added)) for partition, added in sorted(records.items()))
 
 
 def _record(body: Any, line: str, offset: int) -> TrialRecord:

@@ -12,8 +12,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_kafka.common.errors import ClusterUnreachable
 from lockstep_kafka.librdkafka.client_factory import create_client
-from lockstep_kafka.topics.log_stretch import poll_stretch
-from lockstep_kafka.topics.topic_reader import bounds
+from lockstep_kafka.topics.log_stretch import poll_stretch, read_bounds
 from lockstep_ops.exit_codes import CannotUse
 from lockstep_ops.record_parts import message_headers
 from lockstep_state.codecs.transform_trial import TrialPartition, TrialRecord
@@ -58,7 +57,7 @@ def read_source_records(
     bootstrap = str(conf.get("bootstrap.servers", ""))
     consumer = create_client(Consumer, conf, alias)
     try:
-        return _Reading(consumer, topic, limit, from_end, silent_s, on_read).read(alias)
+        return _SourceReading(consumer, topic, limit, from_end, silent_s, on_read).read(alias)
     except KafkaException as exc:
         raise ClusterUnreachable(alias, bootstrap, error_text(exc.args[0])) from exc
     except TimeoutError as exc:
@@ -67,8 +66,11 @@ def read_source_records(
         consumer.close()
 
 
-class _Reading:
-    """One reading. Its methods raise KafkaException, and TimeoutError for a cluster that is silent."""
+class _SourceReading:
+    """The reading of one topic of the source.
+
+    Its methods raise KafkaException, and TimeoutError for a cluster that is silent.
+    """
 
     def __init__(
         self,
@@ -88,7 +90,12 @@ class _Reading:
         self._read: list[tuple[int, TrialRecord]] = []
 
     def read(self, alias: str) -> tuple[TrialPartition, ...]:
-        limits = self._bounds(alias)
+        limits = read_bounds(self._consumer, self._topic, self._silent_s)
+        if limits is None:
+            raise CannotUse(
+                f"cluster {alias} has no topic {self._topic}, or does not let this user see it: name a topic of the "
+                "source, and not its copy"
+            )
         starts = {
             partition: max(first, end - self._limit) if self._from_end else first
             for partition, (first, end) in limits.items()
@@ -101,19 +108,6 @@ class _Reading:
                 break
         return self._partitions()
 
-    def _bounds(self, alias: str) -> dict[int, tuple[int, int]]:
-        # All topics are listed: a request that names one may create it.
-        metadata = self._consumer.list_topics(timeout=self._silent_s).topics.get(self._topic)
-        if metadata is None:
-            raise CannotUse(
-                f"cluster {alias} has no topic {self._topic}, or does not let this user see it: name a topic of the "
-                "source, and not its copy"
-            )
-        return {
-            partition: bounds(self._consumer, self._topic, partition, self._silent_s)
-            for partition in metadata.partitions
-        }
-
     def _partitions(self) -> tuple[TrialPartition, ...]:
         if self._from_end:
             newest = sorted(self._read, key=lambda read: (read[1].timestamp, read[1].offset))[-self._limit :]
@@ -122,7 +116,7 @@ class _Reading:
         records: dict[int, list[TrialRecord]] = {}
         for partition, record in sorted(newest, key=lambda read: (read[0], read[1].offset)):
             records.setdefault(partition, []).append(record)
-        return tuple(TrialPartition(self._topic, partition, tuple(each)) for partition, each in records.items())
+        return tuple(TrialPartition(self._topic, partition, tuple(read)) for partition, read in records.items())
 
 
 def _as_record(message: Message) -> TrialRecord:

@@ -127,7 +127,7 @@ def flows_without_topic(transform: TransformSettings, flows: Iterable[FlowSettin
 def _are_apart(topics: NameFilter, settings: FlowSettings) -> bool:
     if not isinstance(settings.topics, NameFilter):  # a class of the user's
         return False
-    are_known = all(find_suggested_topic(each, lambda _: True) for each in (topics, settings.topics))
+    are_known = all(find_suggested_topic(selection, lambda _: True) for selection in (topics, settings.topics))
     shared = find_suggested_topic(topics, settings.replicates) or find_suggested_topic(settings.topics, topics.matches)
     return are_known and not shared
 

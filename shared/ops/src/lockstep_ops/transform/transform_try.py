@@ -82,9 +82,11 @@ def tried_records(partitions: Iterable[TrialPartition], outcomes: Iterable[Trial
     """
     by_offset = {(outcome.topic, outcome.partition, outcome.offset): outcome for outcome in outcomes}
     return tuple(
-        TriedRecord(each.topic, each.partition, record, by_offset[each.topic, each.partition, record.offset])
-        for each in partitions
-        for record in each.records
+        TriedRecord(
+            partition.topic, partition.partition, record, by_offset[partition.topic, partition.partition, record.offset]
+        )
+        for partition in partitions
+        for record in partition.records
     )
 
 
@@ -115,7 +117,7 @@ def part_rows(records: Iterable[TriedRecord], *, values: bool) -> Iterator[PartR
         elif not record.changed_parts:
             yield PartRow(name, "value", shown_part(record.before.value, values), "unchanged", "unchanged")
         for part in record.changed_parts:
-            before_text, after_text = (shown_part(getattr(each, part), values) for each in (record.before, after))
+            before_text, after_text = (shown_part(getattr(version, part), values) for version in (record.before, after))
             if part == "value" and after is not None:
                 after_text += _fields_text(changed_fields(record.before.value, after.value), values)
             yield PartRow(name, part, before_text, after_text, "changed")
@@ -152,16 +154,16 @@ def _fields(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     waiting: list[tuple[str, Any]] = [(path, value)]
     count = 0
     while waiting:
-        path, each = waiting.pop()
+        path, value = waiting.pop()
         count += 1
         if count > MOST_FIELDS:
             raise OverflowError
-        if isinstance(each, dict) and each:
-            waiting += [(f"{path}.{name}", member) for name, member in each.items()]
-        elif isinstance(each, list) and each:
-            waiting += [(f"{path}[{index}]", item) for index, item in enumerate(each)]
+        if isinstance(value, dict) and value:
+            waiting += [(f"{path}.{name}", member) for name, member in value.items()]
+        elif isinstance(value, list) and value:
+            waiting += [(f"{path}[{index}]", item) for index, item in enumerate(value)]
         else:
-            yield path, (type(each), str(each))
+            yield path, (type(value), str(value))
 
 
 def _fields_text(changed: Sequence[str] | None, values: bool) -> str:

@@ -44,7 +44,7 @@ async def run_trial(path: object, requests: Sequence[TrialRequest], progress: Wo
     if not requests:
         return ()
     require_services(path, [DATA_PLANE])
-    has_statement = not all(each.function for each in requests)
+    has_statement = not all(request.function for request in requests)
     if has_statement and (missing := missing_java(os.environ)) is not None:
         raise CannotUse(missing)
     process = await asyncio.create_subprocess_exec(

@@ -47,7 +47,7 @@ class Capability:
         """Kafka's name of the request, with the version if a cluster may have an older one."""
         return self.request.kafka_name + (f" {self.oldest}" if self.oldest else "")
 
-    def is_there(self, versions: ApiVersions) -> bool:
+    def is_supported(self, versions: ApiVersions) -> bool:
         """Return whether brokers announce the request in the version needed."""
         return versions.get(self.request, (0, -1))[1] >= self.oldest
 
@@ -170,7 +170,7 @@ def missing_capabilities(versions: ApiVersions, roles: Iterable[Role]) -> Iterat
         versions: Versions that all of its brokers know (`known_versions`).
         roles: Its roles in the flows.
     """
-    return (capability for capability in capabilities_of(roles) if not capability.is_there(versions))
+    return (capability for capability in capabilities_of(roles) if not capability.is_supported(versions))
 
 
 def known_versions(versions: ApiVersions, refused: Iterable[int]) -> dict[int, tuple[int, int]]:

@@ -89,7 +89,7 @@ def plan_group_sync(
         now: The group in this round.
         partitions: The number of partitions by topic of the target. A commit for a missing one would fail in every
             round.
-        rewound: The result of `rewinds`.
+        rewound: The result of `find_rewinds`.
         follow: Set the target's group back where it went back on the source.
         unread: Partitions in which the reverse flow alone has put the group on the source. If its offset on the target
             is lower, another client has set it back, and it stays.
@@ -115,7 +115,7 @@ def plan_group_sync(
     )
 
 
-def rewinds(
+def find_rewinds(
     earlier: Mapping[TopicPartition, int],
     before: Mapping[TopicPartition, tuple[int, int]],
     written: Mapping[TopicPartition, Checkpoint],

@@ -12,7 +12,7 @@ from lockstep_state.rows.state_rows import SeenEnds
 
 
 class EndProblem(Enum):
-    """The reasons why a partition has no such end."""
+    """The reasons why it is unknown at which offset the copy of a partition is to end."""
 
     NOT_DELAYED = "not-delayed"
     """It has no delay, so the times at which its records were seen are not kept."""
@@ -42,10 +42,12 @@ class CopyEnd:
 
 @dataclass(frozen=True, slots=True)
 class NoCopyEnd:
-    """The reason why there is no end. `number` is its offsets or its Unix milliseconds."""
+    """The reason why there is no end."""
 
     problem: EndProblem
     number: int = 0
+    """The Unix milliseconds of the last check (NOT_CHECKED) or of the oldest one (TOO_OLD). How many offsets the copy
+    is beyond the end (PASSED). 0 with any other."""
 
 
 def find_copy_end(

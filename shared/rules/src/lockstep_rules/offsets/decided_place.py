@@ -15,9 +15,9 @@ DECIDED = "decided"
 
 @dataclass(frozen=True, slots=True)
 class DecidedPlace:
-    """Name where the copy of a partition stood when a decision was made about it.
+    """The position at which a partition was halted when an operator decided about it.
 
-    `before` is the first source offset that it has only if it has gone on.
+    `before` is the first upstream offset that its row reaches only after the copy has gone on.
     """
 
     topic: str
@@ -28,7 +28,7 @@ class DecidedPlace:
 
     @classmethod
     def of(cls, row: PartitionProgress) -> Self:
-        """Return the place of a partition that is halted."""
+        """Return the place of a partition by its row while it is halted."""
         wanted = row.cause.detail("wanted")
         before = max(row.upstream + 1, wanted if isinstance(wanted, int) else 0)
         return cls(row.topic, row.partition, before, row.begins)
@@ -50,5 +50,5 @@ class DecidedPlace:
         return asdict(self)
 
     def is_left(self, present: PartitionProgress) -> bool:
-        """Return whether the copy has gone on, or somebody has decided, since."""
+        """Return whether the copy has gone on since, or another decision was made, so that this one does not count."""
         return present.upstream >= self.before or present.begins != self.begins

@@ -42,13 +42,13 @@ def translate_failback(
         position: The committed offset on the source.
     """
     # Up to here nothing came from the target, so the place is the same.
-    copied_end = forward.copied_to(source_topic, partition, position)
+    copied_end = forward.find_run_end(source_topic, partition, position)
     origin = reverse.translate_upstream(target_topic, partition, copied_end)
     if isinstance(origin, Reason):
         return TranslatedOffset(None, reason=origin)
     destination = DownstreamOffset(origin.upstream)
     beyond = max(0, position - origin.known_until)
-    uncounted = beyond - forward.copied_between(source_topic, partition, origin.known_until, position) if beyond else 0
+    uncounted = beyond - forward.count_copied(source_topic, partition, origin.known_until, position) if beyond else 0
     if forward.copy_name(source_topic) is None:
         return TranslatedOffset(destination, behind=uncounted)
     translated = forward.translate(source_topic, partition, position)
@@ -61,7 +61,7 @@ def translate_failback(
         destination = DownstreamOffset(max(destination, min(end, origin.left_out_until)))
         # What the flow itself appended there without a gap, the group has read.
         destination = DownstreamOffset(forward.appended_until(source_topic, partition, destination, end))
-        own = max(0, end - destination) - reverse.copied_between(target_topic, partition, destination, end)
+        own = max(0, end - destination) - reverse.count_copied(target_topic, partition, destination, end)
         return TranslatedOffset(destination, behind=uncounted + own + missing)
     if isinstance(translated, NoRun):
         return TranslatedOffset(None, reason=ReasonCode.FORWARD_UNKNOWN.to_reason())
@@ -69,7 +69,7 @@ def translate_failback(
         return translated
     if translated.offset > destination:
         return TranslatedOffset(destination, behind=uncounted + translated.behind + translated.offset - destination)
-    from_target = position - forward.copied_between(source_topic, partition, 0, position)
+    from_target = position - forward.count_copied(source_topic, partition, 0, position)
     return TranslatedOffset(
         translated.offset,
         behind=uncounted + translated.behind + min(max(0, origin.since - translated.offset), from_target),

@@ -15,7 +15,7 @@ MOST_PATIENCE_S = 60.0
 
 WRITES_WITHIN_S = 3.0
 """Seconds within which a slot writes a row while records move. If the row is older and both logs go on behind it, the
-slot may have been killed after it copied more (`silent` of `behind`)."""
+slot may have been killed after it copied more (`silent` of `count_behind`)."""
 
 NOT_ASKED = -1
 """The target's log end if it was not asked for, or if the copy goes to several logs."""
@@ -57,7 +57,7 @@ def _differ(copied_id: str, present_id: str) -> bool:
     return copied_id != present_id and copied_id != "" != present_id
 
 
-def behind(
+def count_behind(
     row: PartitionProgress | None,
     topic: MirroredTopic | None,
     source: LogRange | None,
@@ -115,7 +115,7 @@ def why_unknown(
     *,
     silent: bool = False,
 ) -> str:
-    """Return the sentence that says why `behind` is None; "" if it is not."""
+    """Return the sentence that says why `count_behind` is None; "" if it is not."""
     if source is None:
         return "the source did not say where its log ends"
     if row is None or is_of_another_log(row, topic):

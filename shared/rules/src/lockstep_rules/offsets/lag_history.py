@@ -33,6 +33,9 @@ NOT_KNOWN = -1
 FRESH_MS = 3 * SAMPLE_MS
 """Milliseconds for which the last sample counts as the present one."""
 
+RECENT_MINUTES = 15
+"""Minutes of `recent_lags`."""
+
 AHEAD_MS = 60_000
 """Milliseconds by which the clock of the writer may be ahead of the reader's."""
 
@@ -211,14 +214,12 @@ def read_worst(
     )
 
 
-def recent_lags(
-    rows: Iterable[WorstLags], now_ms: int, minutes: int = 15
-) -> dict[TopicPartition, tuple[int | None, ...]]:
-    """Return the lag in each of the last minutes, in milliseconds, of partitions that were among the worst ones then.
+def recent_lags(rows: Iterable[WorstLags], now_ms: int) -> dict[TopicPartition, tuple[int | None, ...]]:
+    """Return the lag in each of the last `RECENT_MINUTES`, in milliseconds, of partitions that were among the worst.
 
     None: unknown.
     """
-    _, length, samples = _worst_samples(rows, now_ms, minutes)
+    _, length, samples = _worst_samples(rows, now_ms, RECENT_MINUTES)
     return {tp: _column(by_place, 0, length) for tp, by_place in samples.items()}
 
 

@@ -86,7 +86,7 @@ def decode_runs(row: OffsetRuns) -> Iterator[Run]:
         yield run
 
 
-def union(*run_lists: Iterable[Run]) -> tuple[Run, ...]:
+def merge_runs(*run_lists: Iterable[Run]) -> tuple[Run, ...]:
     """Merge runs of one generation, ascending. Those that overlap or meet along one line become one run.
 
     One writer may have known in parts what another knew whole, and an earlier row knew the beginning.
@@ -105,10 +105,10 @@ def union(*run_lists: Iterable[Run]) -> tuple[Run, ...]:
 def translate(runs: Sequence[Run], upstream: UpstreamOffset, decided: int = -1) -> Translation | None:
     """Return the downstream offset of a group that reads `upstream` next; None before the first run.
 
-    `runs` ascend (`union`). Within the last run that begins at or before the offset the result is exact. Between two
-    runs it is the end of the earlier one: what is between is read again rather than left out. Beyond the last run it is
-    that run's end, and behind, unless everything below the offset was `decided` (`PartitionProgress.upstream`). The
-    result does not fall when `upstream` rises.
+    `runs` ascend (`merge_runs`). Within the last run that begins at or before the offset the result is exact. Between
+    two runs it is the end of the earlier one: what is between is read again rather than left out. Beyond the last run
+    it is that run's end, and behind, unless everything below the offset was `decided` (`PartitionProgress.upstream`).
+    The result does not fall when `upstream` rises.
     """
     index = bisect_right(runs, upstream, key=attrgetter("upstream")) - 1
     if index < 0:
@@ -125,10 +125,10 @@ def translate(runs: Sequence[Run], upstream: UpstreamOffset, decided: int = -1) 
 def translate_upstream(runs: Sequence[Run], downstream: DownstreamOffset) -> UpstreamTranslation | None:
     """Return the upstream offset of a group that reads `downstream` next; None before the first run.
 
-    `runs` ascend (`union`). Within a run the result is exact. From the end of a run to the beginning of the next one it
-    is the upstream end of the first. So a group that continues there reads what was passed over, rather than leaving it
-    out. With any part of the runs, it never leads beyond a record that was not read downstream. The result does not
-    fall when `downstream` rises.
+    `runs` ascend (`merge_runs`). Within a run the result is exact. From the end of a run to the beginning of the next
+    one it is the upstream end of the first. So a group that continues there reads what was passed over, rather than
+    leaving it out. With any part of the runs, it never leads beyond a record that was not read downstream. The result
+    does not fall when `downstream` rises.
     """
     index = bisect_left(runs, downstream, key=attrgetter("downstream")) - 1
     if index < 0:
@@ -184,7 +184,7 @@ class RunMap:
         edition, runs = current.chunks.get(row.chunk, (-1, ()))
         if row.edition < edition:
             return current
-        runs = union(decode_runs(row), runs if row.edition == edition else ())
+        runs = merge_runs(decode_runs(row), runs if row.edition == edition else ())
         return replace(current, chunks={**current.chunks, row.chunk: (row.edition, runs)})
 
     def fold_progress(self, row: PartitionProgress) -> "RunMap":
@@ -231,7 +231,7 @@ class RunMap:
     @cached_property
     def runs(self) -> tuple[Run, ...]:
         """All runs, ascending."""
-        return union(self.begin, self.open_run, *(runs for _, runs in self.chunks.values()))
+        return merge_runs(self.begin, self.open_run, *(runs for _, runs in self.chunks.values()))
 
     @cached_property
     def records(self) -> tuple[Run, ...]:

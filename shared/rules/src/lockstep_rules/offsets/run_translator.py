@@ -151,13 +151,13 @@ class RunTranslator:
         runs = self._find_runs(topic, partition)
         return UpstreamOffset(runs[0].upstream) if runs and runs[0].downstream > 0 else None
 
-    def copied_to(self, topic: str, partition: int, upstream: int) -> int:
+    def find_run_end(self, topic: str, partition: int, upstream: int) -> int:
         """Return the end of the run that contains the upstream offset; the offset itself if no known run does."""
         runs = self._find_runs(topic, partition)
         index = bisect_right(runs, upstream, key=attrgetter("upstream")) - 1
         return max(upstream, runs[index].upstream_end) if index >= 0 else upstream
 
-    def copied_between(self, topic: str, partition: int, first: int, end: int) -> int:
+    def count_copied(self, topic: str, partition: int, first: int, end: int) -> int:
         """Return how many of the upstream offsets from `first` up to `end` are known to be copied."""
         runs = self._find_runs(topic, partition)
         overlapping = runs[max(0, bisect_right(runs, first, key=attrgetter("upstream")) - 1) :]

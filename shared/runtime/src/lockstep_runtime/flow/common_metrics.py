@@ -137,14 +137,14 @@ class FlowHealth(Protocol):
     def rebalancing(self) -> bool: ...
 
 
-def quoted(value: str) -> str:
+def quote_label(value: str) -> str:
     """Put a label value into double quotes, as JMX does with special characters and as dashboards for JMX expect."""
     return f'"{value}"'
 
 
 def connector(flow: Flow, kind: str) -> str:
     """Return the label value that names a connector, as Strimzi names it."""
-    return quoted(f"{flow}.{kind}")
+    return quote_label(f"{flow}.{kind}")
 
 
 def lead_samples(service: str, flows: Iterable[FlowHealth]) -> Iterator[Sample]:

@@ -130,18 +130,22 @@ class FlowContext:
         """Records that were passed over, in every topic of the flow that this replica reads."""
         metrics.series(UNREADABLE, str(self.flow), service, state_topic(self.flow, settings.group_id))  # 0 is shown too
         self.state = StateLog(self.unreadable, clock.wall_ms, self._find_term)
+        """The rows of the state topic of the kinds in `FlowService.wants`, and the only way to write one."""
         self.periodic = PeriodicTasks(self.log, clock.monotonic, self._round_ended, self._traced)
+        """The service's periodic work. `periodic.troubles` has what fails in it now."""
         self.remote_troubles = FailureTracker(self.log)
         """Troubles of other processes of the service. They are reported, and do not hold up this process."""
         self._tracing = tracing
         self.heartbeat_at: float | None = None
-        """When the last heartbeat was sent that the group has answered, by `clock.monotonic`."""
+        """When the last heartbeat was sent that the coordinator of the service's group has answered, by
+        `clock.monotonic`."""
         self.connector = service_connector(service)
         """MM2's connector that the service is part of."""
         self.pauses_itself = pauses_itself
         """The main loop goes on while its connector is paused. It asks `desired_state` what to leave alone."""
         self.divided = divided
-        """Replicas divide the work by commands partition."""
+        """Several replicas act at once, each for the keys of the commands partitions that it leads (`share_partition`).
+        Otherwise one replica leads all of them."""
         self._events: ControlTopicLog | None = None
         self._fenced_producer: ControlProducer | None = None
 
@@ -213,7 +217,7 @@ class FlowContext:
             raise LeadershipLost(f"{self.service} {self.flow} does not lead as {label} now, whose {row.key()} is")
         return term
 
-    def _term_about(self, subject: str) -> int:
+    def _term_for_event(self, subject: str) -> int:
         led = self.leadership.leading()
         share = self.share_partition(subject)
         return self.leadership.term(share if share in led else min(led, default=0))
@@ -266,7 +270,7 @@ class FlowContext:
             flow=str(self.flow),
             subject=subject,
             at_ms=self.clock.wall_ms(),
-            term=self._term_about(subject),
+            term=self._term_for_event(subject),
             instance=self.instance,
             answers=answers,
             detail=detail | cause_detail(cause),
@@ -283,15 +287,15 @@ class FlowContext:
         if sent.cancelled():
             return
         if isinstance(trouble := sent.exception(), ClusterError):
-            self.periodic.troubles.began(EVENTS, trouble)
+            self.periodic.troubles.record_failure(EVENTS, trouble)
         else:
-            self.periodic.troubles.over(EVENTS)
+            self.periodic.troubles.record_success(EVENTS)
 
     def fenced_log(self, topic: str) -> ControlTopicLog:
         """Return another control topic of the target (heartbeats, checkpoints) to append to.
 
-        Such records have no term, so an append that takes longer than `ACTS_WITHIN` is given up. A leader that was
-        frozen must not continue with it when it wakes.
+        Such records have no term, so an append that takes longer than `control_producer.ACTS_WITHIN` is given up. A
+        leader that was frozen must not continue with it when it wakes.
         """
         if self._fenced_producer is None:
             raise LeadershipLost("the target has not been reached yet")
@@ -337,5 +341,6 @@ class FlowContext:
     # -- for the runner ------------------------------------------------------------------------------------------------
 
     def open(self, fenced_producer: ControlProducer, events: ControlTopicLog) -> None:
+        """Take the producers of a new session. `event`, `fenced_log` and `remove_rows` fail before the first one."""
         self._fenced_producer = fenced_producer
         self._events = events

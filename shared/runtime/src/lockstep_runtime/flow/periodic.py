@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
 from lockstep_config.keys.python_classes import ClassFailed
-from lockstep_kafka.common.asyncio_util import cancelled_from_within, set_within
+from lockstep_kafka.common.asyncio_util import is_cancelled_from_within, set_within
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.common.errors import ClusterError
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
@@ -79,13 +79,13 @@ class PeriodicTasks:
                 with self._around(name):
                     await round_()
             except (ClusterError, ClassFailed) as trouble:
-                self.troubles.began(name, trouble)
+                self.troubles.record_failure(name, trouble)
                 self._ended(name, True)
                 _answer(waiting, trouble)
-                wait = backoff.after(trouble)
+                wait = backoff.next_after(trouble)
             except asyncio.CancelledError as exc:
                 # The futures get an error: to cancel them would cancel their callers, and nothing would show that.
-                if not cancelled_from_within():
+                if not is_cancelled_from_within():
                     _answer(waiting, RoundInterrupted(name))
                     raise
                 defect = RuntimeError(f"{name} was cancelled from within")
@@ -95,7 +95,7 @@ class PeriodicTasks:
                 _answer(waiting, exc)
                 raise
             else:
-                self.troubles.over(name)
+                self.troubles.record_success(name)
                 self._ended(name, False)
                 backoff.reset()
                 _answer(waiting, None)

@@ -78,14 +78,14 @@ class GuardedConnection(web.RequestHandler):
         self._wire = cast(asyncio.Transport, transport)
         self._deadline = self._loop.call_later(HEAD_WITHIN_S, self._end_late)
         if len(self._crowd) >= CONNECTIONS:
-            self._displaced().abort()
+            self._choose_displaced().abort()
         self._crowd[self] = None
         if self._tls is None:
             super().connection_made(transport)
         else:
             self._handshake = self._loop.create_task(self._start_tls(self._tls))
 
-    def _displaced(self) -> "GuardedConnection":
+    def _choose_displaced(self) -> "GuardedConnection":
         """Return the connection that gives way.
 
         It is the oldest one without a whole head of which nothing waits to be read. If there is none, it is the
@@ -150,8 +150,8 @@ class GuardedConnection(web.RequestHandler):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(ANSWERED_WITHIN_S * 1000))
         return True
 
-    async def taken(self) -> None:
-        """Return once the kernel has taken all that was written.
+    async def wait_written(self) -> None:
+        """Wait until the kernel has taken all that was written.
 
         A client that takes nothing for `ANSWERED_WITHIN_S` is dropped.
 

@@ -11,7 +11,7 @@ EVENTS = "text/event-stream; charset=utf-8"
 
 
 class AnswerStream:
-    """An answer in parts. Each part has a deadline of its own (`GuardedConnection.taken`)."""
+    """An answer in parts. Each part has a deadline of its own (`GuardedConnection.wait_written`)."""
 
     def __init__(self, connection: GuardedConnection, answer: web.StreamResponse) -> None:
         """Take an answer whose head was sent. `open` makes both."""
@@ -37,7 +37,7 @@ class AnswerStream:
         answer = web.StreamResponse(headers=headers)
         answer.force_close()
         await answer.prepare(request)
-        await connection.taken()
+        await connection.wait_written()
         return cls(connection, answer)
 
     @property
@@ -46,7 +46,7 @@ class AnswerStream:
         return self._connection.ended.is_set()
 
     async def ended(self) -> None:
-        """Return once the client has gone."""
+        """Wait until the client has gone."""
         await self._connection.ended.wait()
 
     async def send(self, part: bytes) -> None:
@@ -56,7 +56,7 @@ class AnswerStream:
             ConnectionResetError: The client has gone, or took nothing for too long.
         """
         await self.answer.write(part)
-        await self._connection.taken()
+        await self._connection.wait_written()
 
 
 def connection_of(request: web.Request) -> GuardedConnection:

@@ -50,7 +50,7 @@ class ControlTopicGuard:
             if isinstance(trouble, RequestUnsupported):
                 continue  # settings are not known on this cluster
             present.add(name := f"settings of {topic}")
-            ctx.periodic.troubles.began(name, trouble)
+            ctx.periodic.troubles.record_failure(name, trouble)
         refused = await repair_faults(admin, faults) if faults else {}
         self._corrected += [(admin.alias, fault) for fault in faults if fault not in refused]
         for fault, refusal in refused.items():
@@ -63,9 +63,9 @@ class ControlTopicGuard:
                 raise unfit
             name = f"{fault.setting} of {fault.topic}"
             present.add(name)
-            ctx.periodic.troubles.began(name, unfit)
+            ctx.periodic.troubles.record_failure(name, unfit)
         for name in self._troubles.get(admin.alias, frozenset()) - present:
-            ctx.periodic.troubles.over(name)
+            ctx.periodic.troubles.record_success(name)
         self._troubles[admin.alias] = frozenset(present)
 
     def _log_refused(self, fault: ControlTopicFault, refusal: ClusterError) -> None:
@@ -98,4 +98,4 @@ class ControlTopicGuard:
 
 def _is_refused(refusal: ClusterError) -> bool:
     """Return whether the config cannot be set on that cluster, with any rights."""
-    return isinstance(refusal, RequestUnsupported) or Admin.refused_configs(refusal)
+    return isinstance(refusal, RequestUnsupported) or Admin.may_be_refused_configs(refusal)

@@ -7,7 +7,7 @@ that crashes because brokers are away for long, the flow begins its next session
 import asyncio
 from typing import Any
 
-from lockstep_kafka.common.asyncio_util import done_within, unless_set
+from lockstep_kafka.common.asyncio_util import done_within, run_unless_set
 from lockstep_kafka.common.errors import ClusterError, NotPermitted
 from lockstep_kafka.topics.topic_reader import Record
 from lockstep_runtime.membership.faust_app import build_app
@@ -50,14 +50,14 @@ class FaustMembership:
     async def join(self) -> None:
         self._loop = asyncio.get_running_loop()
         try:
-            await done_within(unless_set(self._ended, self._app.start()), JOIN)
+            await done_within(run_unless_set(self._ended, self._app.start()), JOIN)
         except Exception as exc:  # every error of Faust's start means the same to us: no membership
             raise self._error or self._trouble(exc) from exc
         if self._error is not None:
             raise self._error
 
     async def ended(self) -> None:
-        await unless_set(self._ended, self._app.wait_until_stopped())
+        await run_unless_set(self._ended, self._app.wait_until_stopped())
         raise self._error or self._trouble(self._app.crash_reason)
 
     async def leave(self) -> None:

@@ -16,7 +16,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.credentials.certificate_expiry import CertificateEnds, certificate_ends
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
-from lockstep_kafka.common.asyncio_util import to_next_tick, unless_set, without_end
+from lockstep_kafka.common.asyncio_util import run_unless_set, to_next_tick, without_end
 from lockstep_kafka.common.errors import ClusterError, ClusterReplaced, errors_in
 from lockstep_kafka.librdkafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_kafka.topics.control_topics import ensure_control_topics, flow_topics
@@ -127,7 +127,7 @@ class FlowRunner:
         began = self._replayed_at
         return timedelta() if began is None else timedelta(seconds=self.ctx.clock.monotonic() - began)
 
-    def stall(self) -> str | None:
+    def find_stall(self) -> str | None:
         blocked_s = self.ctx.clock.monotonic() - self._ticked_at
         return f"{self.ctx.flow}: nothing moved for {blocked_s:.0f} s" if blocked_s > STUCK else None
 
@@ -169,12 +169,12 @@ class FlowRunner:
     async def _run_session(self) -> None:
         try:
             await self._apply_settings()
-            await unless_set(self._renewing, self._session())
+            await run_unless_set(self._renewing, self._session())
         except* StoresUnusable as group:
             raise ClusterError(self.ctx.target.alias, str(next(errors_in(group)))) from group
 
     def _report(self, error: ClusterError) -> None:
-        self.ctx.periodic.troubles.began("target", error)
+        self.ctx.periodic.troubles.record_failure("target", error)
         if isinstance(error, ClusterReplaced):
             self._replaced = error
         if isinstance(error, InstanceTaken):
@@ -271,7 +271,7 @@ class FlowRunner:
                     tasks.create_task(without_end("the leadership", self._lead.run(tasks)))
             except* ClusterError as group:
                 # Now, and not when all is cleaned up: that takes a while where brokers are away.
-                self.ctx.periodic.troubles.began("target", next(errors_in(group)))
+                self.ctx.periodic.troubles.record_failure("target", next(errors_in(group)))
                 raise
             finally:
                 await self._lead.stand_down(SESSION_ENDS)
@@ -297,15 +297,15 @@ class FlowRunner:
                 try:
                     await self.ctx.target.probe()
                 except ClusterError as trouble:
-                    troubles.began("target", trouble)
+                    troubles.record_failure("target", trouble)
                 else:
                     follower.trouble_over()
             else:
-                troubles.over("target")
+                troubles.record_success("target")
                 self._restarts.backoff.reset()
                 now = self.ctx.clock.monotonic()
                 if now - self._lead.acting_since > WORKS_AFTER:
-                    troubles.over(self._work_name, answered=False)
+                    troubles.record_success(self._work_name, answered=False)
                 if self.ctx.is_acting:
                     self._acted_at = now
                 elif now - self._acted_at > FORGETS_AFTER:

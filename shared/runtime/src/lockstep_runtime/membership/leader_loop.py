@@ -41,7 +41,7 @@ class LeadChanges:
         while now - claims[0][0] > PERIOD_S:
             claims.popleft()
 
-    def frequent(self, instance: str, now: float) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+    def find_frequent(self, instance: str, now: float) -> Iterator[tuple[str, int, tuple[str, ...]]]:
         """Yield each label that changed more than `OFTEN` times within the period and was last claimed by `instance`.
 
         A label comes with the number of changes and the instances, last one first. One period has one report: where
@@ -122,7 +122,7 @@ class LeaderLoop:
             confirmed = ctx.group_is_current and (ctx.heartbeat_at or 0.0) >= self._superseded_at
             for partition in ctx.leadership.unclaimed_partitions() if confirmed else ():
                 await self._claim(partition)
-            for label, times, instances in self._changes.frequent(ctx.instance, ctx.clock.monotonic()):
+            for label, times, instances in self._changes.find_frequent(ctx.instance, ctx.clock.monotonic()):
                 text = f"{label} {times} times within {PERIOD_S:.0f} s, last by {', '.join(instances)}"
                 await ctx.event("LeadChangesOften", label, text, times=times, instances=list(instances))
             if ctx.is_acting and self._leading is None and (self._ending is None or self._ending.done()):
@@ -182,7 +182,9 @@ class LeaderLoop:
     async def _run_while_leading(self) -> None:
         """Run the service's main loop, and its commands beside it, until cancelled."""
         ctx = self.ctx
-        restarts = TaskRestarts(lambda error: ctx.periodic.troubles.began(self._work_name, error), ctx.clock.monotonic)
+        restarts = TaskRestarts(
+            lambda error: ctx.periodic.troubles.record_failure(self._work_name, error), ctx.clock.monotonic
+        )
         await restarts.run_forever(self._run_main_loop)
 
     async def _run_main_loop(self) -> None:

@@ -59,7 +59,7 @@ class ReportSchedule:
         shown = (trouble for trouble in troubles if (trouble[0], trouble[1].code) in lasting)
         return tuple(islice(shown, MOST_IN_ROW)), counts, TROUBLES_VALID_MS if lasting else COUNTS_VALID_MS
 
-    def not_written(self) -> None:
+    def retry_at_next_check(self) -> None:
         """Note that the last report was not written, so that it is due again at the next check."""
         self._reported = None
 
@@ -107,5 +107,5 @@ class TroubleReporter:
             finally:
                 await producer.stop(0.0)
         except (ClusterError, StoresUnusable) as trouble:
-            self._schedule.not_written()
+            self._schedule.retry_at_next_check()
             ctx.log.debug("troubles not reported", str(trouble))

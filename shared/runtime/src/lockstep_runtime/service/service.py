@@ -115,7 +115,7 @@ class Process:
             yield from certificate_samples(runner.flow, runner.certificates, now)
 
     def live(self) -> str | None:
-        return "; ".join(filter(None, (r.stall() for r in self.runners))) or None
+        return "; ".join(filter(None, (r.find_stall() for r in self.runners))) or None
 
     @property
     def ready_for(self) -> timedelta:

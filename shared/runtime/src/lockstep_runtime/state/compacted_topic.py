@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from lockstep_kafka.admin.admin import Admin
-from lockstep_kafka.common.asyncio_util import unless_set
+from lockstep_kafka.common.asyncio_util import run_unless_set
 from lockstep_kafka.common.errors import ClusterError, LogTruncated, NotPermitted, TopicMissing
 from lockstep_kafka.topics.control_topics import ControlTopic
 from lockstep_kafka.topics.topic_follower import TopicFollower
@@ -118,12 +118,12 @@ class CompactedTopic(ABC, Generic[F]):
             await first()
         await self._restarts.run_forever(self._follow)
 
-    async def judged(self) -> None:
-        """Return once the topic was read to its end for the first time, or it is known why it cannot be."""
+    async def wait_judged(self) -> None:
+        """Wait until the topic was read to its end for the first time, or it is known why it cannot be."""
         await self._is_judged.wait()
 
-    async def loaded(self) -> None:
-        """Return once there is a fold."""
+    async def wait_loaded(self) -> None:
+        """Wait until the topic was read to its end and its fold can be asked."""
         await self._is_loaded.wait()
 
     async def verify(self) -> None:
@@ -176,10 +176,10 @@ class CompactedTopic(ABC, Generic[F]):
             self.is_denied = False
             self._replace(self.finish_fold(fold))
             self._restarts.backoff.reset()
-            self._troubles.over(self._name)
+            self._troubles.record_success(self._name)
             self._is_judged.set()
             self._log.debug(f"{self._name} read", f"{self.topic} on {self._admin.alias}")
-            await unless_set(self._changed, follower.failed())
+            await run_unless_set(self._changed, follower.failed())
         raise LogTruncated(self._admin.alias, self.topic, PARTITION, position)
 
     def _fail(self, trouble: ClusterError) -> None:
@@ -192,9 +192,9 @@ class CompactedTopic(ABC, Generic[F]):
         self.is_missing = isinstance(trouble, TopicMissing)
         self.is_denied = self.is_denied or is_denied
         if self.is_missing and self._optional:
-            self._troubles.over(self._name)
+            self._troubles.record_success(self._name)
         else:
-            self._troubles.began(self._name, trouble)
+            self._troubles.record_failure(self._name, trouble)
         self._is_judged.set()
 
     def _replace(self, fold: F | None) -> None:

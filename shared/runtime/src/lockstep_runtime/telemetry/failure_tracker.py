@@ -39,10 +39,10 @@ class FailureTracker:
     are logged.
     """
 
-    def __init__(self, log: FlowLog, others_say: Collection[str] = ()) -> None:
+    def __init__(self, log: FlowLog, logged_elsewhere: Collection[str] = ()) -> None:
         """Take the log, and the clusters whose outages and unfit protocols another component logs."""
         self._log = log
-        self._logged_elsewhere = frozenset(others_say)
+        self._logged_elsewhere = frozenset(logged_elsewhere)
         self._now: dict[str, ClusterError | ClassFailed] = {}
         self._causes: defaultdict[str, set[str]] = defaultdict(set)
         """Causes of present outages that were logged, by cluster."""
@@ -68,7 +68,7 @@ class FailureTracker:
         """Return the first present troubles, cut to fit into a row."""
         return tuple((name, _reason(trouble)) for name, trouble in islice(self._now.items(), MOST_IN_ROW))
 
-    def began(self, name: str, trouble: ClusterError | ClassFailed) -> None:
+    def record_failure(self, name: str, trouble: ClusterError | ClassFailed) -> None:
         """Note that `name` (such as "topic refresh") fails because of `trouble`, and is tried again."""
         before = self._now.get(name)
         if isinstance(before, ClusterUnreachable) and not _is_answer(trouble) and _alias(trouble) == before.alias:
@@ -88,7 +88,7 @@ class FailureTracker:
         ):
             self._log_reached(before)  # the cluster has answered, even if it refuses
 
-    def over(self, name: str, *, answered: bool = True) -> None:
+    def record_success(self, name: str, *, answered: bool = True) -> None:
         """Note that `name` works (again). Cheap when it never failed.
 
         `answered`: the cluster that it failed for has answered. Otherwise it only has not failed for a while, which

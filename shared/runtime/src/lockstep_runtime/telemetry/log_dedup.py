@@ -26,7 +26,7 @@ class LogDedup:
         self._counts[grant] += 1
         return self._counts[grant]
 
-    def only(self, causes: Iterable[Reason]) -> None:
+    def keep_only(self, causes: Iterable[Reason]) -> None:
         """Forget what is not among the present failures. It is logged again if it comes back."""
         present = {cause.detail("grant") for cause in causes}
         for grant in self._counts.keys() - present:

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.trace import Span, Status, StatusCode, Tracer
 
 from lockstep_kafka.common.errors import LeadershipLost
-from lockstep_kafka.common.tracing import STEPS_AT_MOST, Attribute, SpanContext, Tracing, within
+from lockstep_kafka.common.tracing import STEPS_AT_MOST, Attribute, SpanContext, Tracing, use_span
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing_config import TracingConfig
 
@@ -40,7 +40,7 @@ class Spans(Tracing):
         with _span(self._tracer, name, attributes) as span:
             work = _TracedWork(self._tracer, span)
             try:
-                with within(work):
+                with use_span(work):
                     yield
             finally:
                 work.ended = True

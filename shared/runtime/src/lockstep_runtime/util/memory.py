@@ -39,7 +39,7 @@ def tune_malloc_for_slot(large_bytes: int) -> None:
 
 
 def trim_heap() -> None:
-    """Return free pages anywhere in the heap to the kernel, which takes some milliseconds.
+    """Give free pages anywhere in the heap back to the kernel. It takes some milliseconds.
 
     A process that reads much now and then keeps what it once needed otherwise: free blocks lie between used ones.
     """

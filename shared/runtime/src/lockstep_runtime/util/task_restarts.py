@@ -48,5 +48,5 @@ class TaskRestarts:
                 error = next(errors_in(group))
                 self.failures += 1
                 self._report(error)
-            self.backoff.worked(self._monotonic() - began)
-            await set_within(self._wake, self.backoff.after(error))
+            self.backoff.forget_failures(self._monotonic() - began)
+            await set_within(self._wake, self.backoff.next_after(error))

@@ -89,7 +89,13 @@ class TrialMistake:
     fragment: str
     message: str
     condition: str = ""
+    """Spark's error condition; "": Spark accepts the statement."""
     suggestion: str = ""
+
+    def __str__(self) -> str:
+        location = f"line {self.line}, column {self.column}: " if self.line else ""
+        meant = f" ({self.fragment})" if self.fragment else ""
+        return f"{location}{self.message}{meant}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +163,11 @@ def encode_requests(requests: Sequence[TrialRequest]) -> bytes:
             "secrets": dict(request.secrets),
             "partitions": [
                 {
-                    "topic": each.topic,
-                    "partition": each.partition,
-                    "records": [record.as_json() for record in each.records],
+                    "topic": partition.topic,
+                    "partition": partition.partition,
+                    "records": [record.as_json() for record in partition.records],
                 }
-                for each in request.partitions
+                for partition in request.partitions
             ],
         }
         for request in requests
@@ -176,8 +182,12 @@ def decode_requests(line: bytes) -> tuple[TrialRequest, ...]:
             **{
                 **body,
                 "partitions": tuple(
-                    TrialPartition(each["topic"], each["partition"], tuple(map(TrialRecord.from_json, each["records"])))
-                    for each in body["partitions"]
+                    TrialPartition(
+                        partition["topic"],
+                        partition["partition"],
+                        tuple(map(TrialRecord.from_json, partition["records"])),
+                    )
+                    for partition in body["partitions"]
                 ),
             }
         )
@@ -207,12 +217,12 @@ def encode_results(results: Sequence[TrialResult]) -> bytes:
             "cost": None if result.cost is None else asdict(result.cost),
             "outcomes": [
                 {
-                    **{name: getattr(each, name) for name in ("topic", "partition", "offset", "state")},
-                    "record": None if each.record is None else each.record.as_json(),
-                    "condition": each.condition,
-                    "fragment": each.fragment,
+                    **{name: getattr(outcome, name) for name in ("topic", "partition", "offset", "state")},
+                    "record": None if outcome.record is None else outcome.record.as_json(),
+                    "condition": outcome.condition,
+                    "fragment": outcome.fragment,
                 }
-                for each in result.outcomes
+                for outcome in result.outcomes
             ],
         }
         for result in results
@@ -231,7 +241,7 @@ def decode_answer(line: bytes) -> TrialProgress | tuple[TrialResult, ...] | str:
         return TrialProgress(**body["progress"])
     if "error" in body:
         return str(body["error"])
-    return tuple(_result(each) for each in body["results"])
+    return tuple(_result(result) for result in body["results"])
 
 
 def _result(body: Mapping[str, Any]) -> TrialResult:
@@ -246,9 +256,9 @@ def _result(body: Mapping[str, Any]) -> TrialResult:
         None if body["cost"] is None else TrialCost(**body["cost"]),
         tuple(
             TrialOutcome(
-                **{**each, "record": None if each["record"] is None else TrialRecord.from_json(each["record"])}
+                **{**outcome, "record": None if outcome["record"] is None else TrialRecord.from_json(outcome["record"])}
             )
-            for each in body["outcomes"]
+            for outcome in body["outcomes"]
         ),
     )
 

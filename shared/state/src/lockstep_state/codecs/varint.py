@@ -3,7 +3,7 @@
 _ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
 
 
-def zigzag(value: int) -> bytes:
+def encode_zigzag(value: int) -> bytes:
     """Return a signed integer as records have it: numbers near 0 are short, positive and negative ones."""
     return unsigned((value << 1) ^ (value >> 63))
 

@@ -95,7 +95,7 @@ class UnfitRequest(NamedTuple):
 def unfit_requests(versions: Mapping[int, tuple[int, int]], required: Iterable[str]) -> tuple[UnfitRequest, ...]:
     """Return the required requests that a broker knows in no version of ours. `versions` are its own, by key."""
     requests = ((APIS[name], *versions.get(APIS[name].key, NO_VERSIONS)) for name in required)
-    return tuple(UnfitRequest(*each) for each in requests if each[0].common_version(*each[1:]) is None)
+    return tuple(UnfitRequest(*request) for request in requests if request[0].common_version(*request[1:]) is None)
 
 
 def versions_text(oldest: int, newest: int) -> str:

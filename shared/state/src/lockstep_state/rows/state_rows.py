@@ -1,7 +1,9 @@
 """The rows of the state topic (`architecture.md` §3).
 
-Each row is a frozen dataclass with a key of its own and one owning service. `row.py` has their base. This module has
-the rows of the services that do not copy, and imports all others, which makes them decodable.
+Each row is a frozen dataclass with a key of its own and one owning service. The decorator
+`@row_kind(KIND, FIELD, ..., owner=SERVICE)` makes the key `KIND/FIELD/...`, unless `identity` gives its parts. `row.py`
+has the base of all rows. This module has the rows of the services that do not copy, and imports all others, which makes
+them decodable.
 """
 
 import hashlib
@@ -71,7 +73,8 @@ class MirroredTopic(ReasonedRow):
     """A source topic and its remote topic. Owner: topic-sync. The data plane copies those in phase `mirrored`.
 
     phase: `mirrored` | `creating` | `failed` | `deleted` | `excluded` | `left-out`. Mirrored: both exist, and all but
-    `missing` partitions have one of the same number on the target, or keys choose one. Creating: written before the
+    `missing` partitions have one of the same number on the target. With `lockstep.legacy.partitioning=key` the target
+    may have any number of partitions, because the key of each record chooses one. Creating: written before the
     copy of a topic that gets another name is created. Failed: reason says why; tried again. Deleted: gone on the
     source. Excluded: no longer selected. Left out: selected, and not mirrored because its name says that it is a copy
     from the target; note says by which rule. Topic ids are Kafka's own base64 text.
@@ -82,6 +85,8 @@ class MirroredTopic(ReasonedRow):
     source_topic_id: str = ""
     target_topic_id: str = ""
     partitions: PartitionCount = 0
+    """Partitions of the source that are copied, or will be once the target has them. Those of the source that the
+    target lacks are not among them: see `missing`."""
     target_partitions: PartitionCount = 0
     phase: str = "mirrored"
     missing: PartitionCount = 0
@@ -114,9 +119,10 @@ class MirroredTopic(ReasonedRow):
         return range(self.partitions, self.source_partitions)
 
     def copied(self, *, by_key: bool) -> int:
-        """Return how many partitions of the source are copied, each into the one of the same number.
+        """Return how many partitions of the source are copied: 0 to the result - 1, each into the one of its number.
 
-        If keys choose the partition (`by_key`), all are copied into those that the target has.
+        With `by_key` (`DataPlaneSettings.by_key`) the key of each record chooses its partition of the target, so all
+        partitions of the source are copied.
         """
         return self.partitions if by_key else min(self.partitions, self.target_partitions)
 
@@ -133,12 +139,13 @@ class AclStatus(ReasonedRow):
 
     phase: str
     copied: Count = 0
+    """Source bindings that the target has too."""
     left_out: Count = 0
     """Source bindings that are not copied."""
     left_out_for: tuple[tuple[str, Count], ...] = ()
     """(reason, count) of them, where the reason is a word of `docs/guides/acls.md`."""
     left_out_named: tuple[tuple[str, str], ...] = ()
-    """(binding, reason) of the least expected ones; at most 20."""
+    """(binding, reason) of at most 20 of them, in the order of `LeftOutReason`: the least expected reasons first."""
     owned: Count = 0
     """Bindings on the target that Lockstep created and may delete."""
     revoked: Count = 0
@@ -243,10 +250,10 @@ class Restarts(ReasonedRow):
 @row_kind("handover", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover(Row):
-    """The progress from which the flow continued, or to which it left its own. It has no owner.
+    """The offsets of MM2 that `lockstep takeover` read last, or `lockstep handback` wrote last. It has no owner.
 
-    `lockstep takeover` and `handback` write it, while the flow does not copy. Only these two decide by it. phase:
-    `taken-over` | `handed-back`.
+    These two commands write it while the flow does not copy, and only they decide by it. phase: `taken-over` (the copy
+    went on behind these offsets) | `handed-back` (MM2 may go on behind the copy).
     """
 
     phase: str

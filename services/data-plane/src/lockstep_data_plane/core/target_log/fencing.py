@@ -28,7 +28,7 @@ class SequenceFence:
         """Return the end of the row's chain. Raises as `TargetTail.last_append`."""
         return target.last_append()
 
-    def left_epoch(self, row: PartitionProgress) -> int:
+    def last_used_epoch(self, row: PartitionProgress) -> int:
         """Return the last epoch of this producer id that was used in the partition; -1: none."""
         if row.producer_id != self.producer_id:
             return row.left_epoch

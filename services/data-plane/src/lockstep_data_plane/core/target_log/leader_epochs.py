@@ -101,7 +101,7 @@ class PartingSearch:
         """Return the offset that was searched, once the search is over."""
         return self._low
 
-    def learn(self, batch: Batch | None) -> None:
+    def narrow(self, batch: Batch | None) -> None:
         """Take the batch that was read at `middle`; None: there is no batch."""
         middle = self.middle
         if batch is None or batch.leader_epoch > self._epoch:

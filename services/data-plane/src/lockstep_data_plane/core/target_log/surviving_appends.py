@@ -64,7 +64,7 @@ class SurvivingAppends:
     def ends(self) -> None:
         """Note that the log has nothing more."""
         own = self._row.producer_id
-        if any(self._end.sequence_under(p, own) != self._ends.get(p, -1) for p in self._ours):
+        if any(self._end.last_sequence_of(p, own) != self._ends.get(p, -1) for p in self._ours):
             self._missing()
 
     def _missing(self) -> None:

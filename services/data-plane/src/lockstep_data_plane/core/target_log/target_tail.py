@@ -50,14 +50,14 @@ class LastAppend:
         """Return the end that the row says."""
         return cls(row.sequence, row.downstream, others=row.others)
 
-    def sequence_under(self, producer_id: int, own: int) -> int:
+    def last_sequence_of(self, producer_id: int, own: int) -> int:
         """Return the last sequence under this producer id; -1: there is none.
 
         `own` is the partition's own producer id.
         """
         return self.sequence if producer_id == own else dict(self.others).get(producer_id, -1)
 
-    def further(self, producer_id: int, own: int, sequence: int) -> "LastAppend":
+    def extended_to(self, producer_id: int, own: int, sequence: int) -> "LastAppend":
         """Return the end of a chain that goes on to `sequence` under this producer id, with all records between gone.
 
         `own` is the partition's own producer id.
@@ -75,7 +75,7 @@ class LastAppend:
 
         `own` is the partition's own producer id.
         """
-        end = self.further(batch.producer_id, own, add_sequence(batch.base_sequence, batch.last_offset_delta))
+        end = self.extended_to(batch.producer_id, own, add_sequence(batch.base_sequence, batch.last_offset_delta))
         count = end.behind - self.behind
         is_whole = self.stretches is not None and count <= batch.last_offset_delta + 1
         stretches = _joined(self.stretches or (), batch.last_offset + 1 - count, count) if is_whole else None
@@ -201,7 +201,7 @@ class TargetTail:
         """
         row = self._row
         return row.sequence >= 0 and all(
-            producers.get(p) == (row.producer_epoch, self.end.sequence_under(p, row.producer_id))
+            producers.get(p) == (row.producer_epoch, self.end.last_sequence_of(p, row.producer_id))
             for p in {row.producer_id, *self._others}
         )
 
@@ -214,10 +214,10 @@ class TargetTail:
         """
         for batch in batches:
             if batch.last_offset <= self._row.downstream:
-                self._still_there(batch)
+                self._check_still_ours(batch)
                 continue
             if batch.base_offset <= self._row.downstream:
-                self._still_there(batch)
+                self._check_still_ours(batch)
             if batch.base_offset > self._next:
                 self.removed = batch.base_offset - 1
             self._next = batch.last_offset + 1
@@ -254,14 +254,14 @@ class TargetTail:
         }
         all_read = self.log_end >= appended_to
         if all_read and self.removed >= 0:
-            self.end = self.remembered(self._remembered)
+            self.end = self.end_from_leader(self._remembered)
         for producer_id, (producer_epoch, sequence) in sorted(producers.items()):
             if producer_epoch > epoch:
                 raise LogContradiction(
                     f"the target knows epoch {producer_epoch} of our producer {producer_id}, our row knows {epoch}",
                     epoch=producer_epoch,
                 )
-            nothing = producer_epoch == epoch and self.end.sequence_under(producer_id, row.producer_id) < 0
+            nothing = producer_epoch == epoch and self.end.last_sequence_of(producer_id, row.producer_id) < 0
             if all_read and not row.begun and nothing:
                 raise LogContradiction(
                     f"the leader of {self._name} remembers our sequence {sequence} of producer {producer_id} in epoch "
@@ -269,15 +269,15 @@ class TargetTail:
                     epoch=epoch,
                 )
 
-    def remembered(self, ends: Mapping[int, int]) -> LastAppend:
+    def end_from_leader(self, ends: Mapping[int, int]) -> LastAppend:
         """Return the sequence's end if the leader remembers these last sequences of ours, by producer id.
 
         Records that the log does not show were at offsets from which something was removed.
         """
         end, own = self.end, self._row.producer_id
         for producer_id, sequence in ends.items():
-            if (sequence - end.sequence_under(producer_id, own)) % SEQUENCES in range(1, SEQUENCES // 2):
-                end = replace(end.further(producer_id, own, sequence), downstream=max(end.downstream, self.removed))
+            if (sequence - end.last_sequence_of(producer_id, own)) % SEQUENCES in range(1, SEQUENCES // 2):
+                end = replace(end.extended_to(producer_id, own, sequence), downstream=max(end.downstream, self.removed))
         return end
 
     @property
@@ -345,12 +345,12 @@ class TargetTail:
         """
         own, differing = self._row.producer_id, []
         for producer_id, sequence in sorted(self._remembered.items()):
-            begin, end = (append.sequence_under(producer_id, own) for append in (self._begin, self.end))
+            begin, end = (append.last_sequence_of(producer_id, own) for append in (self._begin, self.end))
             if (sequence - begin) % SEQUENCES > (end - begin) % SEQUENCES:
                 differing.append((sequence, end))
         return differing
 
-    def _still_there(self, batch: Batch) -> None:
+    def _check_still_ours(self, batch: Batch) -> None:
         """Check that a batch at or before the row's last record is ours.
 
         A batch that was appended in our place after a truncation has another id, epoch or sequence. What a cleaner left
@@ -370,7 +370,7 @@ class TargetTail:
         if not inside or row.sequence < 0 or batch.magic < 2 or batch.attributes & CONTROL:
             return
         sequence = add_sequence(batch.base_sequence, row.downstream - batch.base_offset)
-        begin_sequence = self._begin.sequence_under(batch.producer_id, row.producer_id)
+        begin_sequence = self._begin.last_sequence_of(batch.producer_id, row.producer_id)
         if begin_sequence == sequence and batch.producer_epoch == row.producer_epoch:
             return
         expected = f"not our record with sequence {row.sequence} of producer {row.producer_id}"

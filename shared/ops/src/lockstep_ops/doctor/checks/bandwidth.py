@@ -108,13 +108,13 @@ def _expected(facts: BandwidthFacts) -> CheckFinding:
     slowest = min(measured, key=lambda name: measured[name])
     expected = measured[slowest]
     slots = slots_for(expected, has_tls=facts.has_tls)
-    each = SLOT_BYTES_PER_S_TLS if facts.has_tls else SLOT_BYTES_PER_S
+    slot_bytes_per_s = SLOT_BYTES_PER_S_TLS if facts.has_tls else SLOT_BYTES_PER_S
     over = " over TLS" if facts.has_tls else ""
     basis = (
         f"{slowest[0].upper()}{slowest[1:]} is the slower side" if len(measured) > 1 else f"Only {slowest} was measured"
     )
     text = f"expect {megabytes(expected)} MB/s; tasks.max {slots} is enough. {basis}; a slot copies about"
-    text += f" {each // MEGABYTE} MB/s{over}"
+    text += f" {slot_bytes_per_s // MEGABYTE} MB/s{over}"
     allowed = facts.cores if facts.tasks_max is None else facts.tasks_max
     if allowed < slots:
         cores = f"tasks.max is not set, and this machine has {count_text(allowed, 'core')}"

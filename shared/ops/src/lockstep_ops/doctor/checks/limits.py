@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from lockstep_ops.doctor.checks import registry
 from lockstep_ops.doctor.checks.check import SHOWN, CheckFinding
-from lockstep_ops.doctor.checks.quotas import CONSUMER, PRODUCER, ClientQuota, effective_quota
 from lockstep_ops.formatting import count_text, in_bytes, shorten
+from lockstep_rules.clusters.client_quotas import CONSUMER, PRODUCER, ClientQuota, effective_quota
 
 MESSAGE_MAX = "message.max.bytes"
 UNCLEAN = "unclean.leader.election.enable"

@@ -21,8 +21,8 @@ from lockstep_ops.plan.rules.flow_plan import (
     CopyForecast,
     PartitionForecast,
     TopicForecast,
-    longest,
-    total,
+    longest_known,
+    sum_known,
 )
 from lockstep_ops.plan.rules.log_growth import stored_per_second
 from lockstep_ops.plan.rules.shared_rate import SharedRate
@@ -68,16 +68,20 @@ def copy_forecast(facts: FlowFacts, rate: CopyRate) -> CopyForecast:
     known_growths = [growth for growth in growths if growth is not None]
     growth = round(sum(known_growths)) if known_growths else None
     spare_rate = rate.per_second - (growth or 0)
-    curve = SharedRate.among((start.bytes or 0 for start in starts.values()), spare_rate) if spare_rate > 0 else None
+    curve = (
+        SharedRate.of_partitions((start.bytes or 0 for start in starts.values()), spare_rate)
+        if spare_rate > 0
+        else None
+    )
     topics = tuple(_topics(facts, starts, curve))
     return CopyForecast(
         rate=rate.per_second,
         rate_basis=rate.basis,
         bytes_basis=facts.bytes_basis,
         growth=growth,
-        records=total(topic.records for topic in topics),
-        bytes=total(topic.bytes for topic in topics),
-        seconds=longest(topic.seconds for topic in topics),
+        records=sum_known(topic.records for topic in topics),
+        bytes=sum_known(topic.bytes for topic in topics),
+        seconds=longest_known(topic.seconds for topic in topics),
         topics=topics,
     )
 
@@ -115,9 +119,9 @@ def _topics(
             topic=topic,
             remote=remote,
             begins=begins.pop() if len(begins) == 1 else "mixed" if begins else "",
-            records=total(forecast.records for forecast in partitions),
-            bytes=total(forecast.bytes for forecast in partitions),
-            seconds=longest(forecast.seconds for forecast in partitions),
+            records=sum_known(forecast.records for forecast in partitions),
+            bytes=sum_known(forecast.bytes for forecast in partitions),
+            seconds=longest_known(forecast.seconds for forecast in partitions),
             retention_ms=kept_ms,
             retention_bytes=kept_bytes,
             partitions=partitions,

@@ -285,13 +285,13 @@ def treatments(topic: TopicForecast) -> tuple[str, ...]:
     return (*delay, *transform, *topic.rules)
 
 
-def total(numbers: Iterable[int | None]) -> int | None:
+def sum_known(numbers: Iterable[int | None]) -> int | None:
     """Return the sum, or None if one of the numbers is not known."""
     values = list(numbers)
     return None if None in values else sum(filter(None, values))
 
 
-def longest(times: Iterable[float | None]) -> float | None:
+def longest_known(times: Iterable[float | None]) -> float | None:
     """Return the longest time, or None if one of them is not known."""
     values = list(times)
     return None if None in values else max(filter(None, values), default=0.0)
@@ -310,9 +310,9 @@ def summarize(flows: tuple[FlowPlan, ...]) -> PlanSummary:
         alter=actions[ALTER],
         delete=actions[DELETE],
         begin=sum(bool(p.records) and p.begins in (EARLIEST, LATEST, TIMESTAMP) for p in partitions),
-        records=total(flow.copy.records for flow in flows),
-        bytes=total(flow.copy.bytes for flow in flows),
-        seconds=longest(flow.copy.seconds for flow in flows),
+        records=sum_known(flow.copy.records for flow in flows),
+        bytes=sum_known(flow.copy.bytes for flow in flows),
+        seconds=longest_known(flow.copy.seconds for flow in flows),
         hazards=severities[ERROR] + severities[WARNING],
         errors=severities[ERROR],
         notes=severities[NOTE],

@@ -3,35 +3,11 @@
 `docs/reference/plan-hazards.md` is made from here. A code is never used for something else.
 """
 
-from dataclasses import dataclass, field
-
-from lockstep_ops.findings.finding_kind import FindingKind
 from lockstep_ops.plan.rules import cluster_hazards, codec_hazards, record_hazards
 from lockstep_ops.plan.rules import hazard_checks as checks
 from lockstep_ops.plan.rules.flow_facts import FlowFacts
 from lockstep_ops.plan.rules.flow_plan import ERROR, NOTE, WARNING, CopyForecast, PlanHazard
-from lockstep_ops.plan.rules.hazard_checks import Check
-
-
-@dataclass(frozen=True, slots=True)
-class HazardKind(FindingKind):
-    """A kind of hazard, and how it is found. `fix` has no full stop, as the plan shows it."""
-
-    FAMILY = "hazard of lockstep plan"
-    PAGE = "docs/reference/plan-hazards.md"
-
-    find: Check = field(kw_only=True)
-
-    @property
-    def anchor(self) -> str:
-        """Return the anchor of its section, which has its code and its title as heading."""
-        return self.heading.lower().replace(" ", "-")
-
-    @property
-    def heading(self) -> str:
-        """Return the heading of its section."""
-        return f"{self.code} {self.title}"
-
+from lockstep_ops.plan.rules.hazard_kind import HazardKind
 
 HAZARDS = (
     HazardKind(
@@ -414,17 +390,4 @@ HAZARDS = (
 
 def find_hazards(facts: FlowFacts, copy: CopyForecast) -> tuple[PlanHazard, ...]:
     """Return the hazards of a flow, at most one of each kind, in the order of `HAZARDS`."""
-    findings = {kind: tuple(kind.find(facts, copy)) for kind in HAZARDS}
-    return tuple(
-        PlanHazard(
-            code=kind.code,
-            title=kind.title,
-            severity=kind.severity,
-            subjects=tuple(dict.fromkeys(subject for subject, _ in places)),
-            details=tuple(sentence for _, sentence in places),
-            fix=kind.plain_fix,
-            page=kind.page,
-        )
-        for kind, places in findings.items()
-        if places
-    )
+    return tuple(hazard for kind in HAZARDS if (hazard := kind.judge(facts, copy)) is not None)

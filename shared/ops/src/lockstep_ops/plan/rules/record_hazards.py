@@ -14,7 +14,7 @@ from lockstep_ops.plan.rules.flow_plan import CopyForecast, TopicForecast
 from lockstep_ops.plan.rules.hazard_checks import Finding
 from lockstep_ops.plan.rules.log_growth import stored_per_second
 from lockstep_rules.policy import HEARTBEATS
-from lockstep_rules.statement_outline import filters_records, made_columns
+from lockstep_rules.statement_outline import assigned_columns, filters_records
 
 LEAST_ROOM_MS = 3_600_000
 """The time that retention has to keep records of a delayed topic beyond the delay, at least. It is also the delay."""
@@ -92,7 +92,7 @@ def find_filtered_compacted(facts: FlowFacts, copy: CopyForecast) -> Iterator[Fi
             continue
         names = ((facts.source, topic.topic), (facts.target, facts.settings.remote_topic(topic.topic)))
         present = (cluster.topics[name] for cluster, name in names if name in cluster.topics)
-        if any("compact" in each.configs.get("cleanup.policy", "") for each in present):
+        if any("compact" in topic.configs.get("cleanup.policy", "") for topic in present):
             yield topic.topic, f"{topic.topic} is compacted, and {lost}"
 
 
@@ -108,8 +108,8 @@ def _lost_records(facts: FlowFacts, topic: str) -> str:
         or not (transform.python or filters_records(transform.sql))
     ):
         return ""
-    what = "records, but no tombstones" if transform.tombstones == "pass" else "tombstones"
-    return f"its transform {transform.name}{', a function,' if transform.python else ''} may drop {what}"
+    filtered = "records, but no tombstones" if transform.tombstones == "pass" else "tombstones"
+    return f"its transform {transform.name}{', a function,' if transform.python else ''} may drop {filtered}"
 
 
 def find_transformed_identity(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
@@ -122,7 +122,7 @@ def find_transformed_identity(facts: FlowFacts, copy: CopyForecast) -> Iterator[
                 topic.topic,
                 f"{topic.topic}: the transform {transform.name}, a function, may make key or timestamp anew",
             )
-        elif made := made_columns(transform.sql) & {"key", "timestamp"}:
+        elif made := assigned_columns(transform.sql) & {"key", "timestamp"}:
             names = " and ".join(sorted(made))
             yield topic.topic, f"{topic.topic}: the transform {transform.name} makes {names} anew"
 

@@ -21,7 +21,7 @@ class SharedRate:
     shares: tuple[float, ...]
 
     @classmethod
-    def among(cls, sizes: Iterable[float], rate: float) -> "SharedRate":
+    def of_partitions(cls, sizes: Iterable[float], rate: float) -> "SharedRate":
         """Return the curve of partitions of these sizes in bytes, at `rate` bytes a second together.
 
         Without any bytes it has no corner.

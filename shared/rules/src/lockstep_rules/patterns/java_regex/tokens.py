@@ -37,7 +37,7 @@ class Tokens:
         self.tokens = _tokens(pattern)
         self.next = 0
 
-    def special(self, ahead: int = 0) -> str:
+    def peek_special(self, ahead: int = 0) -> str:
         """Return the coming character if it is unquoted, else ""."""
         index = self.next + ahead
         if index >= len(self.tokens) or self.tokens[index].quoted:
@@ -57,7 +57,7 @@ class Tokens:
 
     def pop_if(self, chars: str) -> str:
         """Consume and return the next character if it is unquoted and among `chars`, else return ""."""
-        char = self.special()
+        char = self.peek_special()
         if not char or char not in chars:
             return ""
         self.next += 1

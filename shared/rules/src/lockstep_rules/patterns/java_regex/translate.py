@@ -78,7 +78,7 @@ class _Parser(Tokens):
 
     def translate(self) -> str:
         text = self._alternatives(_Flags(), line_end=r"\Z")
-        if self.special():
+        if self.peek_special():
             self.refuse("a ) without its (")
         return "(?a)" + text
 
@@ -98,8 +98,8 @@ class _Parser(Tokens):
     def _branch(self, flags: _Flags) -> tuple[str, _Flags]:
         text = ""
         folded = ""
-        while self.next < len(self.tokens) and self.special() not in ("|", ")"):
-            if self.special() == "(" and self.special(1) == "?" and self.special(2) in (*"idmsuxU-",):
+        while self.next < len(self.tokens) and self.peek_special() not in ("|", ")"):
+            if self.peek_special() == "(" and self.peek_special(1) == "?" and self.peek_special(2) in (*"idmsuxU-",):
                 grouped, flags = self._flag_group(flags)
                 folds = False
             else:
@@ -203,7 +203,7 @@ class _Parser(Tokens):
             if not self.pop_if("<") or (name := self.pop_until(">", "a name without its >")) not in self.names:
                 self.refuse("\\k must name a group that precedes it")
             return f"(?P={name})", True
-        if char == "b" and self.special() == "{":
+        if char == "b" and self.peek_special() == "{":
             self.refuse("\\b{g} (grapheme cluster boundary) has no counterpart here")
         if char in OUTSIDE_CLASSES:
             return OUTSIDE_CLASSES[char], False
@@ -212,7 +212,7 @@ class _Parser(Tokens):
         return re.escape(self._char_escape(char)), True
 
     def _back_reference(self, number: str) -> str:
-        while (digit := self.special()) and digit in "0123456789" and int(number + digit) <= self.groups:
+        while (digit := self.peek_special()) and digit in "0123456789" and int(number + digit) <= self.groups:
             number += digit
             self.next += 1
         if int(number) > self.groups:
@@ -306,11 +306,11 @@ class _Parser(Tokens):
         members = ""
         parts: list[str] = []
         while True:
-            if self.special() == "&" and self.special(1) == "&":
-                if not (members or parts) or self.special(2) in ("&", "]"):
+            if self.peek_special() == "&" and self.peek_special(1) == "&":
+                if not (members or parts) or self.peek_special(2) in ("&", "]"):
                     self.refuse("&& needs a class on either side")
                 break
-            if self.special() == "]" and (members or parts or not first):
+            if self.peek_special() == "]" and (members or parts or not first):
                 break
             token = self.pop("a [ without its ]")
             if not token.quoted and token.char == "[":
@@ -330,7 +330,7 @@ class _Parser(Tokens):
         return [*([f"[{members}]"] if members else []), *parts]
 
     def _range_from(self, begin: str) -> str:
-        if self.special() != "-" or self.special(1) in ("[", "]") or self.next + 1 >= len(self.tokens):
+        if self.peek_special() != "-" or self.peek_special(1) in ("[", "]") or self.next + 1 >= len(self.tokens):
             return re.escape(begin)
         self.next += 1
         token = self.pop("")
