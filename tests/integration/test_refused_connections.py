@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_state.names import events_topic, state_topic
+from lockstep_state.names import Flow, events_topic, state_topic
 from lockstep_state.rows.state_rows import MirroredTopic, PartitionProgress
 from tests.conftest import Pair
 from tests.support.clusters import create_topic, unique_name
@@ -45,9 +45,10 @@ def flow_with_rows(folder: Path, pair: Pair, refused: str) -> OwnFlow:
     topic = create_topic(way.source, f"{mark}-orders")
     create_topic(way.target, f"{way.flow.source}.{topic}")
     create_topic(way.target, events_topic(way.flow))
-    create_topic(way.target, state_topic(way.flow), configs={"cleanup.policy": "compact"})
+    for flow, bootstrap in ((way.flow, way.target), (Flow(way.flow.target, way.flow.source), way.source)):
+        create_topic(bootstrap, state_topic(flow), configs={"cleanup.policy": "compact"})
     way.write_rows(
-        MirroredTopic(topic, f"{way.flow.source}.{topic}", "mirrored", 1, 1),
+        MirroredTopic(source_topic=topic, target_topic=f"{way.flow.source}.{topic}", partitions=1, target_partitions=1),
         PartitionProgress(topic=topic, partition=0, upstream=8, downstream=8),
     )
     nowhere = f"127.0.0.1:{free_port()}"
