@@ -86,10 +86,10 @@ class SwitchScene:
         self.flow_back = MirroredFlow(self.back, b.bootstrap, a.bootstrap)
 
     @contextmanager
-    def hooks_served(self, partitions: int = PARTITIONS) -> Iterator[None]:
-        """Create the topics, and answer hooks until the end."""
+    def hooks_served(self, partitions: int = PARTITIONS, *, on_both: bool = True) -> Iterator[None]:
+        """Create the topics on both clusters, or only on A, and answer hooks until the end."""
         for topic in self.topics:
-            for broker in (self.a, self.b):
+            for broker in (self.a, self.b) if on_both else (self.a,):
                 create_topic(broker.bootstrap, self.name_on(broker, topic), partitions=partitions)
         with self._server:
             yield
