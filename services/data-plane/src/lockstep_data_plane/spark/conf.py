@@ -27,12 +27,8 @@ It gets one collector thread and a quick start. It keeps no counters in a file o
 it twenty times a second.
 """
 
-EVALUATING_JVM = "-XX:+UseSerialGC -Xmn64m -XX:CompileThresholdScaling=4 -XX:-UsePerfData"
-"""The options of a JVM that evaluates transforms: it has all compilers, and room for records that live briefly.
-
-A method is compiled when it was called four times as often as usual. What Spark SQL calls once for a statement is most
-of the code, and to compile it was a third of the start. What runs for each record is compiled within some seconds.
-"""
+EVALUATING_JVM = "-XX:+UseSerialGC -Xmn64m -XX:-UsePerfData"
+"""The options of a JVM that evaluates transforms: it has all compilers, and room for records that live briefly."""
 
 EVALUATING_MEMORY = "768m"
 """The heap of such a JVM. Each connection of a slot holds a request and its answer, uncompressed, at times."""
