@@ -96,7 +96,7 @@ def _end(context: Any) -> None:
     gateway.shutdown()
     gateway.proc.stdin.close()
     gateway.proc.wait(ENDS_WITHIN_S)
-    # PySpark keeps the gateway of the JVM that it started. Without one it starts another JVM, which writes the next archive.
+    # PySpark keeps the gateway of the JVM that it started. Without one it starts another JVM for the next archive.
     type(context)._gateway = type(context)._jvm = None
 
 
