@@ -22,6 +22,7 @@ _STRUCTS = frozenset({"named_struct", "struct", "from_json", "from_csv"})
 _EACH_FIELD = (".", "*")
 
 COLUMNS = frozenset({"key", "value", "headers", "timestamp"})
+"""The columns of a record that a transform may make anew."""
 
 
 def filters_records(statement: str) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Collection
 import pytest
 
 from lockstep_data_plane.core.evaluation import (
-    ANY_COLUMN,
     DecidedRecords,
     EvaluationRequest,
     PassedOver,
@@ -21,6 +20,7 @@ from lockstep_data_plane.core.record_transform import RecordFailure, Transformed
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, OutgoingBatch
 from lockstep_data_plane.record_batch.rebuild import build, read_records
+from lockstep_rules.statement_outline import COLUMNS
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch, record, records, with_head
 
 LIMITS = TargetLimits()
@@ -191,7 +191,7 @@ FAILURE = RecordFailure(5, "JSON_MALFORMED")
         ({"value"}, b"key", (("h", b"1"),)),
         ({"value", "key"}, None, (("h", b"1"),)),
         ({"headers"}, b"key", ()),
-        (ANY_COLUMN, None, ()),
+        (COLUMNS, None, ()),
     ],
 )
 def test_quarantine_keeps_what_the_transform_leaves_of_a_failed_record_but_its_value(

@@ -12,7 +12,7 @@ import pytest
 
 from lockstep_config import FlowSettings, load
 from lockstep_config.flow.transform_settings import TransformSettings
-from lockstep_data_plane.core.evaluation import ANY_COLUMN, RefusedTransform
+from lockstep_data_plane.core.evaluation import RefusedTransform
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.slot.slot_transforms import SlotTransforms
 from lockstep_data_plane.spark.flow_transforms import plan_function, transform_row
@@ -24,6 +24,7 @@ from lockstep_data_plane.transform.evaluation_answer import (
 )
 from lockstep_data_plane.transform.python_transform import PythonTransform
 from lockstep_rules.filters import NameFilter
+from lockstep_rules.statement_outline import COLUMNS
 from lockstep_state.names import Flow
 from tests.support.batch_bytes import GZIP, batch, record, records
 from tests.support.message_sets import Message, message_set, sets
@@ -108,7 +109,7 @@ async def test_what_the_driver_plans_is_evaluated_in_a_slot(tmp_path: Path) -> N
         assert stage_transform is not None
         found = stage_transform.transform
         assert transforms.find("orders") is found
-        assert stage_transform.made_columns == ANY_COLUMN, "which columns it makes anew is not known"
+        assert stage_transform.made_columns == COLUMNS, "which columns it makes anew is not known"
         assert found.version == plan.version
         made = await found.transform([batch([record(0)])], 0, ("orders", 0))
         assert [each.value for each in made.records()] == [b"v-pepper"]

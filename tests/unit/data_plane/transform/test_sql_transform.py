@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import load
-from lockstep_data_plane.core.evaluation import ANY_COLUMN
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.slot.slot_transforms import SlotTransforms
 from lockstep_data_plane.transform.compiled_transform import CompiledTransform, PlannedTransform, TransformVersion
@@ -21,6 +20,7 @@ from lockstep_data_plane.transform.evaluation_answer import (
     TransformTimedOut,
 )
 from lockstep_data_plane.transform.sql_transform import SqlTransform, version_of
+from lockstep_rules.statement_outline import COLUMNS
 from lockstep_state.names import Flow
 from tests.support.batch_bytes import GZIP, batch, record, records
 from tests.support.message_sets import Message, message_set, sets
@@ -169,7 +169,7 @@ def test_a_slot_knows_which_columns_a_statement_makes_anew(tmp_path: Path) -> No
     )
     flow = load(file, {}).flow(Flow("A", "B"))
     compiled = replace(TRANSFORM, columns_written=frozenset({"key"}))
-    for plans, made in (([PlannedTransform("pii", "v", compiled)], {"key"}), ([], ANY_COLUMN)):
+    for plans, made in (([PlannedTransform("pii", "v", compiled)], {"key"}), ([], COLUMNS)):
         found = SlotTransforms(flow, plans).find_evaluated("t")
         assert found is not None
         assert found.made_columns == made

@@ -16,6 +16,7 @@ from lockstep_data_plane.record_batch.gapped_batch import as_gapped_batch, in_fo
 from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, OutgoingBatch, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_rules.statement_outline import COLUMNS
 from lockstep_state.errors import NeedsDecision
 from lockstep_state.offsets import TopicPartition
 from lockstep_state.reasons.reason import Reason
@@ -169,16 +170,12 @@ def _find_record(request: EvaluationRequest, offset: int) -> PlainRecord | None:
     return None
 
 
-ANY_COLUMN = frozenset({"key", "value", "headers", "timestamp"})
-"""The columns that a transform may make anew."""
-
-
 def refuse_failed(
     request: EvaluationRequest,
     failure: RecordFailure,
     reason: str,
     policy: str,
-    made_columns: Collection[str] = ANY_COLUMN,
+    made_columns: Collection[str] = COLUMNS,
 ) -> RefusedRecords:
     """Return the refusal of a record that failed, for the quarantine. Its value is in no entry.
 

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping
 
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.transform_settings import SeveralTransforms, TransformSettings
-from lockstep_data_plane.core.evaluation import ANY_COLUMN, RefusedTransform
+from lockstep_data_plane.core.evaluation import RefusedTransform
 from lockstep_data_plane.core.record_transform import RecordTransform, RuleTransform, TopicTransform
 from lockstep_data_plane.slot.transform_stage import StageTransform
 from lockstep_data_plane.transform.compiled_transform import PlannedTransform
 from lockstep_data_plane.transform.evaluation_answer import EvaluationOptions, Filtered, Tombstones
 from lockstep_data_plane.transform.python_transform import PythonTransform
 from lockstep_data_plane.transform.sql_transform import SqlTransform
+from lockstep_rules.statement_outline import COLUMNS
 from lockstep_state.rows.data_plane_rows import TransformCount
 
 NOT_PLANNED = "the driver has not compiled it"
@@ -50,7 +51,7 @@ class SlotTransforms:
                 transform = self._evaluated[declared.name] = PythonTransform(
                     declared.python, plan.function.digest, plan.version, evaluation_options(declared), declared.secrets
                 )
-            made_columns = ANY_COLUMN if plan.compiled is None else plan.compiled.columns_written
+            made_columns = COLUMNS if plan.compiled is None else plan.compiled.columns_written
             self._by_name[declared.name] = StageTransform(declared.name, transform, declared.on_error, made_columns)
 
     def find(self, topic: str) -> TopicTransform | None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lockstep_data_plane.core.evaluation import (
-    ANY_COLUMN,
     TRANSFORM_CASE,
     DecidedRecords,
     EvaluationRequest,
@@ -36,6 +35,7 @@ from lockstep_data_plane.transform.evaluation_answer import TransformRefused, Tr
 from lockstep_kafka.common.asyncio_util import cancelled
 from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.wire.error_codes import RETRIABLE_ERRORS
+from lockstep_rules.statement_outline import COLUMNS
 from lockstep_state.errors import NeedsDecision
 from lockstep_state.reasons.reason_catalogue import ReasonCode
 
@@ -76,7 +76,7 @@ class StageTransform:
     transform: RecordTransform
     on_error: str = "halt"
     """`halt`, `quarantine` or `quarantine-metadata`."""
-    made_columns: Collection[str] = ANY_COLUMN
+    made_columns: Collection[str] = COLUMNS
     """The columns that it makes anew, as far as that is known. What it masks is in no quarantine."""
 
 
