@@ -48,7 +48,7 @@ ANSWERS_WITHIN_S = 3.0
 NOT_YET = "The flow is not read yet."
 
 NOT_UNDERSTOOD = "rows not understood"
-"""What the log says of a flow whose report or body cannot be made."""
+"""The message in the log for a flow whose report or body cannot be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +126,11 @@ class FlowWatch:
         self.lags = LagSeries()
         turns.add(self, clients.source)
         self._mistakes: dict[str, str] = {}
-        """What the console cannot do with the flow now, by what it is: sentences."""
+        """A sentence for each thing that the console cannot do with the flow now, by the name of the thing."""
         self._logged: dict[str, tuple[object, ...]] = {}
         """The mistake of each kind that was logged last."""
         self._shown: tuple[DatedReport, tuple[dict[str, str], ...], ShownFlow] | None = None
-        """What the last shown flow was made of, and it: several streams show it."""
+        """The last shown flow, with the report, clusters and mistakes that it was made of. Several streams show it."""
 
     @property
     def dated(self) -> DatedReport:

@@ -17,7 +17,7 @@ FOLDER = Path(sys.prefix, "share", "lockstep")
 
 
 class ArchiveContent(Enum):
-    """What the JVM has done when its classes are written."""
+    """The work that a JVM has done when its classes are written."""
 
     JOB = "job"
     """It has run a job in Python."""
