@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from math import inf
+from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import Access, needed_access
@@ -21,22 +22,24 @@ def source_client(settings: FlowSettings, *, ends_at: float = inf, refused_s: fl
 
     `ends_at` and `refused_s` are those of `AdminRequests`.
     """
-    alias, conf, properties = (
-        settings.flow.source,
-        client_settings.source_admin(settings),
-        settings.clients.source_admin,
-    )
-    access = needed_access(settings, alias)
-    return Admin(alias, conf, access=access, properties=properties, ends_at=ends_at, refused_s=refused_s)
+    conf, properties = client_settings.source_admin(settings), settings.clients.source_admin
+    return _make_client(settings, settings.flow.source, conf, properties, ends_at, refused_s)
 
 
 def target_client(settings: FlowSettings, *, ends_at: float = inf, refused_s: float = inf) -> Admin:
     """Return a client of the flow's target, as `source_client` does."""
-    alias, conf, properties = (
-        settings.flow.target,
-        client_settings.target_admin(settings),
-        settings.clients.target_admin,
-    )
+    conf, properties = client_settings.target_admin(settings), settings.clients.target_admin
+    return _make_client(settings, settings.flow.target, conf, properties, ends_at, refused_s)
+
+
+def _make_client(
+    settings: FlowSettings,
+    alias: str,
+    conf: Mapping[str, Any],
+    properties: Mapping[str, str],
+    ends_at: float,
+    refused_s: float,
+) -> Admin:
     access = needed_access(settings, alias)
     return Admin(alias, conf, access=access, properties=properties, ends_at=ends_at, refused_s=refused_s)
 
