@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from lockstep_config.keys.spark_settings import is_local
 from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_data_plane.driver.flow_origin import FlowOrigin, create_topics
@@ -81,8 +82,7 @@ class Driver:
         self._origin = FlowOrigin(ctx)
         log = log_level, log_format
         self._transforms = FlowTransforms(ctx, spark)
-        beside_driver = spark.master.startswith("local")
-        self._runs = SlotRuns(ctx, self._origin, self._transforms, log, beside_driver=beside_driver)
+        self._runs = SlotRuns(ctx, self._origin, self._transforms, log, beside_driver=is_local(spark.master))
         self._target_away_at = float("-inf")
         self._running: dict[int, SlotSupervisor] = {}
         self._changed = asyncio.Event()

@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lockstep_config.keys.spark_settings import CONF_PREFIX, ENCRYPTION, MASTER, PINNED, SparkSettings, check_conf
+from lockstep_config.keys.spark_settings import (
+    CONF_PREFIX,
+    ENCRYPTION,
+    MASTER,
+    PINNED,
+    SparkSettings,
+    check_conf,
+    is_local,
+)
 from lockstep_config.text.files import read_content
 from lockstep_config.text.properties import read_properties
 from lockstep_config.text.secrets import is_secret
@@ -81,7 +89,7 @@ def settings_for(spark: SparkSettings, slots: int, pod: Pod, *, evaluates: bool 
     """
     master = spark.master or f"local[{slots + SPARE},1]"
     settings = {**USUAL}
-    if master.startswith("local"):
+    if is_local(master):
         settings |= LOCAL
     else:
         settings |= CLUSTER
@@ -95,14 +103,14 @@ def settings_for(spark: SparkSettings, slots: int, pod: Pod, *, evaluates: bool 
     if evaluates:
         settings |= _with_plugin(settings)
     settings |= {key: pinned.value for key, pinned in PINNED.items() if pinned.value is not None}
-    if not master.startswith("local"):
+    if not is_local(master):
         settings[ENCRYPTION] = "true"  # the slots' specifications have the passwords of both clusters
     return {**settings, "spark.master": master}
 
 
 def _evaluating(master: str) -> dict[str, str]:
     """Return the settings of the JVMs that evaluate transforms. In local mode the driver's JVM does."""
-    if master.startswith("local"):
+    if is_local(master):
         options = USUAL[JAVA_OPTIONS].replace(QUIET_JVM, EVALUATING_JVM)
         return {JAVA_OPTIONS: options, "spark.driver.memory": EVALUATING_MEMORY}
     return {"spark.executor.extraJavaOptions": EVALUATING_JVM, "spark.executor.memory": EVALUATING_MEMORY}
@@ -196,9 +204,7 @@ def executors_python(settings: Mapping[str, str], own: str) -> str:
     """
     if chosen := settings.get("spark.pyspark.python"):
         return chosen
-    if not settings["spark.master"].startswith("local") and (
-        named := _ARCHIVE_NAME.search(settings.get("spark.archives", ""))
-    ):
+    if not is_local(settings["spark.master"]) and (named := _ARCHIVE_NAME.search(settings.get("spark.archives", ""))):
         return f"./{named[1]}/bin/python"
     return own
 

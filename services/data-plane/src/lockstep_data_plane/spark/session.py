@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lockstep_config.keys.spark_settings import SparkSettings
+from lockstep_config.keys.spark_settings import SparkSettings, is_local
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.class_archive import find_archive
 from lockstep_data_plane.spark.conf import (
@@ -129,10 +129,10 @@ class SparkSession:
         # Spark would take whichever python3 comes first on PATH.
         os.environ.setdefault("PYSPARK_PYTHON", executors_python(self._settings, sys.executable))
         os.environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_JVM)
-        if self.master.startswith("local"):
+        if is_local(self.master):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         folder, lock = new_folder(Path(tempfile.gettempdir()))
-        self._claims = folder if self.master.startswith("local") else None
+        self._claims = folder if is_local(self.master) else None
         settings = in_folder(self._settings, folder)
         archive = find_archive(os.environ, evaluates=self._evaluates)
         settings = with_archive(settings, archive, os.environ.get("SPARK_SUBMIT_OPTS", ""))
@@ -349,7 +349,7 @@ def _is_task_running(context: Any, spec: SlotSpec) -> bool:
 
 def _free_cores(context: Any) -> int:
     infos = list(context._jsc.sc().statusTracker().getExecutorInfos())
-    is_cluster = not context.master.startswith("local")
+    is_cluster = not is_local(context.master)
     if len(infos) <= is_cluster:  # on a cluster the driver is among them
         return 0
     running = sum(int(info.numRunningTasks()) for info in infos)
@@ -360,7 +360,7 @@ def _occupancy(context: Any, master: str) -> str:
     infos = list(context._jsc.sc().statusTracker().getExecutorInfos())
     tasks = sum(info.numRunningTasks() for info in infos)
     # On a cluster the driver is among them, and runs nothing.
-    executors = len(infos) if master.startswith("local") else len(infos) - 1
+    executors = len(infos) if is_local(master) else len(infos) - 1
     return f"{master} has executors: {executors}, running tasks: {tasks}"
 
 

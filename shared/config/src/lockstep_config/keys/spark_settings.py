@@ -128,6 +128,11 @@ def check_conf(key: str, value: str) -> None:
         raise BadValue(f"cannot be set: {key} {stays}, for {pinned.reason}")
 
 
+def is_local(master: str) -> bool:
+    """Return whether the slots of this master run on the machine of the driver."""
+    return master.startswith("local")
+
+
 def check_together(master: str, conf: Mapping[str, str]) -> None:
     """Check that `conf` has the settings that a master needs.
 
@@ -142,8 +147,7 @@ def check_together(master: str, conf: Mapping[str, str]) -> None:
             f"{SECRET} = ${{file:/run/secrets/spark.properties:secret}} here, and the same {SECRET}, with "
             "spark.authenticate true, into spark-defaults.conf of the master and of each worker"
         )
-    is_local = not master or master.startswith("local")
-    if not is_local and conf.get(ENCRYPTION, "true").strip().lower() != "true":
+    if master and not is_local(master) and conf.get(ENCRYPTION, "true").strip().lower() != "true":
         raise BadValue(
             f"needs {ENCRYPTION}=true: the slots get the passwords of both clusters over the network; remove the line "
             f"{CONF_PREFIX}{ENCRYPTION}"
