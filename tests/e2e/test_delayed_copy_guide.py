@@ -4,9 +4,6 @@ Its delay is shorter here, and the mistake is not ten minutes ago but as long ag
 """
 
 import re
-import shlex
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +15,7 @@ from lockstep_state.rows.state_rows import SeenEnds, SourceEnds
 from tests.support.broker import Broker, two_brokers
 from tests.support.clusters import Record, create_topic, produce
 from tests.support.eventually import wait_until
+from tests.support.guides import ONE_BROKER, run_guide_line
 from tests.support.mirror import MirroredFlow
 from tests.support.runs import LockstepRun
 
@@ -27,15 +25,6 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "delayed-copy.
 BLOCK = re.compile(r"^```(properties|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WITHIN, DELAY_S = 120.0, 40
 RIGHT, WRONG = 120, 30
-
-ONE_BROKER = """tasks.max = 1
-replication.factor = 1
-offset.storage.replication.factor = 1
-heartbeats.topic.replication.factor = 1
-checkpoints.topic.replication.factor = 1
-offset-syncs.topic.replication.factor = 1
-"""
-"""What the file needs beyond the guide's because each cluster of the test is one broker."""
 
 
 class Operator:
@@ -50,14 +39,8 @@ class Operator:
 
     def say(self, line: str, *, codes: tuple[int, ...] = (0,)) -> str:
         """Return what a command of the guide prints, with this file and the time of the mistake."""
-        name, *arguments = shlex.split(line)
-        assert name == "lockstep", line
-        times = {"mm2.properties": str(self.file), "10m ago": str(self.mistake_ms)}
-        arguments = [times.get(argument, argument) for argument in arguments]
-        command = [sys.executable, "-m", "lockstep_cli", *arguments]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=False)
-        assert ran.returncode in codes, ran.stdout + ran.stderr
-        return ran.stdout + ran.stderr
+        replacements = {"mm2.properties": str(self.file), "10m ago": str(self.mistake_ms)}
+        return run_guide_line(line, replacements, codes=codes, within=WITHIN)
 
     def write_file(self, text: str) -> None:
         for host, broker in (("a1.example.org:9092", self.a), ("b1.example.org:9092", self.b)):

@@ -1,11 +1,7 @@
 """The guide `docs/guides/rename-topics.md` is carried out: each of its files runs, on clusters of its own."""
 
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,8 +11,8 @@ from lockstep_state.names import Flow
 from tests.support.broker import Broker, two_brokers
 from tests.support.clusters import Record, create_topic, produce, read_topic, topic_names
 from tests.support.eventually import wait_until
-from tests.support.processes import end
-from tests.support.runs import LockstepRun
+from tests.support.guides import ONE_BROKER, run_guide_line
+from tests.support.runs import lockstep_runs
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -25,15 +21,7 @@ BLOCK = re.compile(r"^```(?:properties|sh)\n(.*?)^```$", re.MULTILINE | re.DOTAL
 COMMAND = re.compile(r"`(lockstep pause [^`]+)`")
 WITHIN = 180.0
 
-ONE_BROKER = """tasks.max = 1
-replication.factor = 1
-offset.storage.replication.factor = 1
-heartbeats.topic.replication.factor = 1
-checkpoints.topic.replication.factor = 1
-offset-syncs.topic.replication.factor = 1
-refresh.topics.interval.seconds = 2
-"""
-"""What a file needs beyond the guide's because each cluster of the test is one broker, and has new topics soon."""
+SOON = "refresh.topics.interval.seconds = 2"
 
 
 class Reader:
@@ -47,26 +35,11 @@ class Reader:
         assert "a:9092" in text
         assert "b:9092" in text
         text = text.replace("a:9092", self.a).replace("b:9092", self.b)
-        self.file.write_text("\n".join([text, ONE_BROKER, *more, ""]))
+        self.file.write_text("\n".join([text, ONE_BROKER, SOON, *more, ""]))
 
     def say(self, line: str, *, codes: tuple[int, ...] = (0,)) -> str:
         """Return what a command of the guide prints, with this file."""
-        name, *arguments = shlex.split(line)
-        assert name == "lockstep", line
-        arguments = [str(self.file) if argument == "mm2.properties" else argument for argument in arguments]
-        command = [sys.executable, "-m", "lockstep_cli", *arguments]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=False)
-        assert ran.returncode in codes, ran.stdout + ran.stderr
-        return ran.stdout + ran.stderr
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        run = LockstepRun(self.file)
-        try:
-            yield
-            assert end(run.process) == 0, run.text()
-        finally:
-            run.kill()
+        return run_guide_line(line, {"mm2.properties": str(self.file)}, codes=codes, within=WITHIN)
 
     def write(self, cluster: str, topic: str, *values: str) -> None:
         if topic not in topic_names(cluster):
@@ -108,7 +81,7 @@ def _renames(reader: Reader, file: str, plan: str, pause: re.Match[str] | None) 
     planned = reader.say(plan, codes=(0, 1))
     assert re.search(r"eu\.orders\.x\b.*from orders-x", planned), planned
     assert re.search(r"eu\.payments\b.*from payments", planned), planned
-    with reader.running():
+    with lockstep_runs(reader.file):
         for topic, copy in (("orders-x", "eu.orders.x"), ("payments", "eu.payments"), ("plain", "plain")):
             reader.wait_has(reader.b, copy, f"first of {topic}")
         assert pause is not None, "the page has a command that names a topic"
@@ -129,7 +102,7 @@ def _is_the_same_as_its_router(reader: Reader, file: str, router: str) -> None:
 def _leads_there_and_back(reader: Reader, file: str, both_ways: str) -> None:
     (rename,) = (line for line in file.splitlines() if "lockstep.rename" in line)
     reader.write_file(file.replace(rename, both_ways), "topics = .*orders.*")
-    with reader.running():
+    with lockstep_runs(reader.file):
         reader.write(reader.a, "orders-x", "second on A")
         reader.write(reader.b, "eu.orders.x", "first on B")
         everything = ("first of orders-x", "second on A", "first on B")
@@ -142,7 +115,7 @@ def _meets(reader: Reader, meeting: str) -> None:
     reader.write_file(meeting)
     for topic in ("orders-de", "orders-fr"):
         reader.write(reader.a, topic, f"{topic} 1", f"{topic} 2")
-    with reader.running():
+    with lockstep_runs(reader.file):
         reader.wait_has(
             reader.b, "eu.orders", *(f"{topic} {n}" for topic in ("orders-de", "orders-fr") for n in (1, 2))
         )

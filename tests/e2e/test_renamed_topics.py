@@ -3,8 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +24,7 @@ from tests.support.clusters import (
 )
 from tests.support.eventually import wait_until
 from tests.support.mirror import MirroredFlow
-from tests.support.processes import end
-from tests.support.runs import LockstepRun
+from tests.support.runs import lockstep_runs
 from tests.support.services import two_cluster_file
 from tests.support.topic_comparison import compare
 
@@ -69,15 +66,6 @@ class RenamingFlow:
         lines = [line for line in self.file.read_text().splitlines() if "lockstep.rename" not in line]
         self.file.write_text("\n".join([*lines, f"{self.flow}.lockstep.rename = {to}", ""]))
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        run = LockstepRun(self.file)
-        try:
-            yield
-            assert end(run.process) == 0, run.text()
-        finally:
-            run.kill()
-
     def lockstep(self, *arguments: str) -> tuple[int, Any]:
         """Return the exit code of a command, and what it printed as JSON."""
         command = [sys.executable, "-m", "lockstep_cli", *arguments, "--output", "json"]
@@ -104,7 +92,7 @@ def test_everything_about_a_topic_has_its_new_name(tmp_path: Path, pair: Pair) -
     _, plan = flow.lockstep("plan", str(flow.file))
     codes = {hazard["code"] for hazard in plan["flows"][0]["hazards"]}
     assert "LS004" in codes, "two topics would meet in one name"
-    with flow.running():
+    with lockstep_runs(flow.file):
         wait_until(lambda: flow.is_copied(flow.renamed), within=WITHIN, every=0.5, what="it is copied")
         wait_until(
             lambda: committed_offset(flow.b, flow.group, flow.renamed, 0) == 123,
@@ -140,18 +128,18 @@ def test_changed_rename_is_another_topic_and_waits_for_a_decision(tmp_path: Path
     flow.rename(f"{flow.mark}-orders-(.*) -> eu.{flow.mark}.$1")
     create_topic(flow.a, flow.orders, partitions=1)
     produce(flow.a, flow.orders, [Record(value=b"%d" % number) for number in range(500)])
-    with flow.running():
+    with lockstep_runs(flow.file):
         wait_until(lambda: flow.is_copied(flow.renamed), within=WITHIN, every=0.5, what="it is copied")
         flow.rows.wait_written_down(flow.orders)
     flow.rename(f"{flow.mark}-orders-(.*) -> us.{flow.mark}.$1")
     _, plan = flow.lockstep("plan", str(flow.file))
     (hazard,) = (each for each in plan["flows"][0]["hazards"] if each["code"] == "LS035")
     assert hazard["details"][0].endswith(f"and would be copied to us.{flow.mark}.x now")
-    with flow.running():
+    with lockstep_runs(flow.file):
         wait_until(lambda: flow.phase() == "halted", within=WITHIN, every=0.5, what="the partition halts")
     with flow.file.open("a") as file:
         file.write("lockstep.on.recreate = restart\n")
-    with flow.running():
+    with lockstep_runs(flow.file):
         wait_until(lambda: flow.is_copied(f"us.{flow.mark}.x"), within=WITHIN, every=0.5, what="it is copied again")
     assert flow.is_copied(flow.renamed), "the earlier copy stays"
 
@@ -175,14 +163,14 @@ def test_copy_never_has_the_records_of_two_topics(tmp_path: Path, pair: Pair) ->
 
     written(first, 30)
     on_source, on_target = admin(flow.a), admin(flow.b)
-    with flow.running():
+    with lockstep_runs(flow.file):
         wait_until(lambda: has((first, 30)), within=WITHIN, every=0.5, what="the first topic is copied")
         written(second, 5)
         wait_until(lambda: left_out_because_of(f"and {first} as well"), within=WITHIN, what="the second is left out")
         on_source.delete_topics([first])[first].result()
         words = f"which has the records of {first}"
         wait_until(lambda: left_out_because_of(words), within=WITHIN, what="it stays left out when the first is gone")
-    with flow.running():
+    with lockstep_runs(flow.file):
         written(f"{flow.mark}-plain", 1)
         wait_until(lambda: flow.rows.mirrored(f"{flow.mark}-plain"), within=WITHIN, what="a round has passed")
         assert left_out_because_of(words)

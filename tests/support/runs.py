@@ -4,8 +4,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import psutil
 
 from lockstep_ops.services import SERVICES, module_name
 from tests.support.eventually import PATIENCE_S, NeverHappened, wait_until
+from tests.support.processes import end
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -99,3 +100,14 @@ def service_pids(run: psutil.Process) -> dict[str, int]:
         command = " ".join(child.cmdline())
         pids |= {name: child.pid for name in SERVICES if re.search(rf"\b{module_name(name)} ", command)}
     return pids
+
+
+@contextmanager
+def lockstep_runs(file: Path) -> Iterator[None]:
+    """Run `lockstep run` of a file as long as the context lasts. It has to end cleanly."""
+    run = LockstepRun(file)
+    try:
+        yield
+        assert end(run.process) == 0, run.text()
+    finally:
+        run.kill()

@@ -18,6 +18,7 @@ from tests.support.broker import two_brokers
 from tests.support.clusters import Record, create_topic, produce, read_topic
 from tests.support.command_line import lockstep
 from tests.support.eventually import wait_until
+from tests.support.guides import ONE_BROKER
 from tests.support.mirror import MirroredFlow
 from tests.support.runs import LockstepRun
 from tests.support.transform_jvm import TransformJvm, records_of
@@ -26,14 +27,6 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "filter-and-mas
 SALT = "a salt that nobody may see"
 ENVIRONMENT = {"PII_SALT": SALT}
 WITHIN = 180.0
-ONE_BROKER = """tasks.max = 1
-replication.factor = 1
-offset.storage.replication.factor = 1
-heartbeats.topic.replication.factor = 1
-checkpoints.topic.replication.factor = 1
-offset-syncs.topic.replication.factor = 1
-"""
-"""What the file needs beyond the guide's because each cluster of the test is one broker."""
 
 
 def blocks(language: str) -> list[str]:
