@@ -27,10 +27,12 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.slot.slot_loop import SlotLoop
+from lockstep_data_plane.slot.worker import COLLECT_AFTER
 from lockstep_kafka.librdkafka.control_producer import ControlTopicLog
 from lockstep_runtime.state.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util import memory
 from lockstep_state.names import Flow
 from lockstep_state.rows.state_rows import MirroredTopic
 from tests.support.batch_bytes import LOG_APPEND_TIME, LZ4, batch_bytes, record
@@ -187,6 +189,7 @@ def measured(payload: str, batches: int, profile: Path | None) -> dict[str, Any]
         if profile is not None:
             (profiler.enable if states.pop(0) else profiler.disable)()
 
+    memory.freeze_gc(COLLECT_AFTER)  # as a worker of Spark does
     with tempfile.TemporaryDirectory(prefix="lockstep-slot-") as folder:
         figures = asyncio.run(copied(Path(folder), source_batch(PAYLOADS[payload]), batches, switch))
     if profile is not None:

@@ -144,12 +144,17 @@ class AckedPosition:
         since_ms = self._ends.since_ms(self.upstream) if self.lag else None
         return 0 if since_ms is None else max(0, now_ms - since_ms)
 
-    def row(self, *, has_resumed: bool) -> PartitionProgress:
+    def row(self, *, has_resumed: bool, **others: Any) -> PartitionProgress:
         """Return the progress as it is to be written.
 
         Before the partition has resumed, the open run is the one of the written row.
+
+        Args:
+            has_resumed: Whether the partition has resumed in this slot.
+            others: Further fields of the row. All come in one call, because to copy a row costs as much as to encode
+                it, and busy partitions write one each second.
         """
-        row = replace(
+        return replace(
             self.written,
             skips=tuple(s for s in self.written.skips if s[1] > self.upstream),
             upstream=self.upstream,
@@ -160,8 +165,9 @@ class AckedPosition:
             open_run=self.runs.open_run if has_resumed else self.written.open_run,
             source_end=self.source_end,
             lag_records=self.lag,
+            **self.stats.row_fields(),
+            **others,
         )
-        return self.stats.with_counts(row)
 
 
 class CopyStats:
@@ -218,17 +224,19 @@ class CopyStats:
 
         Each row that a slot writes passes through here, because its counts and `counts_since` have to belong together.
         """
+        return replace(row, **row_fields) if (row_fields := self.row_fields()) else row
+
+    def row_fields(self) -> dict[str, Any]:
+        """Return the fields of the progress row that have the counts and measurements; {} if nothing was counted."""
         if not any(self.counts.values()):
-            return row
-        counts: dict[str, Any] = self.counts
-        return replace(
-            row,
-            **counts,
-            counts_since=self._since_ms,
-            latency_ms=self._latency_ms,
-            age_window=self._age.summary,
-            latency_window=self._latency.summary,
-        )
+            return {}
+        return {
+            **self.counts,
+            "counts_since": self._since_ms,
+            "latency_ms": self._latency_ms,
+            "age_window": self._age.summary,
+            "latency_window": self._latency.summary,
+        }
 
 
 class _Ages:

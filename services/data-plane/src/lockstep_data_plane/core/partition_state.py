@@ -256,20 +256,21 @@ class PartitionState:
         """Return whether only the source can say more about where the copy ends (`PartitionProgress.beyond`)."""
         return self._beyond > 0
 
-    def row(self) -> PartitionProgress:
-        """Return the progress as it is to be written.
+    def row(self, **others: Any) -> PartitionProgress:
+        """Return the progress as it is to be written, with these further fields of the row.
 
         It is durable, and its upstream offset, downstream offset and sequence belong together.
         """
         released = self.phase is Phase.RELEASED
-        return replace(
-            self.acked.row(has_resumed=self.incarnation > 0),
+        return self.acked.row(
+            has_resumed=self.incarnation > 0,
             phase="halted" if self.halted else self._rest_word if released and self._rest_word else "copying",
             cause=self.cause,
             case=self._case if self.halted else "",
             located=self._located,
             beyond=self._beyond,
             uncounted=0 if self._beyond else self.records_to_skip,
+            **others,
         )
 
     # -- what others read of transactions ------------------------------------------------------------------------------

@@ -176,7 +176,7 @@ class ControlTopicWriter:
         for p in partitions:
             if not p.has_row:
                 continue
-            row = replace(p.row(), lag_ms=p.acked.lag_ms(now_ms()), slot=self.slot, at_ms=0)
+            row = p.row(lag_ms=p.acked.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             facts: list[Row] = []
             if rows := p.acked.runs.due():
                 ended.append((p, rows))
