@@ -144,14 +144,14 @@ class AckedPosition:
         since_ms = self._ends.since_ms(self.upstream) if self.lag else None
         return 0 if since_ms is None else max(0, now_ms - since_ms)
 
-    def row(self, *, has_resumed: bool, **others: Any) -> PartitionProgress:
+    def row(self, *, has_resumed: bool, **fields: Any) -> PartitionProgress:
         """Return the progress as it is to be written.
 
         Before the partition has resumed, the open run is the one of the written row.
 
         Args:
             has_resumed: Whether the partition has resumed in this slot.
-            others: Further fields of the row. All come in one call, because to copy a row costs as much as to encode
+            fields: Further fields of the row. All come in one call, because to copy a row costs as much as to encode
                 it, and busy partitions write one each second.
         """
         return replace(
@@ -166,7 +166,7 @@ class AckedPosition:
             source_end=self.source_end,
             lag_records=self.lag,
             **self.stats.row_fields(),
-            **others,
+            **fields,
         )
 
 
@@ -220,14 +220,14 @@ class CopyStats:
         self._latency.measure(now_ms, spans)
 
     def with_counts(self, row: PartitionProgress) -> PartitionProgress:
-        """Return the row with the counts and measurements; the same row as long as nothing was counted.
-
-        Each row that a slot writes passes through here, because its counts and `counts_since` have to belong together.
-        """
+        """Return the row with the counts and measurements; the same row as long as nothing was counted."""
         return replace(row, **row_fields) if (row_fields := self.row_fields()) else row
 
     def row_fields(self) -> dict[str, Any]:
-        """Return the fields of the progress row that have the counts and measurements; {} if nothing was counted."""
+        """Return the fields of the progress row that have the counts and measurements; {} if nothing was counted.
+
+        Each row that a slot writes has them from here, because its counts and `counts_since` have to belong together.
+        """
         if not any(self.counts.values()):
             return {}
         return {

@@ -256,7 +256,7 @@ class PartitionState:
         """Return whether only the source can say more about where the copy ends (`PartitionProgress.beyond`)."""
         return self._beyond > 0
 
-    def row(self, **others: Any) -> PartitionProgress:
+    def row(self, **fields: Any) -> PartitionProgress:
         """Return the progress as it is to be written, with these further fields of the row.
 
         It is durable, and its upstream offset, downstream offset and sequence belong together.
@@ -270,7 +270,7 @@ class PartitionState:
             located=self._located,
             beyond=self._beyond,
             uncounted=0 if self._beyond else self.records_to_skip,
-            **others,
+            **fields,
         )
 
     # -- what others read of transactions ------------------------------------------------------------------------------

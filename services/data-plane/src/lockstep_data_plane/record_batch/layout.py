@@ -122,7 +122,6 @@ def scan(records: bytes | memoryview, gather: GatherGroup | None = None) -> Iter
     """
     view = memoryview(records)
     start, end = 0, len(view)
-    last_begin, unpack_begin = end - OLD_HEADER_SIZE, _BEGIN.unpack_from  # `_find_begin` would be a call for each batch
     begin = _find_begin(view, 0)
     while begin is not None:
         base_offset, length, magic = begin
@@ -131,8 +130,8 @@ def scan(records: bytes | memoryview, gather: GatherGroup | None = None) -> Iter
         batch_end = start + PREFIX.size + length
         if batch_end > end:
             return
-        begin = unpack_begin(view, batch_end) if batch_end <= last_begin else None
-        following = -1 if begin is None or begin[2] < 2 else begin[0]
+        begin = _find_begin(view, batch_end)
+        following = _following_offset(begin)
         if magic < 2:
             if length + PREFIX.size < OLD_LEAST_SIZE:
                 raise CorruptRecordError(f"a message set at byte {start} is shorter than its own header")
