@@ -206,7 +206,7 @@ class Scene:
         writer = cast(ControlTopicWriter, _Written(self))
         io = _StepsAlone([partition])
         transactions = TransactionRunner(
-            settings, target, io, UnreadableRecords(FlowLog("data-plane", settings.flow)).pass_over_at
+            settings, target, writer, io, UnreadableRecords(FlowLog("data-plane", settings.flow)).pass_over_at
         )
         resumer = Resumer(settings, FlowIds(OURS), source, target, writer, self.rows, io, transactions)
         topic = MirroredTopic(

@@ -13,6 +13,7 @@ from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
 from lockstep_checkpoint.reverse_flow import ReverseFlow
 from lockstep_data_plane.progress.committed_progress import CommittedProgress
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.slot.progress_rows import ProgressRows
 from lockstep_kafka.topics.control_topics import checkpoints_topic
 from lockstep_kafka.topics.topic_reader import Record
@@ -151,15 +152,15 @@ def test_reverse_flow_survives_hostile_rows(tmp_path: Path) -> None:
 def test_progress_of_connect_survives_hostile_records() -> None:
     malformed: list[int] = []
     progress = CommittedProgress(lambda offset, error: malformed.append(offset))
-    progress._apply((0, *pair) for pair in mm2_records())
+    progress._apply(PlainRecord(0, -1, *pair, ()) for pair in mm2_records())
     key, _ = encode_source_progress("A", "t", 0, 5)
     values = (b'{"offset":7}', b"[", b'{"offset":NaN}', b"\xff")
-    progress._apply((offset, key, value) for offset, value in enumerate(values, 1000))
+    progress._apply(PlainRecord(offset, -1, key, value, ()) for offset, value in enumerate(values, 1000))
     assert malformed[-3:] == [1001, 1002, 1003]
     assert progress.offsets.for_connector("MirrorSourceConnector")[key].offset == 7
     assert len(malformed) > 100
     for reset in (b'{"offset":-1}', b"{}", b'{"offset":null}', None):
-        progress._apply([(0, key, b'{"offset":7}'), (1, key, reset)])
+        progress._apply([PlainRecord(0, -1, key, b'{"offset":7}', ()), PlainRecord(1, -1, key, reset, ())])
         assert key not in progress.offsets.for_connector("MirrorSourceConnector")
 
 

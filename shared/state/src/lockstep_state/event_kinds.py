@@ -111,6 +111,12 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
                 "old new first",
             ),
             EventKind("ProgressRecovered", "partition", "The target has more than its progress.", "records upstream"),
+            _warning(
+                "HangingTransactionEnded",
+                "partition",
+                "The target has ended a transaction without its markers, so it is committed or aborted again.",
+                "outcome partitions",
+            ),
             _warning("BatchQuarantined", "partition", "Refused records are in the quarantine topic.", "ranges reason"),
             _warning("ForeignWrite", "target partition", "Another client writes to the copy.", "records before"),
             _warning(

@@ -320,6 +320,15 @@ class PartitionState:
         """
         return self.routing.decided_up_to(self._transaction.held)[0], self._transaction.progress_sequence
 
+    @property
+    def appended_to(self) -> Mapping[int, int]:
+        """Return the offset of the open transaction's last record in each partition of the target's topic."""
+        ends = {}
+        for outgoing, downstream, *_ in self._transaction.held:
+            number = self.number if self.routing.in_one_log else outgoing.target_partition
+            ends[number] = downstream + outgoing.count - 1
+        return ends
+
     # -- phases --------------------------------------------------------------------------------------------------------
 
     def _move(self, event: PhaseEvent) -> None:

@@ -368,6 +368,7 @@ class Driver:
         running, self._running = list(self._running.values()), {}
         for r in running:
             r.stop()
+            r.task.add_done_callback(self._log_end)  # whatever interrupts the drain
         tasks = {r.task for r in running}
         if not tasks:
             return
@@ -383,3 +384,8 @@ class Driver:
                 await self.spark.cancel(r.spec)
             r.task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _log_end(self, task: asyncio.Task[None]) -> None:
+        """Log the error of a slot that is drained. The next leader learns of a Spark that has ended by itself."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.ctx.log.warn(f"{task.get_name()} ended", str(error))

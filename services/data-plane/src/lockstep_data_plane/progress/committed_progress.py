@@ -2,15 +2,21 @@
 
 The reader goes past the last stable offset and follows the markers. So an open transaction of another client delays
 no partition. The progress of a partition is known once its own transactional id is fenced.
+
+A progress record of Lockstep has a header that says up to which offset of the target its transaction goes. With it a
+transaction that hangs is judged (`core/target_log/hanging_transaction.py`). MM2 and Connect ignore headers.
 """
 
+import json
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeAlias
 
+from lockstep_data_plane.core.target_log.hanging_transaction import ProgressRecord, TransactionOutcome
 from lockstep_data_plane.log_reader import LogCursor
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, CorruptRecordError
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_kafka.common.single_flight import SingleFlight
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
@@ -24,7 +30,29 @@ from lockstep_state.offsets import TopicPartition
 _MARKER = struct.Struct(">hh")
 COMMIT = 1
 
-OffsetKeyValue: TypeAlias = tuple[int, bytes | None, bytes | None]
+APPENDED_TO = "lockstep.appended.to"
+"""The header of a progress record with the last offset in each partition of the target's topic."""
+
+Header: TypeAlias = tuple[str, bytes | None]
+
+
+def appended_to_header(topic_id: str, appended_to: Mapping[int, int]) -> Header:
+    """Return the header of a progress record whose transaction goes up to these offsets of the target's topic."""
+    offsets = {str(number): offset for number, offset in sorted(appended_to.items())}
+    return APPENDED_TO, json.dumps({"topicId": topic_id, "offsets": offsets}, separators=(",", ":")).encode()
+
+
+def is_commit_marker(batch: Batch) -> bool | None:
+    """Return whether the batch is a marker that commits; False: it aborts; None: it is no marker of a transaction.
+
+    Raises CorruptRecordError.
+    """
+    if not batch.attributes & CONTROL:
+        return None
+    for record in read_records(batch):
+        if record.key is not None and len(record.key) >= _MARKER.size:
+            return bool(_MARKER.unpack_from(record.key)[1] == COMMIT)
+    return None
 
 
 class CommittedProgress:
@@ -40,8 +68,12 @@ class CommittedProgress:
 
     def reset(self) -> None:
         """Forget everything, since it came from another log."""
-        self._open: dict[int, list[OffsetKeyValue]] = {}
+        self._open: dict[int, list[PlainRecord]] = {}
         self.offsets = OffsetFold()
+        self.last_records: dict[int, tuple[TransactionOutcome, PlainRecord]] = {}
+        """The last record in a transaction, by producer id, and what became of it."""
+        self.last_committed: dict[int, PlainRecord] = {}
+        """The last record in a committed transaction, by producer id."""
 
     def apply(self, batches: Iterable[Batch]) -> None:
         """Fold batches of the log, in its order.
@@ -50,27 +82,37 @@ class CommittedProgress:
         """
         for batch in batches:
             try:
-                records = [(record.offset, record.key, record.value) for record in read_records(batch)]
+                commits, records = is_commit_marker(batch), list(read_records(batch))
             except CorruptRecordError as error:
                 self._on_malformed(batch.base_offset, error)
                 continue
-            if batch.attributes & CONTROL:
-                for _, key, _ in records:
-                    if key is not None and len(key) >= _MARKER.size:
-                        uncommitted = self._open.pop(batch.producer_id, [])
-                        if _MARKER.unpack_from(key)[1] == COMMIT:
-                            self._apply(uncommitted)
+            if commits is not None:
+                self._end_transaction(batch.producer_id, commits=commits)
+            elif batch.attributes & CONTROL:
+                continue
             elif batch.attributes & TRANSACTIONAL:
                 self._open.setdefault(batch.producer_id, []).extend(records)
+                for record in records:
+                    self.last_records[batch.producer_id] = TransactionOutcome.OPEN, record
             else:
                 self._apply(records)
 
-    def _apply(self, records: Iterable[OffsetKeyValue]) -> None:
-        for offset, key, value in records:
+    def _end_transaction(self, producer_id: int, *, commits: bool) -> None:
+        records = self._open.pop(producer_id, [])
+        if not records:
+            return
+        if commits:
+            self.last_committed[producer_id] = records[-1]
+            self._apply(records)
+        outcome = TransactionOutcome.COMMITTED if commits else TransactionOutcome.ABORTED
+        self.last_records[producer_id] = outcome, records[-1]
+
+    def _apply(self, records: Iterable[PlainRecord]) -> None:
+        for record in records:
             try:
-                self.offsets.apply(key, value)
+                self.offsets.apply(record.key, record.value)
             except MalformedRecord as error:
-                self._on_malformed(offset, error)
+                self._on_malformed(record.offset, error)
 
 
 class CommittedProgressReader:
@@ -127,14 +169,56 @@ class CommittedProgressReader:
         partition = await self.progress_partition(tp)
         if partition is None:
             return None
-        log = self._logs.setdefault(partition[1], _PartitionLog(self._target, partition, self._pass_over))
-        await log.reading.run()
+        log = await self._read_log(partition)
         entry = log.fold.offsets.for_connector(self._connector).get(self._key(tp))
         return None if entry is None else entry.offset
+
+    async def read_last_records(
+        self, tp: TopicPartition, producer_id: int, topic_id: str
+    ) -> tuple[ProgressRecord | None, ProgressRecord | None]:
+        """Return the last progress record of a producer in a transaction, and the last one that is committed.
+
+        They are as of a moment after this call, and None if there is none.
+
+        Args:
+            tp: The source's partition.
+            producer_id: The producer id of its transactional id.
+            topic_id: The id of the target's topic. What a record says of another topic does not count.
+
+        Raises:
+            KafkaProtocolError: A broker answers with an error.
+            BrokerUnreachable: The target cannot be reached.
+        """
+        partition = await self.progress_partition(tp)
+        if partition is None:
+            return None, None
+        fold = (await self._read_log(partition)).fold
+        last, committed = fold.last_records.get(producer_id), fold.last_committed.get(producer_id)
+        return (
+            None if last is None else _progress_record(*last, topic_id),
+            None if committed is None else _progress_record(TransactionOutcome.COMMITTED, committed, topic_id),
+        )
+
+    async def _read_log(self, partition: TopicPartition) -> "_PartitionLog":
+        log = self._logs.setdefault(partition[1], _PartitionLog(self._target, partition, self._pass_over))
+        await log.reading.run()
+        return log
 
     def _key(self, tp: TopicPartition) -> bytes:
         key, _ = encode_source_progress_reset(self._source, *tp, self._connector)
         return key
+
+
+def _progress_record(outcome: TransactionOutcome, record: PlainRecord, topic_id: str) -> ProgressRecord:
+    try:
+        content = json.loads(dict(record.headers).get(APPENDED_TO) or b"null")
+        if content is None:
+            return ProgressRecord(outcome)
+        of_topic = content["topicId"] == topic_id
+        offsets = {int(number): int(offset) for number, offset in content["offsets"].items() if of_topic}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return ProgressRecord(outcome)  # another client has written it
+    return ProgressRecord(outcome, offsets)
 
 
 class _PartitionLog:

@@ -344,9 +344,12 @@ class Resumer:
             RetriableError: A cluster does not answer or refuses a request.
         """
         fence, committed = await self._take_over(partition)
+        doubt = await self._transaction_runner.find_contradiction(partition, row, fence.producer_id)
         if committed is None and (append := await self._lost_rows.find_committed_behind(partition, row)) is not None:
+            doubt = append.sentence(partition.name, partition.target_name)
+        if doubt is not None:
             self._io.step(partition, RowLoaded(row))
-            gap = await self._gap_in_doubt(partition, row, append.sentence(partition.name, partition.target_name))
+            gap = await self._gap_in_doubt(partition, row, doubt)
             row = await self.gap_resolver.carry_out(partition, topic, row, gap)
         row = await self._row_behind_committed(partition, row, committed)
         return fence.take_over(row if partition.routing.in_one_log else replace(row, downstream=-1))

@@ -21,12 +21,15 @@ from lockstep_data_plane.core.events import (
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.slot_io import SlotIO
+from lockstep_data_plane.core.target_log.hanging_transaction import HangingTransaction
 from lockstep_data_plane.core.transaction_state import TransactionBoundary, TransactionState
-from lockstep_data_plane.progress.committed_progress import CommittedProgressReader
+from lockstep_data_plane.progress.committed_progress import CommittedProgressReader, appended_to_header
+from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.codecs import NONE
 from lockstep_data_plane.record_batch.layout import stamp
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build
+from lockstep_data_plane.resume.hanging_transactions import HangingTransactions
 from lockstep_kafka.common.asyncio_util import cancelled, set_within
 from lockstep_kafka.messages.produce_codec import PRODUCE_BY_TOPIC_ID, produce_answer, produce_request
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
@@ -38,6 +41,7 @@ from lockstep_state.codecs.mm2_codec import encode_source_progress
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
 from lockstep_state.names import transactional_id
 from lockstep_state.offsets import TopicPartition
+from lockstep_state.rows.state_rows import PartitionProgress
 
 LARGEST_RECORD = 1 << 20
 
@@ -49,18 +53,21 @@ class TransactionRunner:
         self,
         settings: FlowSettings,
         target: ClusterClient,
+        control_writer: ControlTopicWriter,
         io: SlotIO,
         pass_over: PassOver,
     ) -> None:
         """Begin with no transaction open. `pass_over` is called for records that are not progress."""
         self._settings = settings
         self._target = target
+        self._control_writer = control_writer
         self._io = io
         self._coordinators = TransactionCoordinators(target, settings.data_plane.transaction_timeout)
         control = settings.control
         self._progress = CommittedProgressReader(
             target, control.offset_storage_topic, control.progress_connector, settings.aliases.source, pass_over
         )
+        self._hanging = HangingTransactions(target, self._progress)
         self._boundary = TransactionBoundary(_seconds(settings.data_plane.transaction_interval))
         self._tasks: dict[PartitionState, asyncio.Task[None]] = {}
         self._landed: dict[PartitionState, asyncio.Event] = {}
@@ -73,12 +80,11 @@ class TransactionRunner:
     async def fence(self, partition: PartitionState) -> tuple[Producer, int | None]:
         """Take over the partition's transactional id, and return what it stands for and the committed progress.
 
-        No other writer appends under the id any more, and its open transaction has ended.
+        No other writer appends under the id any more, and its open transaction has ended in each of its partitions.
 
         Returns:
             The producer id and epoch of the transactional id, and the last upstream offset that committed progress
-                names. The
-            producer id is written as the flow's own before this returns.
+            names. The producer id is written as the flow's own before this returns.
 
         Raises:
             RetriableError: The target does not answer or refuses a request, or the producer id could not be written.
@@ -86,9 +92,39 @@ class TransactionRunner:
         if (task := self._tasks.get(partition)) is not None:
             task.cancel()
             await asyncio.wait([task])
-        producer = await self._coordinators.fence(self._id(partition))
+        transactional_id = self._id(partition)
+        producer = await self._coordinators.fence(transactional_id)
+        if (hanging := await self._hanging.find(partition, producer.id)) is not None:
+            self._report(partition, hanging)
+            await self._coordinators.open(transactional_id, producer, hanging.partitions)
+            await self._coordinators.end(transactional_id, producer, commit=hanging.is_committed)
+            producer = await self._coordinators.fence(transactional_id)  # returns once the markers are written
+            if await self._hanging.find(partition, producer.id) is not None:
+                raise self._still_open(partition)
         await partition.provenance.claim(producer.id)  # before the first batch that has it
         return producer, await self.progress(partition)
+
+    async def find_contradiction(
+        self, partition: PartitionState, row: PartitionProgress, producer_id: int
+    ) -> str | None:
+        """Return how the target contradicts a commit, as `HangingTransactions.find_contradiction`."""
+        return await self._hanging.find_contradiction(partition, row, producer_id)
+
+    def _report(self, partition: PartitionState, hanging: HangingTransaction) -> None:
+        partitions = [f"{topic}-{number}" for topic, number in hanging.partitions]
+        outcome = "commit" if hanging.is_committed else "abort"
+        text = f"the transaction has no marker in {', '.join(partitions)}, so it is ended again: {outcome}"
+        self._control_writer.event(
+            "HangingTransactionEnded",
+            partition.name,
+            f"{partition.name}: {text}",
+            outcome=outcome,
+            partitions=partitions,
+        )
+
+    def _still_open(self, partition: PartitionState) -> KafkaProtocolError:
+        context = f"cluster {self._target.alias}: markers of the last transaction of {self._id(partition)}"
+        return KafkaProtocolError(KafkaErrorCode.CONCURRENT_TRANSACTIONS, context, self._target.alias)
 
     async def progress(self, partition: PartitionState) -> int | None:
         """Return the last upstream offset of the partition that MM2's progress topic names; None: it names none.
@@ -157,6 +193,10 @@ class TransactionRunner:
 
     async def _transaction(self, partition: PartitionState, incarnation: int, producer: Producer) -> None:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]
+        if not self._coordinators.is_connected(self._id(partition)):  # it was idle, or the coordinator has restarted
+            await self._coordinators.connect(self._id(partition))
+            if await self._hanging.find(partition, producer.id) is not None:
+                raise self._still_open(partition)
         progress_partition = await self._progress.progress_partition(partition.tp)
         if progress_partition is None:
             context = f"cluster {self._target.alias}: topic {self._progress.topic}"
@@ -213,7 +253,8 @@ class TransactionRunner:
         connector, source = self._settings.control.progress_connector, self._settings.aliases.source
         upstream, sequence = partition.progress
         key, value = encode_source_progress(source, partition.topic, partition.number, upstream, connector)
-        (outgoing,) = build([PlainRecord(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
+        header = appended_to_header(self._target.topic_id(partition.target_tp), partition.appended_to)
+        (outgoing,) = build([PlainRecord(0, now_ms(), key, value, [header])], NONE, LARGEST_RECORD, -1)
         data = stamp(outgoing.data, producer.id, producer.epoch, sequence, transactional=True)
         async with self._target.leader_for_request(progress_partition) as leader:
             connection = await self._target.connection(leader.broker, "progress")

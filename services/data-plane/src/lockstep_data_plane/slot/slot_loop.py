@@ -110,7 +110,7 @@ class SlotLoop:
         self._reporter = EventReporter(settings, control_writer, troubles, self._source, self._target)
         recompress = self._plane.compression.recompress
         self._error_handler = ErrorHandler(self._source, self._target, self._reporter, recompress=recompress)
-        self._transaction_runner = TransactionRunner(settings, self._target, self, pass_over)
+        self._transaction_runner = TransactionRunner(settings, self._target, control_writer, self, pass_over)
         self._resumer = Resumer(
             settings,
             ids,

@@ -214,25 +214,21 @@ class SparkSession:
         return await self._call("compile", lambda context: self._compile(context, statement))
 
     def _compile(self, context: Any, statement: str) -> CompiledTransform:
-        from py4j.protocol import Py4JNetworkError
-
         with self._compiling:
-            try:
-                self._compiler = self._compiler or TransformCompiler(context)
-                return self._compiler.compile(statement)
-            except (Py4JNetworkError, OSError) as exc:
-                raise SparkNotStarted(_how_the_jvm_ended(context)) from exc
+            self._compiler = self._compiler or TransformCompiler(context)
+            return self._compiler.compile(statement)
 
     async def _call(self, name: str, call: Callable[[Any], R], within_s: float | None = None) -> R:
+        """Return what a call of the JVM returns. Raises SparkNotStarted if the JVM has ended."""
         context = await self.context()
         async with asyncio.timeout(within_s):
-            return await in_thread(name, lambda: call(context))
+            return await in_thread(name, lambda: _call_jvm(context, call))
 
     async def _ask(self, name: str, call: Callable[[Any], R]) -> R:
         """Return the answer of a JVM that has to answer soon.
 
         Raises:
-            SparkNotStarted: It does not answer: it is frozen, and would hold up the driver for ever.
+            SparkNotStarted: It has ended, or is frozen and would hold up the driver for ever.
         """
         try:
             return await self._call(name, call, JVM_ANSWERS_S)
@@ -242,9 +238,8 @@ class SparkSession:
             ) from exc
 
     async def address(self) -> str:
-        """Return the URL of Spark's pages; "": they are off."""
-        context = await self.context()
-        return context.uiWebUrl or ""
+        """Return the URL of Spark's pages; "": they are off. Raises SparkNotStarted."""
+        return await self._ask("address of its pages", lambda context: context.uiWebUrl or "")
 
 
 NOISE = (b"WARNING: Using incubator modules", b"Setting default log level", b"To adjust logging level")
@@ -294,6 +289,15 @@ def _start_daemon(context: Any) -> None:
     _ask_jvm(lambda: context.parallelize([0], 1).mapPartitions(list).count(), None)
 
 
+def _call_jvm(context: Any, call: Callable[[Any], R]) -> R:
+    from py4j.protocol import Py4JNetworkError
+
+    try:
+        return call(context)
+    except (Py4JNetworkError, OSError) as exc:
+        raise SparkNotStarted(_how_the_jvm_ended(context)) from exc
+
+
 def _ask_jvm(ask: Callable[[], R], default: R) -> R:
     """Return the JVM's answer, or `default` if it has ended. The runner of a slot learns that by itself."""
     from py4j.protocol import Py4JError
@@ -320,8 +324,8 @@ def _run_job(context: Any, spec: SlotSpec, claim: Path | None) -> int:
         context.setLocalProperty("spark.scheduler.pool", str(spec.settings.flow))
         task = context.parallelize([(spec, claim)], 1).setName(group).mapPartitions(copy)
         return int(sum(task.collect()))
-    except (Py4JNetworkError, OSError) as exc:
-        raise SparkNotStarted(_how_the_jvm_ended(context)) from exc
+    except Py4JNetworkError:
+        raise  # it is a Py4JError too
     except Py4JError as exc:
         if _ask_jvm(lambda: bool(context._jsc.sc().isStopped()), True):  # its master has gone, or thrown it out
             raise SparkNotStarted(

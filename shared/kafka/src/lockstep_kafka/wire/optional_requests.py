@@ -4,7 +4,7 @@ Their answer is None then, and the caller reads the log instead.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -45,6 +45,29 @@ async def active_producers(
         KafkaProtocolError: The leader answered with an error code.
         BrokerUnreachable: There is no leader, or it does not answer.
     """
+    producers = await _described_producers(cluster, tp)
+    if producers is None:
+        return None
+    return {
+        int(p.producer_id): (int(p.producer_epoch), int(p.last_sequence))
+        for p in producers
+        if p.producer_id in producer_ids and p.last_sequence >= 0
+    }
+
+
+async def open_transaction(cluster: ClusterClient, tp: TopicPartition, producer_id: int) -> int | None:
+    """Return the first offset of the transaction that a producer has open in a partition.
+
+    None means that it has none open there, or that the cluster does not support DescribeProducers. Raises as
+    `active_producers`.
+    """
+    for producer in await _described_producers(cluster, tp) or ():
+        if producer.producer_id == producer_id and producer.current_txn_start_offset >= 0:
+            return int(producer.current_txn_start_offset)
+    return None
+
+
+async def _described_producers(cluster: ClusterClient, tp: TopicPartition) -> Sequence[Any] | None:
     partition = await _ask_leader(
         cluster,
         tp,
@@ -53,13 +76,7 @@ async def active_producers(
         "producers",
         needs="Read",
     )
-    if partition is None:
-        return None
-    return {
-        int(p.producer_id): (int(p.producer_epoch), int(p.last_sequence))
-        for p in partition.active_producers
-        if p.producer_id in producer_ids and p.last_sequence >= 0
-    }
+    return None if partition is None else partition.active_producers
 
 
 async def epoch_end(cluster: ClusterClient, tp: TopicPartition, leader_epoch: int) -> int | None:

@@ -10,6 +10,7 @@ from lockstep_kafka.common.backoff import Backoff
 from lockstep_kafka.messages.coordinator_codec import TRANSACTION_KEY, coordinator_request, read_coordinator
 from lockstep_kafka.messages.message_versions import load_message
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
+from lockstep_kafka.wire.connection import Connection
 from lockstep_kafka.wire.connection_errors import BrokerUnreachable
 from lockstep_state.errors import RetriableError
 from lockstep_state.kafka.kafka_errors import KafkaErrorCode
@@ -37,6 +38,9 @@ NOT_YET = frozenset(
 )
 """Codes of a coordinator that moves, or still ends the last transaction."""
 
+ON_ITS_WAY = frozenset({KafkaErrorCode.COORDINATOR_NOT_AVAILABLE, KafkaErrorCode.CONCURRENT_TRANSACTIONS})
+"""Those of a coordinator that stays where it is."""
+
 NO_ERROR_OF_ITS_OWN = frozenset({KafkaErrorCode.NONE, KafkaErrorCode.OPERATION_NOT_ATTEMPTED})
 """Codes for a partition without an error. With the second one, another partition of the same request failed."""
 
@@ -55,8 +59,12 @@ class ProducerFenced(RetriableError):
 class TransactionCoordinators:
     """The transaction coordinators of one cluster.
 
-    Each call is repeated while a coordinator moves or still ends the last transaction, for `WITHIN_S` at most. It
-    raises KafkaProtocolError, BrokerUnreachable and ProducerFenced.
+    Each call is repeated while a coordinator still ends the last transaction, for `WITHIN_S` at most. It raises
+    KafkaProtocolError, BrokerUnreachable and ProducerFenced.
+
+    `fence` is repeated also while a coordinator moves. `open` and `end` are not. A coordinator that has restarted may
+    have left out markers of the last transaction (KAFKA-20734), and what follows in its epoch could then decide about
+    it. So they go over the connection of the last `fence` or `connect` only, which a restart closes.
     """
 
     def __init__(self, cluster: ClusterClient, timeout: timedelta) -> None:
@@ -69,6 +77,18 @@ class TransactionCoordinators:
         self._cluster = cluster
         self._timeout = timeout
         self._brokers: dict[str, int] = {}
+        self._connections: dict[str, Connection] = {}
+        """The connection to the coordinator of each transactional id, since it was fenced or connected."""
+
+    def is_connected(self, transactional_id: str) -> bool:
+        """Return whether the connection to the id's coordinator is open since the last `fence` or `connect`."""
+        connection = self._connections.get(transactional_id)
+        return connection is not None and not connection.closed
+
+    async def connect(self, transactional_id: str) -> None:
+        """Connect to the id's coordinator again. The last transaction has to be examined before another is opened."""
+        self._brokers.pop(transactional_id, None)
+        self._connections[transactional_id] = await self._connection(transactional_id)
 
     async def fence(self, transactional_id: str) -> Producer:
         """Fence the former producer of the transactional id, and return the new one.
@@ -79,6 +99,7 @@ class TransactionCoordinators:
             transactional_id,
             "init_producer_id",
             lambda m: m.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout=self._timeout),
+            follows=True,
         )
         return Producer(int(answer.producer_id), int(answer.producer_epoch))
 
@@ -113,22 +134,21 @@ class TransactionCoordinators:
             ),
         )
 
-    async def _ask(self, transactional_id: str, api: str, request: Any) -> Any:
+    async def _ask(self, transactional_id: str, api: str, request: Any, *, follows: bool = False) -> Any:
+        """Ask the id's coordinator; with `follows`, also one that has moved or restarted."""
         deadline = asyncio.get_running_loop().time() + WITHIN_S
         backoff = Backoff(first=FIRST_PAUSE_S, limit=LONGEST_PAUSE_S)
         while True:
             late = asyncio.get_running_loop().time() > deadline
             try:
-                broker = self._brokers.get(transactional_id)
-                if broker is None:
-                    broker = self._brokers[transactional_id] = await self._coordinator(transactional_id)
-                purpose = f"transactions-{crc32(transactional_id.encode()) % CONNECTIONS}"
-                connection = await self._cluster.connection(broker, purpose)
+                if follows:
+                    self._connections[transactional_id] = await self._connection(transactional_id)
+                connection = self._connections[transactional_id]
                 answer = await connection.request(request(load_message(api, connection.version(api), "request")))
                 code = _code(answer)
             except BrokerUnreachable:
                 self._brokers.pop(transactional_id, None)
-                if late:
+                if late or not follows:
                     raise
                 await self._cluster.refresh([])
                 code = KafkaErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -137,13 +157,19 @@ class TransactionCoordinators:
             context = f"cluster {self._cluster.alias}: {api} of {transactional_id}"
             if code in FENCED:
                 raise ProducerFenced(f"{context}: somebody else has taken it over")
-            if code not in NOT_YET or late:
+            if code == KafkaErrorCode.NOT_COORDINATOR:
+                self._brokers.pop(transactional_id, None)
+            if code not in (NOT_YET if follows else ON_ITS_WAY) or late:
                 raise KafkaProtocolError(
                     code, context, self._cluster.alias, ("transactional-id", transactional_id, "Write")
                 )
-            if code == KafkaErrorCode.NOT_COORDINATOR:
-                self._brokers.pop(transactional_id, None)
             await asyncio.sleep(backoff.next())
+
+    async def _connection(self, transactional_id: str) -> Connection:
+        broker = self._brokers.get(transactional_id)
+        if broker is None:
+            broker = self._brokers[transactional_id] = await self._coordinator(transactional_id)
+        return await self._cluster.connection(broker, f"transactions-{crc32(transactional_id.encode()) % CONNECTIONS}")
 
     async def _coordinator(self, transactional_id: str) -> int:
         connection = await self._cluster.any_connection()
