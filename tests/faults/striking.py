@@ -62,6 +62,23 @@ def broker_restarted(scene: Scene, broker: Broker) -> int:
     return 2
 
 
+def target_and_copier_killed(scene: Scene, times: int) -> int:
+    """The target by kill -9, and a driver, JVM or slot while it is down and while it comes back."""
+    target, kinds = scene.there.target, ("driver", "JVM", "slot")
+    for _ in range(times):
+        time.sleep(scene.dice.uniform(0.0, 3.0))
+        scene.say(f"kill -9 {target.alias}")
+        target.kill()
+        time.sleep(scene.dice.uniform(0.0, 0.5))
+        scene.kill(scene.dice.choice(kinds))
+        target.start()
+        if scene.dice.random() < 0.5:
+            time.sleep(scene.dice.uniform(0.0, 4.0))
+            scene.kill(scene.dice.choice(kinds))
+        scene.goes_on()
+    return times
+
+
 def broker_away(scene: Scene, broker: Broker, seconds: float) -> int:
     """Down for so long that whoever tries again has come to wait his longest."""
     scene.say(f"{broker.alias} is away for {seconds:g} s")
@@ -296,6 +313,10 @@ IN_TRANSACTIONS: Sequence[Fault] = (
     Fault("in transactions: kill -9 at 100,000 records/s", killed_while_paced, 100_000),
     Fault("in transactions: connections to the target cut", lambda scene: cut(scene, _before(scene.there.target), 10)),
     Fault("in transactions: target restarted", lambda scene: broker_restarted(scene, scene.there.target)),
+    Fault(
+        "in transactions: kill -9 of the target with driver, JVM or slot",
+        lambda scene: target_and_copier_killed(scene, 5),
+    ),
     Fault("in transactions: slot frozen", lambda scene: suspended(scene, "slot", (5.0, 30.0))),
 )
 """On clusters of one broker each, with records and progress in transactions."""
