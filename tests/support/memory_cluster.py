@@ -3,7 +3,7 @@
 Nothing of the code under test is replaced but the sockets. What brokers really answer, tests on brokers show."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import dropwhile
@@ -145,9 +145,9 @@ class MemoryLog:
         return self
 
     @property
-    def open_transactions(self) -> list[int]:
-        """By producer id."""
-        return list(self._open)
+    def open_transactions(self) -> Mapping[int, int]:
+        """The first offset of each, by producer id."""
+        return self._open
 
     def delete_before(self, offset: int) -> "MemoryLog":
         """Retention, or DeleteRecords."""
@@ -209,6 +209,10 @@ class MemoryCluster(ClusterClient):
         """The names of the requests that came, in order."""
         self.producers: dict[str, tuple[int, int]] = {}
         """Id and epoch of each transactional id."""
+        self.leaves_out_markers = False
+        """Of transactions that a fence ends, as Kafka 4.3 does where a partition has no leader."""
+        self.in_transaction: set[TopicPartition] = set()
+        """The partitions that were added to the open transaction."""
         self.fencing_codes: list[int] = []
         """Error codes of the next answers to InitProducerId."""
         self._created = 0
@@ -322,7 +326,7 @@ class _MemoryConnection(Connection):
                 last_sequence=sequence,
                 last_timestamp=0,
                 coordinator_epoch=0,
-                current_txn_start_offset=-1,
+                current_txn_start_offset=log.open_transactions.get(producer_id, -1),
             )
             for producer_id, (epoch, sequence) in log.remembered.items()
         )
@@ -346,12 +350,34 @@ class _MemoryConnection(Connection):
             return m.InitProducerIdResponse(throttle_time=NOTHING, error_code=code, producer_id=-1, producer_epoch=-1)
         producer_id, epoch = producers.get(request.transactional_id, (FIRST_PRODUCER + len(producers), -1))
         for log in self._cluster.logs.values():
-            if producer_id in log.open_transactions:
+            if producer_id in log.open_transactions and not self._cluster.leaves_out_markers:
                 log.end_transaction((producer_id, epoch), commit=False)
         producers[request.transactional_id] = producer_id, epoch + 1
         return m.InitProducerIdResponse(
             throttle_time=NOTHING, error_code=0, producer_id=producer_id, producer_epoch=epoch + 1
         )
+
+    def _add_partitions_to_txn(self, m: Any, request: Any) -> Any:
+        topics = request.v3_and_below_topics
+        self._cluster.in_transaction |= {(topic.name, number) for topic in topics for number in topic.partitions}
+        results = tuple(
+            m.AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=tuple(
+                    m.AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=0)
+                    for number in topic.partitions
+                ),
+            )
+            for topic in topics
+        )
+        return m.AddPartitionsToTxnResponse(throttle_time=NOTHING, results_by_topic_v3_and_below=results)
+
+    def _end_txn(self, m: Any, request: Any) -> Any:
+        for tp in self._cluster.in_transaction:
+            producer = int(request.producer_id), int(request.producer_epoch)
+            self._cluster.logs[tp].end_transaction(producer, commit=request.committed)
+        self._cluster.in_transaction.clear()
+        return m.EndTxnResponse(throttle_time=NOTHING, error_code=0)
 
     def _one(self, request: Any) -> tuple[MemoryLog, str, Any]:
         """Return the log that a request of one partition is about, the topic's name, and what is asked of it."""

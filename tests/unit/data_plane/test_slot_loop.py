@@ -182,7 +182,7 @@ async def test_slot_ends_a_transaction_that_is_cut_off_and_copies_again(
     scene.append(2)
     await eventually(lambda: partition.incarnation == 2 and partition.row().upstream == 2)
     assert scene.copied == [b"value-0", b"value-1", b"value-2"]
-    assert scene.copy.open_transactions == []
+    assert scene.copy.open_transactions == {}
     scene.loop.leave(("t", 0), "stopped")
     await scene.end()
     assert (scene.writer.rows[-1].phase, scene.writer.rows[-1].located) == ("stopped", True)

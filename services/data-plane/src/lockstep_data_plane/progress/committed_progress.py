@@ -70,10 +70,10 @@ class CommittedProgress:
         """Forget everything, since it came from another log."""
         self._open: dict[int, list[PlainRecord]] = {}
         self.offsets = OffsetFold()
-        self.last_records: dict[int, tuple[TransactionOutcome, PlainRecord]] = {}
-        """The last record in a transaction, by producer id, and what became of it."""
-        self.last_committed: dict[int, PlainRecord] = {}
-        """The last record in a committed transaction, by producer id."""
+        self.last_records: dict[bytes | None, tuple[int, TransactionOutcome, PlainRecord]] = {}
+        """The last record in a transaction, by key: its producer id, what became of it, and the record."""
+        self.last_committed: dict[bytes | None, tuple[int, TransactionOutcome, PlainRecord]] = {}
+        """As `last_records`, of committed transactions. A later record outside of transactions replaces it."""
 
     def apply(self, batches: Iterable[Batch]) -> None:
         """Fold batches of the log, in its order.
@@ -93,19 +93,22 @@ class CommittedProgress:
             elif batch.attributes & TRANSACTIONAL:
                 self._open.setdefault(batch.producer_id, []).extend(records)
                 for record in records:
-                    self.last_records[batch.producer_id] = TransactionOutcome.OPEN, record
+                    self.last_records[record.key] = batch.producer_id, TransactionOutcome.OPEN, record
             else:
+                for record in records:
+                    self.last_committed.pop(record.key, None)
+                    if (last := self.last_records.get(record.key)) and last[1] is not TransactionOutcome.OPEN:
+                        del self.last_records[record.key]
                 self._apply(records)
 
     def _end_transaction(self, producer_id: int, *, commits: bool) -> None:
         records = self._open.pop(producer_id, [])
-        if not records:
-            return
-        if commits:
-            self.last_committed[producer_id] = records[-1]
-            self._apply(records)
         outcome = TransactionOutcome.COMMITTED if commits else TransactionOutcome.ABORTED
-        self.last_records[producer_id] = outcome, records[-1]
+        for record in records:
+            self.last_records[record.key] = producer_id, outcome, record
+        if commits:
+            self.last_committed |= {record.key: self.last_records[record.key] for record in records}
+            self._apply(records)
 
     def _apply(self, records: Iterable[PlainRecord]) -> None:
         for record in records:
@@ -178,7 +181,8 @@ class CommittedProgressReader:
     ) -> tuple[ProgressRecord | None, ProgressRecord | None]:
         """Return the last progress record of a producer in a transaction, and the last one that is committed.
 
-        They are as of a moment after this call, and None if there is none.
+        They are as of a moment after this call, and None if there is none. A record outside of transactions, such as
+        one by which an operator or a policy moves the copy, leaves none before it.
 
         Args:
             tp: The source's partition.
@@ -192,12 +196,12 @@ class CommittedProgressReader:
         partition = await self.progress_partition(tp)
         if partition is None:
             return None, None
-        fold = (await self._read_log(partition)).fold
-        last, committed = fold.last_records.get(producer_id), fold.last_committed.get(producer_id)
-        return (
-            None if last is None else _progress_record(*last, topic_id),
-            None if committed is None else _progress_record(TransactionOutcome.COMMITTED, committed, topic_id),
+        fold, key = (await self._read_log(partition)).fold, self._key(tp)
+        last, committed = (
+            None if entry is None or entry[0] != producer_id else _progress_record(*entry[1:], topic_id)
+            for entry in (fold.last_records.get(key), fold.last_committed.get(key))
         )
+        return last, committed
 
     async def _read_log(self, partition: TopicPartition) -> "_PartitionLog":
         log = self._logs.setdefault(partition[1], _PartitionLog(self._target, partition, self._pass_over))

@@ -134,6 +134,8 @@ class Resumer:
             raise _copy_end_lost(partition)
         if row.transactional:
             fence, committed = await self._take_over(partition)
+            if await self._transaction_runner.find_contradiction(partition, row, fence.producer_id) is not None:
+                raise _copy_end_lost(partition)
             if committed is None and await self._lost_rows.find_committed_behind(partition, row) is not None:
                 raise _copy_end_lost(partition)
             row = fence.take_over(move_behind(row, committed))
@@ -351,6 +353,7 @@ class Resumer:
             self._io.step(partition, RowLoaded(row))
             gap = await self._gap_in_doubt(partition, row, doubt)
             row = await self.gap_resolver.carry_out(partition, topic, row, gap)
+            committed = await self._transaction_runner.progress(partition)  # as the policy has written it
         row = await self._row_behind_committed(partition, row, committed)
         return fence.take_over(row if partition.routing.in_one_log else replace(row, downstream=-1))
 

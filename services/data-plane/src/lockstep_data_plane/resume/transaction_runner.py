@@ -33,8 +33,9 @@ from lockstep_data_plane.resume.hanging_transactions import HangingTransactions
 from lockstep_kafka.common.asyncio_util import cancelled, set_within
 from lockstep_kafka.messages.produce_codec import PRODUCE_BY_TOPIC_ID, produce_answer, produce_request
 from lockstep_kafka.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_kafka.wire.connection_errors import BrokerUnreachable
-from lockstep_kafka.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
+from lockstep_kafka.wire.connection import Connection
+from lockstep_kafka.wire.error_codes import RETRIABLE_ERRORS
+from lockstep_kafka.wire.transaction_coordinator import Producer, TransactionCoordinators
 from lockstep_runtime.state.unreadable_records import PassOver
 from lockstep_runtime.util.clock import now_ms
 from lockstep_state.codecs.mm2_codec import encode_source_progress
@@ -71,6 +72,8 @@ class TransactionRunner:
         self._boundary = TransactionBoundary(_seconds(settings.data_plane.transaction_interval))
         self._tasks: dict[PartitionState, asyncio.Task[None]] = {}
         self._landed: dict[PartitionState, asyncio.Event] = {}
+        self._leaders: dict[PartitionState, frozenset[Connection]] = {}
+        """The connections to the leaders of what the last transaction may have had, since before it was opened."""
 
     @property
     def is_enabled(self) -> bool:
@@ -93,14 +96,15 @@ class TransactionRunner:
             task.cancel()
             await asyncio.wait([task])
         transactional_id = self._id(partition)
+        self._leaders.pop(partition, None)
         producer = await self._coordinators.fence(transactional_id)
         if (hanging := await self._hanging.find(partition, producer.id)) is not None:
-            self._report(partition, hanging)
             await self._coordinators.open(transactional_id, producer, hanging.partitions)
             await self._coordinators.end(transactional_id, producer, commit=hanging.is_committed)
             producer = await self._coordinators.fence(transactional_id)  # returns once the markers are written
             if await self._hanging.find(partition, producer.id) is not None:
                 raise self._still_open(partition)
+            self._report(partition, hanging)
         await partition.provenance.claim(producer.id)  # before the first batch that has it
         return producer, await self.progress(partition)
 
@@ -181,7 +185,7 @@ class TransactionRunner:
             if partition.phase is Phase.DRAINING and not partition.routing.ends_whole:
                 # Readers of committed records would wait for its end until it times out.
                 await self._coordinators.end(transactional_id, producer, commit=False)
-        except (BrokerUnreachable, KafkaProtocolError, ProducerFenced) as exc:
+        except RETRIABLE_ERRORS as exc:
             failed = Failed(str(exc))
         finally:
             self._tasks.pop(partition, None)
@@ -193,14 +197,11 @@ class TransactionRunner:
 
     async def _transaction(self, partition: PartitionState, incarnation: int, producer: Producer) -> None:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]
-        if not self._coordinators.is_connected(self._id(partition)):  # it was idle, or the coordinator has restarted
-            await self._coordinators.connect(self._id(partition))
-            if await self._hanging.find(partition, producer.id) is not None:
-                raise self._still_open(partition)
         progress_partition = await self._progress.progress_partition(partition.tp)
         if progress_partition is None:
             context = f"cluster {self._target.alias}: topic {self._progress.topic}"
             raise KafkaProtocolError(KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, context)
+        await self._require_ended(partition, producer, progress_partition)
         if not await self._join(partition, incarnation, producer, progress_partition):
             return
         self._step(partition, TransactionOpened(loop.time()))
@@ -219,6 +220,29 @@ class TransactionRunner:
         await self._coordinators.end(self._id(partition), producer, commit=True)
         if partition.is_in_transaction(incarnation):
             self._step(partition, TransactionCommitted(now_ms()))
+
+    async def _require_ended(
+        self, partition: PartitionState, producer: Producer, progress_partition: TopicPartition
+    ) -> None:
+        """Require that the last transaction does not hang, if its coordinator or a leader may have restarted since.
+
+        A restart closes their connections, and so does a long silence.
+
+        Raises:
+            KafkaProtocolError: It hangs, or a broker answers with an error.
+            BrokerUnreachable: A broker does not answer.
+        """
+        transactional_id, leaders = self._id(partition), self._leaders.pop(partition, frozenset())
+        is_connected = self._coordinators.is_connected(transactional_id)
+        if not is_connected or any(leader.closed or leader.is_doubtful for leader in leaders):
+            if not is_connected:
+                await self._coordinators.connect(transactional_id)
+            if await self._hanging.find(partition, producer.id) is not None:
+                raise self._still_open(partition)
+        numbers = self._hanging.target_numbers(partition)
+        partitions = [progress_partition, *((partition.target_topic, number) for number in numbers)]
+        brokers = {self._target.require_leader(tp).broker for tp in partitions}
+        self._leaders[partition] = frozenset([await self._target.connection(each, "progress") for each in brokers])
 
     async def _join(
         self, partition: PartitionState, incarnation: int, producer: Producer, *progress_partitions: TopicPartition
