@@ -75,7 +75,7 @@ def test_the_fold_has_the_last_transaction_of_each_key() -> None:
     assert (fold.last_records, fold.last_committed) == ({}, {}), "a decision outside of transactions replaces both"
 
 
-# -- as a resume meets it: T0 has records 0 to 9 at offsets 0 to 9, T1 records 10 and 11 at 11 and 12 -------------------
+# -- as a resume meets it: T0 has records 0 to 9 at offsets 0 to 9, T1 records 10 and 11 at 11 and 12 ----------------
 
 ROW = replace(IN_TRANSACTIONS, downstream=10)
 ACKED = replace(IN_TRANSACTIONS, upstream=11, downstream=13, sequence=1)
