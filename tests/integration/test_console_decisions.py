@@ -36,7 +36,8 @@ class Scene:
         self.file = one_flow_file(folder, flow, mark, a.bootstrap, b.bootstrap, "tasks.max = 1")
         self.flow = MirroredFlow(flow, a.bootstrap, b.bootstrap)
         self.subject = f"partition:{self.topic}-0"
-        self.mirror: Mirror | None = None
+        self.mirror: Mirror
+        """The flow's services, once the fixture has started them."""
 
     def halt(self) -> None:
         """Copy 50 records, and let the source lose the next 40 before they are copied."""
@@ -94,7 +95,6 @@ def test_halted_partition_is_decided_from_the_console(scene: Scene) -> None:
 def test_decision_whose_console_is_killed_is_shown_and_finished(scene: Scene) -> None:
     with ActingConsole(scene.file) as console:
         console.wait_ready()
-        assert scene.mirror is not None
         scene.mirror.kill_data_plane()  # nobody answers the command that alters the offset
         decision = {"verb": "restart-from", "subject": scene.subject, "arguments": {"offset": 100}}
         asked = console.post(scene.flow, "/commands", decision, user="alice")

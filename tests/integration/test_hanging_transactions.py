@@ -13,25 +13,18 @@ from datetime import timedelta
 import pytest
 
 from lockstep_data_plane.progress.committed_progress import CommittedProgressReader, appended_to_header
-from lockstep_data_plane.record_batch.layout import stamp
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_kafka.messages.produce_codec import produce_answer, produce_request
-from lockstep_kafka.wire.cluster import ClusterClient
-from lockstep_kafka.wire.transaction_coordinator import Producer, TransactionCoordinators
+from lockstep_kafka.wire.transaction_coordinator import TransactionCoordinators
 from lockstep_state.codecs.mm2_codec import SOURCE_CONNECTOR, encode_source_progress
 from lockstep_state.names import progress_topic, state_topic, transactional_id
-from lockstep_state.offsets import TopicPartition
 from lockstep_state.rows.state_rows import PartitionProgress
 from tests.conftest import Pair
-from tests.integration.test_lost_rows import cluster
+from tests.integration.test_lost_rows import append_records, cluster
 from tests.integration.transactional import SOON, numbered, topic_of, transactional, wait_committed
-from tests.support.batch_bytes import batch_bytes
 from tests.support.broker import Broker, started
 from tests.support.clusters import Record, end_offsets, produce, read_topic
 from tests.support.mirror import Mirror, MirroredFlow
 
-BEFORE_KIP_890 = 11
-"""The version of Produce up to which the broker does not add a partition to the transaction itself."""
 BEFORE, IN_IT, AFTER = 20, 5, 10
 """Records before the transaction, in it, and behind it on the source."""
 
@@ -64,17 +57,6 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
         yield stack.enter_context(transactional(tmp_path_factory.mktemp("hanging"), Pair(a, b)))
 
 
-async def append(target: ClusterClient, tp: TopicPartition, records: list[PlainRecord], name: str, by: Producer) -> int:
-    """Append a batch in the transaction, whatever its coordinator knows. Returns the offset of the first record."""
-    leader = target.require_leader(tp)
-    connection = await target.connection(leader.broker, "produce-0")
-    data = stamp(batch_bytes(records), *by, 0, transactional=True)
-    request = produce_request(BEFORE_KIP_890, [(tp, leader, data)], timedelta(seconds=10), name)
-    answer = produce_answer((await connection.request(request)).responses[0].partition_responses[0])
-    assert answer.code == 0
-    return int(answer.base_offset)
-
-
 def hang(flow: MirroredFlow, topic: str, markers: Markers) -> None:
     """The target after a slot has committed or aborted records up to `BEFORE + IN_IT`, with only these markers."""
     remote = flow.remote(topic)
@@ -95,11 +77,12 @@ def hang(flow: MirroredFlow, topic: str, markers: Markers) -> None:
             known = [(remote, 0)] * markers.in_records + [progress_partition] * markers.in_progress
             if known:
                 await coordinators.open(name, producer, known)
-            first = await append(target, (remote, 0), content, name, producer)
+            first = await append_records(target, (remote, 0), content, *producer, 0, in_transaction=name)
             if markers.has_progress:
                 key, value = encode_source_progress(flow.flow.source, topic, 0, BEFORE + IN_IT - 1)
                 header = appended_to_header(target.topic_id((remote, 0)), {0: first + IN_IT - 1})
-                await append(target, progress_partition, [PlainRecord(0, 1_000, key, value, (header,))], name, producer)
+                progress = [PlainRecord(0, 1_000, key, value, (header,))]
+                await append_records(target, progress_partition, progress, *producer, 0, in_transaction=name)
             if known:
                 await coordinators.end(name, producer, commit=markers.commit)
                 await coordinators.fence(name)  # until the markers are there

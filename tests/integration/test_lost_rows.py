@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 from lockstep_data_plane.core.partition_state import PartitionState
 from lockstep_data_plane.core.target_log.target_tail import SEARCHED, LastAppend, LogContradiction
 from lockstep_data_plane.record_batch.layout import stamp
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.resume.evidence import read_tail
 from lockstep_kafka.messages.produce_codec import produce_answer, produce_request
 from lockstep_kafka.wire.cluster import ClusterClient, connect_cluster
@@ -32,6 +33,8 @@ THREE_DAYS_MS = 3 * 86_400_000
 OURS = 990_001
 """A producer id that no broker of a test gives away: it takes one that it has never given (`kafka-wire.md` §0)."""
 HELD, THERE = 10, 30
+PRODUCE_BEFORE_KIP_890 = 11
+"""The newest version of Produce in which the broker does not add a partition to the transaction itself."""
 SOON = 90.0
 
 
@@ -46,21 +49,37 @@ async def cluster(bootstrap: str, topic: str) -> AsyncIterator[ClusterClient]:
 
 
 async def append(target: ClusterClient, tp: TopicPartition, values: Sequence[bytes], *producer: int, at: int) -> None:
-    """A batch of these records under (id, epoch, sequence), as slots append. A broker needs a moment until it leads a
-    partition that was just created."""
-    content = [record(n, value, timestamp=at) for n, value in enumerate(values)]
+    """A batch of these records under (id, epoch, sequence), as slots append."""
+    await append_records(target, tp, [record(n, value, timestamp=at) for n, value in enumerate(values)], *producer)
+
+
+async def append_records(
+    target: ClusterClient,
+    tp: TopicPartition,
+    records: Sequence[PlainRecord],
+    *producer: int,
+    in_transaction: str | None = None,
+) -> int:
+    """A batch of these records. Returns the offset of the first one.
+
+    A transaction need not have the partition, if the broker does not verify that. A broker needs a moment until it
+    leads a partition that was just created.
+    """
     leader = target.require_leader(tp)
     connection = await target.connection(leader.broker, "produce-0")
-    batches = [(tp, leader, stamp(batch_bytes(content), *producer))]
+    batches = [(tp, leader, stamp(batch_bytes(records), *producer, transactional=in_transaction is not None))]
     version, waits = connection.version("produce"), timedelta(seconds=10)
+    if in_transaction is not None:
+        version = min(version, PRODUCE_BEFORE_KIP_890)
     async with asyncio.timeout(30):
         while True:
-            answer = await connection.request(produce_request(version, batches, waits))
-            code = produce_answer(answer.responses[0].partition_responses[0]).code
-            if code != ErrorCode.not_leader_or_follower:
+            response = await connection.request(produce_request(version, batches, waits, in_transaction))
+            answer = produce_answer(response.responses[0].partition_responses[0])
+            if answer.code != ErrorCode.not_leader_or_follower:
                 break
             await asyncio.sleep(0.1)
-    assert code == 0
+    assert answer.code == 0
+    return int(answer.base_offset)
 
 
 def first_row(topic: str, downstream: int, epoch: int = 0) -> PartitionProgress:

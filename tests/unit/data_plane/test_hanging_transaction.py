@@ -1,6 +1,5 @@
 """What becomes of a transaction that its coordinator ended without all of its markers (`hanging_transaction.py`)."""
 
-import base64
 from dataclasses import replace
 
 import pytest
@@ -18,7 +17,7 @@ from lockstep_state.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import TRANSACTIONAL, batch
 from tests.unit.data_plane.resume_cases_fenced import COMMITTED as IN_TRANSACTIONS
 from tests.unit.data_plane.resume_cases_fenced import OURS_FENCED, committed_log, in_transactions
-from tests.unit.data_plane.resume_scene import Scene, source_of
+from tests.unit.data_plane.resume_scene import FIRST_ID, Scene, source_of
 from tests.unit.data_plane.test_committed_progress import ended, progress
 
 OPEN, COMMITTED, ABORTED = TransactionOutcome.OPEN, TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED
@@ -93,12 +92,10 @@ def resumed(
     progress has a header, or it has none, or (None) there is no T0."""
     target = committed_log(10).append([10, 11], OURS_FENCED, transactional=True)
     scene = in_transactions(row, source_of(14), target, *lines, by_key=by_key, **more)
-    topic_id = scene.clusters[1].ids["A.t"]
-    name = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
     def committed(upstream: int, last: int, commit: bool | None, *, has_header: bool = True) -> None:
         key, value = encode_source_progress("A", "t", 0, upstream)
-        headers = (appended_to_header(name, {0: last}),) if has_header else ()
+        headers = (appended_to_header(FIRST_ID, {0: last}),) if has_header else ()
         scene.progress.append_records([PlainRecord(0, 1_000, key, value, headers)], OURS_FENCED, transactional=True)
         if commit is not None:
             scene.progress.end_transaction(OURS_FENCED, commit=commit)

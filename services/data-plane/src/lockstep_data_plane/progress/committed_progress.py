@@ -73,7 +73,7 @@ class CommittedProgress:
         self.last_records: dict[bytes | None, tuple[int, TransactionOutcome, PlainRecord]] = {}
         """The last record in a transaction, by key: its producer id, what became of it, and the record."""
         self.last_committed: dict[bytes | None, tuple[int, TransactionOutcome, PlainRecord]] = {}
-        """As `last_records`, of committed transactions. A later record outside of transactions replaces it."""
+        """The last record in a committed transaction, likewise. A later one outside of transactions replaces it."""
 
     def apply(self, batches: Iterable[Batch]) -> None:
         """Fold batches of the log, in its order.

@@ -102,8 +102,7 @@ class TransactionRunner:
             await self._coordinators.open(transactional_id, producer, hanging.partitions)
             await self._coordinators.end(transactional_id, producer, commit=hanging.is_committed)
             producer = await self._coordinators.fence(transactional_id)  # returns once the markers are written
-            if await self._hanging.find(partition, producer.id) is not None:
-                raise self._still_open(partition)
+            await self._require_markers(partition, producer)
             self._report(partition, hanging)
         await partition.provenance.claim(producer.id)  # before the first batch that has it
         return producer, await self.progress(partition)
@@ -126,9 +125,11 @@ class TransactionRunner:
             partitions=partitions,
         )
 
-    def _still_open(self, partition: PartitionState) -> KafkaProtocolError:
-        context = f"cluster {self._target.alias}: markers of the last transaction of {self._id(partition)}"
-        return KafkaProtocolError(KafkaErrorCode.CONCURRENT_TRANSACTIONS, context, self._target.alias)
+    async def _require_markers(self, partition: PartitionState, producer: Producer) -> None:
+        """Require that the producer has no transaction open. Raises as `_require_ended`."""
+        if await self._hanging.find(partition, producer.id) is not None:
+            context = f"cluster {self._target.alias}: markers of the last transaction of {self._id(partition)}"
+            raise KafkaProtocolError(KafkaErrorCode.CONCURRENT_TRANSACTIONS, context, self._target.alias)
 
     async def progress(self, partition: PartitionState) -> int | None:
         """Return the last upstream offset of the partition that MM2's progress topic names; None: it names none.
@@ -237,8 +238,7 @@ class TransactionRunner:
         if not is_connected or any(leader.closed or leader.is_doubtful for leader in leaders):
             if not is_connected:
                 await self._coordinators.connect(transactional_id)
-            if await self._hanging.find(partition, producer.id) is not None:
-                raise self._still_open(partition)
+            await self._require_markers(partition, producer)
         numbers = self._hanging.target_numbers(partition)
         partitions = [progress_partition, *((partition.target_topic, number) for number in numbers)]
         brokers = {self._target.require_leader(tp).broker for tp in partitions}

@@ -28,18 +28,11 @@ WITHIN_S = 60.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.1
 
 FENCED = frozenset({KafkaErrorCode.INVALID_PRODUCER_EPOCH, KafkaErrorCode.PRODUCER_FENCED})
-NOT_YET = frozenset(
-    {
-        KafkaErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaErrorCode.COORDINATOR_NOT_AVAILABLE,
-        KafkaErrorCode.NOT_COORDINATOR,
-        KafkaErrorCode.CONCURRENT_TRANSACTIONS,
-    }
-)
-"""Codes of a coordinator that moves, or still ends the last transaction."""
+BUSY = frozenset({KafkaErrorCode.COORDINATOR_NOT_AVAILABLE, KafkaErrorCode.CONCURRENT_TRANSACTIONS})
+"""Codes of a coordinator that cannot write its log now, or still ends the last transaction."""
 
-ON_ITS_WAY = frozenset({KafkaErrorCode.COORDINATOR_NOT_AVAILABLE, KafkaErrorCode.CONCURRENT_TRANSACTIONS})
-"""Those of a coordinator that stays where it is."""
+NOT_YET = BUSY | {KafkaErrorCode.COORDINATOR_LOAD_IN_PROGRESS, KafkaErrorCode.NOT_COORDINATOR}
+"""Codes of a coordinator that is busy or moves."""
 
 NO_ERROR_OF_ITS_OWN = frozenset({KafkaErrorCode.NONE, KafkaErrorCode.OPERATION_NOT_ATTEMPTED})
 """Codes for a partition without an error. With the second one, another partition of the same request failed."""
@@ -159,7 +152,7 @@ class TransactionCoordinators:
                 raise ProducerFenced(f"{context}: somebody else has taken it over")
             if code == KafkaErrorCode.NOT_COORDINATOR:
                 self._brokers.pop(transactional_id, None)
-            if code not in (NOT_YET if follows else ON_ITS_WAY) or late:
+            if code not in (NOT_YET if follows else BUSY) or late:
                 raise KafkaProtocolError(
                     code, context, self._cluster.alias, ("transactional-id", transactional_id, "Write")
                 )

@@ -12,7 +12,7 @@ from lockstep_state.offsets import TopicPartition
 
 
 class TransactionOutcome(Enum):
-    """What the markers say of a transaction in one partition."""
+    """The state of a transaction in one partition, as its marker or the lack of one shows it."""
 
     OPEN = "open"
     COMMITTED = "committed"
